@@ -16,7 +16,7 @@ from app.regular_file import flush_folder, read_beginning
 
 # Copy 1 MB per step, then pause, so that other users of the disk and other threads get their turn.
 _PAGES = 256
-_BREATH_S = 0.002
+_PAUSE_S = 0.002
 
 _NEWEST = "SELECT (SELECT value FROM meta WHERE name = 'epoch'), (SELECT coalesce(max(sequence), 0) FROM events)"
 _ANEW = "anew"
@@ -57,7 +57,7 @@ def copy_database(source: Path, target: Path, done: Callable[[int, int], None] =
 
     def step(_: int, left: int, total: int) -> None:
         done(left, total)
-        time.sleep(_BREATH_S)
+        time.sleep(_PAUSE_S)
 
     try:
         part.unlink(missing_ok=True)

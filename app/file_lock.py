@@ -11,7 +11,7 @@ if os.name == "nt":
         file.seek(0)
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
 
-    def _look(file: BinaryIO) -> None:
+    def _probe(file: BinaryIO) -> None:
         _lock(file)
         msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
 else:
@@ -20,7 +20,7 @@ else:
     def _lock(file: BinaryIO) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def _look(file: BinaryIO) -> None:
+    def _probe(file: BinaryIO) -> None:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
@@ -49,7 +49,7 @@ class FileLock:
         """
         with open(path, "rb") as file:
             try:
-                _look(file)
+                _probe(file)
             except OSError:
                 return True
             return False

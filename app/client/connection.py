@@ -47,7 +47,7 @@ _FIRST_DELAY_S = 0.05
 _LONGEST_DELAY_S = 2.0
 _PATIENCE_S = 15.0
 # For an engine whose process has ended: another client may be starting a new one.
-_PATIENCE_FOR_THE_DEAD_S = 2.0
+_PATIENCE_AFTER_EXIT_S = 2.0
 _MOST_BYTES = 1024 * 1024
 _EMPTY: Mapping[str, str] = {}
 
@@ -106,7 +106,7 @@ class Connection:
         self._keeper: asyncio.Task[None] | None = None
         self._down = ""  # the reason why calls fail at once
         self.instance_id = ""
-        self._is_ill = False
+        self._has_conditions = False
         self._welcome: InitializeResult | None = None
 
     @property
@@ -187,7 +187,7 @@ class Connection:
         socket, engine = await dial(self._find(), self._introduction)
         self.instance_id = engine.instance_id
         self._welcome = engine
-        self._is_ill = self._is_ill or bool(engine.health)
+        self._has_conditions = self._has_conditions or bool(engine.health)
         return socket
 
     async def _keep(self, socket: "Socket") -> None:
@@ -195,7 +195,7 @@ class Connection:
         try:
             reason = await self._serve(socket, self._resend)
             while True:
-                self._tell(ConnectionDown(reason))
+                self._notify(ConnectionDown(reason))
                 socket = await self._dial_again()
                 reason = await self._serve(socket, self._restore)
         finally:
@@ -226,13 +226,13 @@ class Connection:
                 case "event":
                     record = _event.decode(message.params)
                     self._follows.saw(record)
-                    self._tell(record)
+                    self._notify(record)
                 case "delta":
-                    self._tell(_delta.decode(message.params))
+                    self._notify(_delta.decode(message.params))
                 case "resync":
-                    self._tell(_resync.decode(message.params))
+                    self._notify(_resync.decode(message.params))
                 case "health":
-                    self._tell_health(_health.decode(message.params))
+                    self._notify_health(_health.decode(message.params))
                 case _:
                     await self._take_answer(message)
 
@@ -270,11 +270,11 @@ class Connection:
                 self._follows.drop(follow.scope)  # the conversation was deleted
                 continue
             if result.snapshot is not None:
-                self._tell(Resync(reason=f"The events missed cannot be replayed ({result.reason})."))
+                self._notify(Resync(reason=f"The events missed cannot be replayed ({result.reason})."))
         self._follows.caught_up()
-        self._tell(ConnectionRestored(self.instance_id))
-        if self.welcome.health or self._is_ill:
-            self._tell_health(HealthUpdate(conditions=self.welcome.health))
+        self._notify(ConnectionRestored(self.instance_id))
+        if self.welcome.health or self._has_conditions:
+            self._notify_health(HealthUpdate(conditions=self.welcome.health))
 
     async def _dial_again(self) -> "Socket":
         loop = asyncio.get_running_loop()
@@ -284,10 +284,10 @@ class Connection:
             try:
                 socket = await self._dial()
             except (NoEngine, CallError, *DIAL_ERRORS) as error:
-                patience_s = _PATIENCE_FOR_THE_DEAD_S if isinstance(error, EngineDied) else self._patience_s
+                patience_s = _PATIENCE_AFTER_EXIT_S if isinstance(error, EngineDied) else self._patience_s
                 if loop.time() - began >= min(patience_s, self._patience_s) and not self._down:
                     self._give_up(f"The engine does not answer: {error}")
-                    self._tell(ConnectionDown(str(error), gave_up=True))
+                    self._notify(ConnectionDown(str(error), gave_up=True))
                 await asyncio.sleep(delay)
                 delay = min(1.5 * delay, _LONGEST_DELAY_S)
             else:
@@ -300,9 +300,9 @@ class Connection:
             if not call.answer.done():
                 call.answer.set_exception(ConnectionLost(reason))
 
-    def _tell_health(self, update: HealthUpdate) -> None:
-        self._is_ill = bool(update.conditions)
-        self._tell(update)
+    def _notify_health(self, update: HealthUpdate) -> None:
+        self._has_conditions = bool(update.conditions)
+        self._notify(update)
 
-    def _tell(self, message: ConnectionMessage) -> None:
+    def _notify(self, message: ConnectionMessage) -> None:
         self._listeners.tell(lambda listener: listener(message))

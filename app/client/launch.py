@@ -21,7 +21,7 @@ from app.local_trust import listener_of, own_user, read_private, start_of
 from app.paths import Paths
 from app.protocol.engine import ENGINE_SHUTDOWN, Endpoint, EngineShutdownParams
 
-_WORDS = 2_000
+_MOST_OUTPUT = 2_000
 
 _START_S = 30.0
 _POLL_S = 0.005
@@ -50,7 +50,7 @@ class EngineProcess:
 
     def last_words(self) -> str:
         """The end of its output, for people."""
-        text = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_WORDS:]
+        text = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_MOST_OUTPUT:]
         said = f"It said:\n{text}" if text else "It said nothing."
         return (
             f"{said}\nIts exit code was {self._process.returncode}; {self._output} and engine.log beside it have more."
@@ -106,7 +106,7 @@ async def connect(
         await _start(paths, connection)
         return connection
     if start and is_outdated(paths, connection.welcome.engine_version):
-        return await _renewed(paths, connection, client_name)
+        return await _replace_engine(paths, connection, client_name)
     return connection
 
 
@@ -150,7 +150,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
-async def _renewed(paths: Paths, old: Connection, client_name: str) -> Connection:
+async def _replace_engine(paths: Paths, old: Connection, client_name: str) -> Connection:
     """Shut down the older engine, and let a new one resume its tasks."""
     try:
         await old.call(ENGINE_SHUTDOWN, EngineShutdownParams(hand_over=True))
@@ -173,7 +173,7 @@ async def _start(paths: Paths, connection: Connection) -> None:
     process: EngineProcess | None = None
     try:
         give_up_at, delay = time.monotonic() + _START_S, _POLL_S
-        while not await _opened(connection):
+        while not await _try_open(connection):
             starter = starter or FileLock.take(paths.run / "start.lock")
             if process is None and starter is not None:
                 process = EngineProcess(paths)
@@ -200,7 +200,7 @@ def _prepare(paths: Paths) -> FileLock | None:
         ) from error
 
 
-async def _opened(connection: Connection) -> bool:
+async def _try_open(connection: Connection) -> bool:
     try:
         await connection.open()
     except NotOurs:

@@ -32,7 +32,8 @@ class Agent(Wire, frozen=True, kw_only=True):
     head.
 
     A non-empty `model` overrides the personality's. `beside` names the agent that this one answers for on a separate
-    branch: because both received a message at the same moment, or to compare models. A branch agent takes no turns.
+    branch: because both received a message at the same moment, or to compare models. An agent with `beside` takes no
+    turns.
     """
 
     id: str

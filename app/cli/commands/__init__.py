@@ -1,4 +1,4 @@
 """The commands of `errand`, one module per resource, each with its options.
 
-What several commands share of following a task is `follow`. Start with run.py.
+The package `follow` has the shared code for following a task. Start with run.py.
 """

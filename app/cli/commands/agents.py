@@ -1,4 +1,4 @@
-"""`errand agents`: who takes part in a conversation, and the turn order."""
+"""`errand agents`: the agents of a conversation, and their turn order."""
 
 import msgspec
 

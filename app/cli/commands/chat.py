@@ -1,4 +1,4 @@
-"""`errand chat`: a conversation in the terminal, with slash commands; the prompt stays usable while a task works."""
+"""`errand chat`: a conversation in the terminal, with slash commands; the prompt stays usable while a task runs."""
 
 import asyncio
 
@@ -64,7 +64,7 @@ LEAVE = "A task is still working. l leaves it working, s stops it and leaves, En
 
 
 class SlashCommands:
-    """`model` is the one chosen here, None before that."""
+    """`model` is the model chosen with a command, None by default."""
 
     def __init__(self, connection: Connection, prompt: LivePrompt) -> None:
         self._connection = connection
@@ -108,7 +108,7 @@ class SlashCommands:
 
 
 class TypedAnswerer:
-    """Takes the line that is typed at the prompt as the answer to what is asked."""
+    """Takes the next line typed at the prompt as the answer to an ask."""
 
     def __init__(self, prompt: LivePrompt) -> None:
         self._prompt = prompt
@@ -144,7 +144,7 @@ class TypedAnswerer:
 
 
 class Chat:
-    """One conversation at a time; `/new` turns to another."""
+    """One conversation at a time; `/new` switches to another."""
 
     def __init__(self, connection: Connection, prompt: LivePrompt, first: TaskStartParams) -> None:
         self._connection = connection
@@ -247,7 +247,7 @@ class Chat:
             self._prompt.note(f"It is a {mode} from the end of this turn on.")
 
     def _working(self) -> Task | None:
-        """The task that was begun here, or after it the one of the agent whose turn it is."""
+        """The task started here, or the running task of the agent whose turn follows."""
         every = [self._watch.tasks.get(self._task_id or ""), *reversed(self._watch.tasks.values())]
         return next((task for task in every if task is not None and self._is_working(task)), None)
 
@@ -296,7 +296,7 @@ async def chat(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 
 def _is_command(line: str) -> bool:
-    """`/help` is one; `/usr/bin is full` is a text."""
+    """True for `/help`; `/usr/bin is full` is a message."""
     return line.startswith("/") and "/" not in line[1:].partition(" ")[0]
 
 

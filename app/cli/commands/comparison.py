@@ -1,4 +1,4 @@
-"""`errand compare` and `ask-models`: branches and answers of several models beside each other."""
+"""`errand compare` and `ask-models`: branches, and answers of several models, side by side."""
 
 import asyncio
 
@@ -79,7 +79,7 @@ def _took(side: BranchSide) -> str:
 
 
 class _Progress(TextScreen):
-    """How many have answered, and what is asked meanwhile: the answers come when all are there."""
+    """The number of answers so far, and asks; the answers appear when all are complete."""
 
     def __init__(self, terminal: Terminal, count: int) -> None:
         super().__init__(terminal)
@@ -102,7 +102,7 @@ class _Progress(TextScreen):
 
 
 async def ask_models(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """0 where at least one has answered, else how the first one ended."""
+    """Returns 0 if at least one model answered, else the exit code of the first task."""
     models = tuple(options.models or ())
     if len(models) < 2:
         raise UsageError("Name the models, at least two: errand ask-models -m MODEL -m MODEL 'what to ask'")
@@ -127,7 +127,7 @@ async def ask_models(options: Options, paths: Paths, terminal: Terminal) -> int:
 async def _asked(
     connection: Connection, params: TaskCompareModelsParams, terminal: Terminal, *, someone: bool
 ) -> tuple[Task, ...]:
-    """The tasks at their ends; none where a second Ctrl+C left them. The first one stops all of them."""
+    """The ended tasks; empty after a second Ctrl+C. The first Ctrl+C stops all of them."""
     before = connection.welcome
     stopper = OrderlyStop(connection, terminal)
     with Interrupts(stopper.stop) as interrupts:

@@ -1,4 +1,4 @@
-"""`errand search`, `export`, `import`, `prune`, `delete`, `orphans`: conversations as a whole."""
+"""`errand search`, `export`, `import`, `prune`, `delete`, `orphans`: operations on whole conversations."""
 
 import os
 from pathlib import Path
@@ -60,7 +60,7 @@ async def search(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 
 def hit_lines(hit: SearchHit, style: Style) -> str:
-    """Day, conversation, place and snippet, with the words that matched in bold; then what stands around it."""
+    """Day, conversation, position and snippet with the matching words in bold, then the adjacent messages."""
     day = hit.created_at.astimezone().strftime("%Y-%m-%d %H:%M")
     title, place = one_line(hit.conversation_title, 40), style.dim(f"{hit.place:,} of {hit.of:,}")
     lines = [style.join(f"{style.dim(day)}  {style.bold(title)}  {place}", highlight_hits(hit.snippet, style))]
@@ -70,7 +70,7 @@ def hit_lines(hit: SearchHit, style: Style) -> str:
 
 
 def highlight_hits(snippet: str, style: Style) -> str:
-    """A snippet with its marked words painted; the marks themselves are never shown."""
+    """A snippet with its marked words colored; the marks themselves are never shown."""
     shown: list[str] = []
     for part in snippet.split(_START):
         word, mark, rest = part.partition(_END)
@@ -80,7 +80,7 @@ def highlight_hits(snippet: str, style: Style) -> str:
 
 
 def _spaced(text: str) -> str:
-    """On one line, but with the blanks that part it from its neighbours."""
+    """The text on one line, with the blanks at its ends."""
     short = one_line(text, 400)
     lead = " " if text[:1].isspace() else ""
     return f"{lead}{short}{' ' if short and text[-1:].isspace() else ''}"
@@ -142,7 +142,7 @@ async def delete(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 
 def _absolute(path: str) -> str:
-    """As the engine takes it: it does not know the folder that this was typed in."""
+    """An absolute path, since the engine does not know the working directory."""
     return read_text_file(Path(os.path.expanduser(path)).absolute())
 
 

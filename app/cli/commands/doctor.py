@@ -1,4 +1,4 @@
-"""`errand doctor` and `errand engine`: what is installed, what is missing, what to do; ends a running engine."""
+"""`errand doctor` and `errand engine`: checks the installation with advice; shuts down a running engine."""
 
 import shutil
 import sys
@@ -31,7 +31,7 @@ FindingState: TypeAlias = Literal["good", "could_be_better", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report. `advice` says what to do; `bad` means that Errand cannot work like this."""
+    """One line of the report. `advice` says what to do; `bad` means that Errand cannot work."""
 
     state: FindingState
     subject: str
@@ -40,7 +40,7 @@ class Finding:
 
 
 async def doctor(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """Say what was found; 1 if something that is needed is missing."""
+    """Print the findings; returns 1 if something required is missing."""
     findings: list[Finding] = []
     for finding in _local(paths):
         findings.append(finding)
@@ -82,7 +82,7 @@ def _python() -> Finding:
 
 
 def _packages() -> Finding:
-    """Every package that this distribution declares as needed."""
+    """Checks the packages that this distribution requires."""
     try:
         declared = [line.split(";")[0] for line in requires("errand-desktop") or () if "extra ==" not in line]
     except PackageNotFoundError:
@@ -139,7 +139,7 @@ def _program(name: str, if_missing: FindingState, advice: str) -> Finding:
 
 
 async def _engine(paths: Paths) -> list[Finding]:
-    """Reach the engine, starting one for the examination if none runs, and ask it for models and keys."""
+    """Connect to the engine, starting one if none runs, and ask it for models and keys."""
     try:
         connection, was_running = await _reach(paths)
     except (LaunchError, ConnectionLost) as error:
@@ -156,7 +156,7 @@ async def _engine(paths: Paths) -> list[Finding]:
 
 
 def _last_stall(paths: Paths) -> Iterator[Finding]:
-    """That an engine stood still and was ended, for a week."""
+    """Reports a stalled engine for a week."""
     try:
         age_s = time.time() - paths.last_stall.stat().st_mtime
         with paths.last_stall.open(encoding="utf-8", errors="replace") as file:

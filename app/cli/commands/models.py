@@ -1,4 +1,4 @@
-"""`errand models`: providers, models and model servers; what to do when there is none."""
+"""`errand models`: providers, models and model servers, with advice if there are none."""
 
 import asyncio
 from urllib.parse import urlsplit
@@ -29,7 +29,7 @@ from app.protocol.settings import (
     Provider,
 )
 
-# Before the id of a model whose calls are written as text: how it is reached is the same.
+# Prefix of a model id whose tool calls are written as text; the provider is the same.
 _AS_TEXT = "react/"
 
 NO_MODELS_TEXT = (
@@ -41,7 +41,7 @@ NO_MODELS_TEXT = (
 
 
 async def models(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """List them, try them, or add and remove servers of one's own."""
+    """List models, test them, or add and remove custom servers."""
     if options.add_server is not None or options.remove_server is not None:
         return await (add_server if options.add_server is not None else remove_server)(options, paths, terminal)
     work = list_models if options.test is None else test_models
@@ -67,7 +67,7 @@ async def list_models(options: Options, paths: Paths, terminal: Terminal) -> int
 
 
 async def test_models(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """A small real request to one provider or model, or to each provider that is ready; 1 where one failed."""
+    """Send a small real request to one provider or model, or to each ready provider; returns 1 if one failed."""
     connection = await connect(paths, "errand models")
     try:
         names = [options.test] if options.test else await _ready_names(connection)
@@ -83,7 +83,7 @@ async def test_models(options: Options, paths: Paths, terminal: Terminal) -> int
 
 
 def _what_to_try(name: str) -> ModelTestParams:
-    """Of a provider's name, or of a model's id."""
+    """For a provider's name, or for a model's id."""
     provider, _, model = name.removeprefix(_AS_TEXT).partition("/")
     return ModelTestParams(provider=provider, model=name if model else None)
 
@@ -100,7 +100,7 @@ def format_test(name: str, result: ModelTestResult, style: Style) -> str:
 
 
 def format_ready(found: ModelListResult, style: Style) -> list[str]:
-    """The providers that can be used, in a line each."""
+    """The usable providers, one per line."""
     ready = [provider for provider in found.providers if provider.ready]
     return [
         f"{_sign(provider, style)} {plain(provider.title)}  {style.join(_source(provider), _listed(provider))}"
@@ -109,12 +109,12 @@ def format_ready(found: ModelListResult, style: Style) -> list[str]:
 
 
 def _sign(provider: Provider, style: Style) -> str:
-    """A server that gave no list of models may be switched off."""
+    """A server without a model list may be switched off."""
     return style.amber(style.sign("warn")) if provider.list_error else style.green(style.sign("tick"))
 
 
 def format_warnings(found: ModelListResult, style: Style, width: int) -> list[str]:
-    """Which providers' own lists could not be had, and what of all that is sent can be read on the way."""
+    """The providers whose model lists could not be fetched, and those with unencrypted traffic."""
     warnings = [provider.list_error for provider in found.providers if provider.list_error]
     warnings += [
         f"{provider.title}: what is sent to {provider.api_base} is not encrypted."
@@ -125,7 +125,7 @@ def format_warnings(found: ModelListResult, style: Style, width: int) -> list[st
 
 
 def format_missing(found: ModelListResult, style: Style, width: int) -> list[str]:
-    """The variables that would make others usable."""
+    """The variables that would enable other providers."""
     missing = [provider.key_variable for provider in found.providers if not provider.ready and provider.key_variable]
     text = wrapped(f"not set: {', '.join(missing)}", width) if missing else ""
     return [style.dim(line) for line in text.splitlines()]
@@ -172,7 +172,7 @@ def _row(model: Model, style: Style) -> str:
 
 
 async def add_server(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """Add it, or change the one of that name; 1 where it is saved but gives no list of models now."""
+    """Add a server, or change the one with that name; returns 1 if it is saved but gives no model list."""
     address = options.add_server or ""
     name = options.name or _host(address)
     key = read_api_key(options.api_key_env)
@@ -199,7 +199,7 @@ async def add_server(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 
 async def remove_server(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """Forget it, with its key."""
+    """Remove the server and its key."""
     name = options.remove_server or ""
     connection = await connect(paths, "errand models")
     try:
@@ -228,6 +228,6 @@ async def _own(connection: Connection) -> tuple[Provider, ...]:
 
 
 def _named(servers: tuple[Provider, ...], name: str) -> Provider | None:
-    """By its name in any case, or its id."""
+    """The server with this name, ignoring case, or id."""
     wanted = name.casefold()
     return next((one for one in servers if wanted in (one.title.casefold(), one.name)), None)

@@ -52,7 +52,7 @@ async def _list(connection: Connection, options: Options, terminal: Terminal) ->
 
 
 def format_personality(personality: Personality, width: int, style: Style) -> str:
-    """In one line: id, name, what differs from the rest, and the beginning of its prompt."""
+    """One line: id, name, non-default settings, and the beginning of its prompt."""
     thinking = f"thinking {personality.thinking_level}" if personality.thinking_level != "off" else ""
     warmth = f"temperature {personality.temperature:g}" if personality.temperature is not None else ""
     tools = ", ".join(personality.tools)
@@ -82,7 +82,7 @@ def _write(personality: Personality, options: Options) -> Path:
 
 
 async def _take_in(connection: Connection, file: str, terminal: Terminal) -> None:
-    """As a new one: it replaces none."""
+    """Import as a new personality, replacing none."""
     taken = _read(file, await connection.call(PERSONALITY_LIST, EmptyParams()))
     personality = taken.personality
     await connection.call(PERSONALITY_SAVE, PersonalitySaveParams(personality=personality))

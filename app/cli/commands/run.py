@@ -1,4 +1,4 @@
-"""`errand run`: starts one task and follows it; options that other commands share."""
+"""`errand run`: starts one task and follows it; also options shared with other commands."""
 
 import msgspec
 
@@ -22,7 +22,7 @@ from app.protocol.tasks import TASK_START, Task, TaskStartParams
 
 
 async def run(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """Start the task, show it, settle what it asks; the exit code says how it ended."""
+    """Start the task, show it, settle its asks; the exit code reports its outcome."""
     someone = terminal.interactive and not options.json and options.events is None
     params = start_params(options, read_prompt(options.prompt), someone)
     if options.approve == "ask" and not someone:
@@ -42,9 +42,9 @@ async def run(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 
 async def confirm_workspace(connection: Connection, start: TaskStartParams, terminal: Terminal) -> None:
-    """Ask for the folder that the file of an imported conversation names; `UsageError` where it is not confirmed.
+    """Ask for confirmation of the folder named in an imported conversation's file; `UsageError` if it is declined.
 
-    Where nobody can be asked the engine refuses the task, and says what to do.
+    Without a person the engine refuses the task, with advice.
     """
     if start.conversation_id is None or start.workspace is not None:
         return
@@ -64,14 +64,14 @@ async def confirm_workspace(connection: Connection, start: TaskStartParams, term
 
 
 def _follower(connection: Connection, terminal: Terminal, options: Options) -> TaskFollower:
-    """With a schema the answer alone is the output: what happens meanwhile goes to standard error."""
+    """With a schema only the answer goes to standard output, everything else to standard error."""
     if options.answer_schema is None or options.json or options.events is not None:
         return TaskFollower(connection, terminal, as_json=options.json, events=options.events)
     return TaskFollower(connection, terminal.aside(), as_json=False, answer_to=terminal)
 
 
 async def resolve_agent(connection: Connection, params: TaskStartParams, options: Options) -> TaskStartParams:
-    """For the agent and the personality that are named; raises `UsageError`."""
+    """Resolve the named agent and personality; raises `UsageError`."""
     if options.personality is not None:
         personality = await find_personality(connection, options.personality)
         params = msgspec.structs.replace(params, personality_id=personality.id)
@@ -84,7 +84,7 @@ async def resolve_agent(connection: Connection, params: TaskStartParams, options
 
 
 def find_agent(agents: tuple[Agent, ...], wanted: str) -> Agent:
-    """The one with this name or id; raises `UsageError`, which names them."""
+    """The agent with this name or id; raises `UsageError`, which lists the names."""
     name = wanted.removeprefix("@").casefold()
     for agent in agents:
         if wanted == agent.id or name == agent.name.casefold():
@@ -94,7 +94,7 @@ def find_agent(agents: tuple[Agent, ...], wanted: str) -> Agent:
 
 
 async def find_personality(connection: Connection, name: str) -> Personality:
-    """By its id or its name, in any case; raises `UsageError`."""
+    """The personality with this id, or name ignoring case; raises `UsageError`."""
     known = (await connection.call(PERSONALITY_LIST, EmptyParams())).personalities
     for personality in known:
         if name == personality.id or name.casefold() == personality.name.casefold():

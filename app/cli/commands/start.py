@@ -1,4 +1,4 @@
-"""`errand` alone: what was found, the first choice, then the conversation or the tour."""
+"""`errand` without arguments: lists providers, offers the first choice, then starts a chat or the tour."""
 
 from typing import Literal, TypeAlias
 
@@ -60,7 +60,7 @@ async def _is_new(connection: Connection) -> bool:
 
 
 async def _first_choice(connection: Connection, found: ModelListResult, terminal: Terminal) -> _Choice:
-    """Let the person choose the default model, or the tour instead; Ctrl+C and Ctrl+D leave."""
+    """Let the person choose the default model or the tour; Ctrl+C and Ctrl+D leave."""
     local = {provider.name for provider in found.providers if provider.local and provider.ready}
     names = [found.default or "", *(model.id for model in found.models if model.provider in local)]
     offered = list(dict.fromkeys(names))[:_MOST_OFFERED]

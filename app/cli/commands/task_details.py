@@ -1,4 +1,4 @@
-"""`errand context`, `output`, `prompt`, `record`: what a task sent, ran and was told."""
+"""`errand context`, `output`, `prompt`, `record`: a task's model input, tool calls, prompt and record."""
 
 import codecs
 import os
@@ -60,7 +60,7 @@ async def show_context(options: Options, paths: Paths, terminal: Terminal) -> in
 
 
 def format_context(found: ContextExplainResult, style: Style, width: int) -> list[str]:
-    """The whole, a line for each part, and the largest entries below."""
+    """The total, one line per part, and the largest entries."""
     if not found.used_tokens:
         return ["No reply of this task was counted yet."]
     used = count(found.used_tokens, "token")
@@ -76,7 +76,7 @@ def format_context(found: ContextExplainResult, style: Style, width: int) -> lis
 
 
 def _share(share: ContextShare, prompt: Sequence[PromptShare]) -> list[tuple[str, str]]:
-    """A part, and below the instructions what they are made of."""
+    """A part; for the system prompt also its own parts."""
     name, noun = PARTS[share.part]
     whole = f"{share.tokens:,}", f"{name} ({count(share.items, noun)})" if noun else name
     return [whole, *map(_prompt_part, prompt)] if share.part == "system" else [whole]
@@ -127,7 +127,7 @@ def _list(found: tuple[Execution, ...], options: Options, terminal: Terminal) ->
 
 
 async def _show(connection: Connection, execution: Execution, terminal: Terminal) -> None:
-    """Streams that were kept whole, or else the text that the model has read."""
+    """Streams that were stored in full, or else the text that the model read."""
     whole: list[OutputName] = [output.name for output in execution.outputs if output.name != "text"]
     for name in whole or ["text"]:
         if len(whole) > 1:
@@ -199,7 +199,7 @@ async def write_record(options: Options, paths: Paths, terminal: Terminal) -> in
 
 
 def _write_record(file: Path, text: str, paths: Paths) -> None:
-    """For its owner alone, as the texts of a conversation are."""
+    """Readable by its owner only, like the texts of a conversation."""
     try:
         check_place(file, paths, overwrite=False)
         with written_whole(file, overwrite=False) as opened:

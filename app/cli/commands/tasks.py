@@ -1,4 +1,4 @@
-"""`errand tasks`, `stop`, `attach`, `resume`, `pause`, `mode`: tasks that were begun elsewhere or earlier."""
+"""`errand tasks`, `stop`, `attach`, `resume`, `pause`, `mode`: tasks started elsewhere or earlier."""
 
 from datetime import UTC, datetime
 
@@ -36,7 +36,7 @@ _SILENT = (
     "errand: The engine does not answer. If it stands still, its watchdog ends it within some seconds, "
     "and the next one stops the task."
 )
-_PAGE = 500  # the longest that the engine gives
+_PAGE = 500  # the engine's maximum
 
 
 async def list_tasks(options: Options, paths: Paths, terminal: Terminal) -> int:
@@ -71,7 +71,7 @@ async def stop_task(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 
 def format_task(task: Task, width: int, style: Style) -> str:
-    """One task in one line: id, state, age, what it was asked, what it took."""
+    """One task in one line: id, state, age, prompt, usage."""
     age = time_ago((datetime.now(UTC) - task.started_at).total_seconds())
     head = f"{short_id(task.id)}  {status_text(task):<12} {age:>10}  "
     tail = usage_line(task, style)
@@ -109,7 +109,7 @@ def _painted(task: Task, text: str, style: Style) -> str:
 
 
 async def _tasks(connection: Connection, active: bool, limit: int) -> tuple[Task, ...]:
-    """As many as there are up to `limit`, newest first."""
+    """At most `limit` tasks, newest first."""
     tasks: list[Task] = []
     cursor = None
     while len(tasks) < limit:
@@ -123,7 +123,7 @@ async def _tasks(connection: Connection, active: bool, limit: int) -> tuple[Task
 
 
 async def find_task(connection: Connection, part: str) -> Task:
-    """Among the tasks under way first, then among the newest; raises `UsageError`."""
+    """Search running tasks first, then the newest; raises `UsageError`."""
     active = await _tasks(connection, True, MOST_SEARCHED)
     if any(_matches(task, part) for task in active):
         return _chosen(active, part)
@@ -149,7 +149,7 @@ def _chosen(tasks: tuple[Task, ...], part: str) -> Task:
 
 
 async def _stop(connection: Connection, task: Task, terminal: Terminal) -> None:
-    """Ask for the stop and show how it goes: what is still running, then what was ended."""
+    """Request the stop and show its progress: remaining processes, then ended ones."""
     start = connection.welcome
     screen = TextScreen(terminal)
     screen.add(task.conversation_id)
@@ -164,7 +164,7 @@ async def _stop(connection: Connection, task: Task, terminal: Terminal) -> None:
 
 
 async def attach(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """Show what a task has done and does, until it ends or one leaves it."""
+    """Show a task's past and further events, until it ends or the person leaves."""
     connection = await connect(paths, "errand attach")
     try:
         task = await find_task(connection, options.task_id)
@@ -176,7 +176,7 @@ async def attach(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 
 async def resume(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """Go on with a paused or interrupted task and follow it to its end, as `errand run` does."""
+    """Resume a paused or interrupted task and follow it to its end, as `errand run` does."""
     connection = await connect(paths, "errand resume")
     try:
         task = await find_task(connection, options.task_id)
@@ -228,7 +228,7 @@ async def set_mode(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 
 def mode_text(task: Task, taken: Task) -> str:
-    """What came of it: `taken` is the task itself, or the one that goes on where it ended."""
+    """The outcome: `taken` is the task itself, or the new task that continues it."""
     if taken.id != task.id:
         name = short_id(taken.id)
         return f"It goes on as task {name}. Follow it: errand attach {name}"

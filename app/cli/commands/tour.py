@@ -21,7 +21,7 @@ _COLOURS = {"fix": "36", "note": "35", "clean": "34"}
 
 
 class TourAnswerer:
-    """Answers for a person who is not there, and says so."""
+    """Answers in place of a person, and says so."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -39,7 +39,7 @@ class TourAnswerer:
 
 
 async def tour(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """Play the tour; 0 if every task is complete."""
+    """Play the tour; returns 0 if every task is complete."""
     connection = await connect(paths, "errand tour")
     try:
         return await play(connection, paths, terminal)

@@ -31,7 +31,7 @@ async def show_usage(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 
 def format_usage(found: UsageReportResult, by: str, style: Style) -> list[str]:
-    """A row each, the sum below, and what is not known."""
+    """One row each, then the sum and a note about unknown prices."""
     if not found.total.turns:
         return ["Nothing was used in this time."]
     rows = {"day": found.days, "model": found.models, "conversation": found.conversations}[by]
@@ -50,6 +50,6 @@ def _cells(row: UsageRow, name: str) -> tuple[str, ...]:
 
 
 def _aligned(cells: tuple[str, ...], widths: list[int]) -> list[str]:
-    """The name to the left, numbers to the right."""
+    """The name aligned left, numbers aligned right."""
     gaps = [" " * (width - columns(cell)) for cell, width in zip(cells, widths, strict=True)]
     return [cells[0] + gaps[0], *(gap + cell for cell, gap in zip(cells[1:], gaps[1:], strict=True))]

@@ -1,1 +1,2 @@
-"""Follows running tasks: events in, answers and interrupts out. What is printed is `rendering`. Start with watch.py."""
+"""Follows running tasks: receives events, sends answers and interrupts. `rendering` makes the text. Start with
+watch.py."""

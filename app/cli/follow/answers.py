@@ -1,4 +1,4 @@
-"""Who answers when a task asks: the person at the prompt, other clients, or nobody."""
+"""Answers asks: from the person at the prompt, from other clients, or automatically."""
 
 import asyncio
 from typing import Protocol
@@ -22,7 +22,7 @@ class Answerer(Protocol):
 
 
 class PersonAnswerer:
-    """Reads answers at the prompt. The transcript has shown the ask already."""
+    """Reads answers at the prompt. The transcript has already shown the ask."""
 
     def __init__(self, terminal: Terminal, interrupts: Interrupts) -> None:
         self._terminal = terminal
@@ -36,7 +36,7 @@ class PersonAnswerer:
                 line = await self._terminal.ask(typing.short_hint)
             except KeyboardInterrupt:
                 self._interrupts.press()
-                await asyncio.Event().wait()  # the stop cancels the ask, and that cancels this
+                await asyncio.Event().wait()  # the stop cancels the ask, which cancels this
                 raise
             except EOFError:
                 line = ""
@@ -47,7 +47,7 @@ class PersonAnswerer:
 
 
 class OtherClientsAnswerer:
-    """For who only looks on: the task waits for somebody else, and that is said."""
+    """For read-only clients: tells the person that the task waits for an answer elsewhere."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -60,9 +60,9 @@ class OtherClientsAnswerer:
 
 
 class NoAnswerer:
-    """Nobody is there: questions go back to the model, approvals and further limits are refused.
+    """Without a person: returns questions to the model, denies approvals and further limits.
 
-    A call of unknown outcome is not run a second time; the model hears of it and can look what has happened.
+    A call with an unknown outcome is not repeated; the model is told and can check what happened.
     """
 
     def __init__(self, terminal: Terminal) -> None:

@@ -1,4 +1,4 @@
-"""Follows one task and the round it begins, to its exit code. Starting it is `commands`."""
+"""Follows one task and its round to the exit code. `commands` starts the task."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,8 +22,8 @@ from app.protocol.tasks import TASK_NEXT, Task, TaskIdParams
 class TaskFollower:
     """Shows tasks of one connection, for people or with `as_json` for programs.
 
-    With `events` they are shown as another interface has them: `agent` or `react`.
-    With `answer_to` the answer of a task that has a schema goes there, and what is shown elsewhere.
+    `events` selects another event format: `agent` or `react`. With `answer_to` the answer of a task with a schema
+    goes there, and everything else to the terminal.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class TaskFollower:
         self._answer_to = answer_to
 
     async def to_its_end(self, begin: Callable[[], Awaitable[Task]], *, is_new: bool) -> int:
-        """Ctrl+C stops the task. The exit code says how it ended, or the last one of its round."""
+        """Follow a task that Ctrl+C stops. The exit code is that of the last task of its round."""
         stopper = OrderlyStop(self._connection, self._terminal)
         with Interrupts(stopper.stop) as interrupts:
             try:
@@ -59,7 +59,8 @@ class TaskFollower:
         return self._finish(tasks)
 
     async def as_onlooker(self, task: Task) -> int:
-        """Ctrl+C leaves the task at work. Where nobody can type its questions are left to others."""
+        """Follow a task that keeps running after Ctrl+C. Without a person at the prompt, its questions are left to
+        others."""
         with Interrupts(None) as interrupts:
             try:
                 answers = self._person(interrupts) or OtherClientsAnswerer(self._terminal)
@@ -81,9 +82,9 @@ class TaskFollower:
     async def _watch(
         self, task: Task, answers: Answerer, begun: Callable[[str], None] | None = None, *, is_new: bool
     ) -> list[Task]:
-        """A task and those that follow it in a round, at their ends; `begun` is called with the id of each.
+        """A task and its successors in a round, at their ends; calls `begun` with the id of each.
 
-        A new task is shown from its first event, another one with what it has done so far.
+        A new task is shown from its first event, another one with its previous events.
         """
         start = self._connection.welcome
         watch = TaskWatcher(self._connection, self._screen(task), answers)
@@ -99,13 +100,13 @@ class TaskFollower:
                 await watch.until_ended([speaks.id])
                 ended.append(watch.tasks[speaks.id])
                 speaks = await self._next(ended[-1])
-            await watch.until_shown()  # why the round ends
+            await watch.until_shown()  # the reason for the end of the round
         finally:
             watch.close()
         return ended
 
     async def _next(self, task: Task) -> Task | None:
-        """Who speaks after it in a round; nobody does where it was stopped, or its engine has left."""
+        """The next task in a round; None if this one was stopped or interrupted."""
         if task.status not in ("completed", "error"):
             return None
         return (await self._connection.call(TASK_NEXT, TaskIdParams(task_id=task.id))).task

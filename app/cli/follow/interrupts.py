@@ -1,4 +1,4 @@
-"""Ctrl+C and SIGTERM: the first asks for an orderly stop of the tasks, the next leaves at once."""
+"""Ctrl+C and SIGTERM: the first requests an orderly stop of the tasks, the next leaves at once."""
 
 import asyncio
 import signal
@@ -17,11 +17,9 @@ _LONGEST_S = 2.0
 
 
 class Interrupts:
-    """While entered, the first interrupt calls `stop`, the second cancels the asyncio task that entered.
+    """A context manager: the first interrupt calls `stop`, the second cancels the asyncio task that entered.
 
-    Without `stop` the first one cancels already.
-
-    Where a prompt reads Ctrl+C as a key it calls `press` itself.
+    Without `stop` the first one cancels. A prompt that reads Ctrl+C as a key calls `press` itself.
     """
 
     def __init__(self, stop: Callable[[], None] | None) -> None:
@@ -34,7 +32,7 @@ class Interrupts:
         self._owner = asyncio.current_task()
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
-            # signal.signal and not loop.add_signal_handler: the loops of Windows have none.
+            # signal.signal and not loop.add_signal_handler, which Windows does not support.
             self._before[number] = signal.signal(number, self._caught(loop))
         return self
 
@@ -59,7 +57,7 @@ class Interrupts:
 
 
 class OrderlyStop:
-    """Knows the tasks to stop; `stop` returns at once, the engine's events tell how it goes."""
+    """The tasks to stop; `stop` returns at once, the outcome arrives as events."""
 
     def __init__(self, connection: Connection, terminal: Terminal) -> None:
         self._connection = connection
@@ -69,7 +67,7 @@ class OrderlyStop:
         self.task_ids: list[str] = []
 
     def add(self, task_id: str) -> None:
-        """A further task; it is stopped at once if the stop was asked for while it started."""
+        """Add a task; it is stopped at once if a stop was requested while it started."""
         self.task_ids.append(task_id)
         if self._is_asked_for:
             self._send(task_id)
@@ -81,7 +79,7 @@ class OrderlyStop:
             self._send(task_id)
 
     async def delivered(self) -> None:
-        """Wait until the engine has taken the stop, but not for the stop itself."""
+        """Wait until the engine has accepted the stop, but not for the stop itself."""
         if self._calls:
             await asyncio.wait(self._calls, timeout=_LONGEST_S)
 
@@ -92,7 +90,7 @@ class OrderlyStop:
         try:
             await self._connection.call(TASK_STOP, TaskIdParams(task_id=task_id))
         except CallError as error:
-            if error.code != "illegal_move":  # it has ended meanwhile, which is what was wanted
+            if error.code != "illegal_move":  # it has ended meanwhile, as intended
                 self._terminal.note(f"errand: {error}")
         except ConnectionLost:
-            pass  # whoever follows the task learns it too
+            pass  # the task's follower sees it too

@@ -1,4 +1,4 @@
-"""Follows conversations until their tasks end: shows what comes, settles what is asked."""
+"""Follows conversations until their tasks end: shows messages and settles asks."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -13,12 +13,12 @@ from app.protocol.engine import Condition, HealthUpdate, Snapshot
 from app.protocol.events import AgentUpdate, AskUpdate, EventRecord, Resync, TaskMessage, TaskUpdate
 from app.protocol.tasks import Task
 
-# The engine bounds what waits for a client; this bounds what waits for a terminal that does not scroll.
+# The engine limits its queue per client; this limits messages that wait for a blocked terminal.
 MOST_WAITING = 10_000
 
 
 class TaskWatcher:
-    """One client's eyes: the screen it shows on and who answers. `tasks` holds the newest state of each task seen."""
+    """Connects one client's screen and answerer to events. `tasks` has the newest state of each task seen."""
 
     def __init__(self, connection: Connection, screen: Screen, answers: Answerer) -> None:
         self._connection = connection
@@ -26,7 +26,7 @@ class TaskWatcher:
         self._answers = answers
         self._waiting: asyncio.Queue[ConnectionMessage] = asyncio.Queue(MOST_WAITING)
         self._overflowed = False
-        self._is_ill = False
+        self._has_conditions = False
         self._followed: dict[str, str | None] = {}
         self._settled: set[str] = set()
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -40,9 +40,9 @@ class TaskWatcher:
     async def follow(
         self, conversation_id: str, task_id: str | None = None, after: int | None = None, epoch: str | None = None
     ) -> None:
-        """Show a conversation: its events after a sequence number, or what it holds now and then what comes.
+        """Show a conversation: its events after a sequence number, or a snapshot followed by new events.
 
-        With `task_id` only what is of that task is shown of what it holds now.
+        `task_id` limits the snapshot to that task.
         """
         self._followed[conversation_id] = task_id
         self._health(self._connection.welcome.health)
@@ -52,9 +52,9 @@ class TaskWatcher:
                 self._put(record)
 
     def _health(self, conditions: tuple[Condition, ...]) -> None:
-        if conditions or self._is_ill:
+        if conditions or self._has_conditions:
             self._screen.health(conditions)
-        self._is_ill = bool(conditions)
+        self._has_conditions = bool(conditions)
 
     async def until_ended(self, task_ids: Iterable[str]) -> None:
         """Show and settle until each of the tasks has ended; raises `OutputClosed`, `CallError`, `ConnectionLost`."""
@@ -62,11 +62,11 @@ class TaskWatcher:
         await self.until(lambda: all(self._has_ended(task_id) for task_id in wanted))
 
     async def until_shown(self) -> None:
-        """Show and settle what has come."""
+        """Show and settle all waiting messages."""
         await self.until(self._waiting.empty)
 
     async def until(self, is_done: Callable[[], bool]) -> None:
-        """Show and settle until `is_done` says so; it is asked after each message."""
+        """Show and settle until `is_done` returns true; checked after each message."""
         try:
             async with asyncio.TaskGroup() as group:
                 ticker = group.create_task(self._tick())
@@ -76,7 +76,7 @@ class TaskWatcher:
                 for asking in self._asking.values():
                     asking.cancel()
         except BaseExceptionGroup as errors:
-            # Several at once have one cause here: the line or the terminal that is gone.
+            # Simultaneous errors have one cause here: a lost connection or a closed terminal.
             raise errors.exceptions[0] from None
 
     def _has_ended(self, task_id: str) -> bool:
@@ -95,7 +95,7 @@ class TaskWatcher:
     async def _message(self, message: ConnectionMessage, group: asyncio.TaskGroup) -> None:
         match message:
             case Resync():
-                await self._again()
+                await self._refollow()
             case ConnectionDown(gave_up=True):
                 raise ConnectionLost(
                     f"The engine cannot be reached: {message.reason.rstrip('.')}. What it had committed is kept: "
@@ -111,9 +111,9 @@ class TaskWatcher:
                 self._shown(message, group)
         if self._overflowed and self._waiting.empty():
             self._overflowed = False
-            await self._again()
+            await self._refollow()
 
-    async def _again(self) -> None:
+    async def _refollow(self) -> None:
         for conversation_id, task_id in tuple(self._followed.items()):
             await self.follow(conversation_id, task_id)
 
@@ -143,7 +143,7 @@ class TaskWatcher:
     async def _settle(self, ask: Ask) -> None:
         async with self._one_at_a_time:
             reply = await self._answers.answer(ask)
-        self._asking.pop(ask.id, None)  # from here on the news of the answer must not cancel the call
+        self._asking.pop(ask.id, None)  # from here on the update about this answer must not cancel the call
         await self._connection.call(ASK_ANSWER, reply)
 
     async def _tick(self) -> None:
@@ -153,7 +153,7 @@ class TaskWatcher:
 
 
 def _records(snapshot: Snapshot, epoch: str, task_id: str | None) -> Iterator[EventRecord]:
-    """A snapshot as the events that would have led to it, nodes before the tasks that they belong to have ended."""
+    """A snapshot as equivalent events, with nodes before the end of their tasks."""
     tasks = [task for task in snapshot.tasks if task_id in (None, task.id)]
     events = (
         *(AgentUpdate(agent=agent) for agent in snapshot.agents),

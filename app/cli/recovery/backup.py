@@ -1,4 +1,4 @@
-"""`errand backup`: conversations, attachments and settings in one tar file; keys are never in it."""
+"""`errand backup`: conversations, attachments and settings in one tar file, without keys."""
 
 import asyncio
 import errno
@@ -30,13 +30,13 @@ _DATABASE, _SETTINGS = "errand.db", "settings.json"
 _PICTURE = re.compile(r"attachments/([\w-]{1,100})/([^/\0]{1,255})")
 _PIECE = 1024 * 1024
 _LARGEST_SETTINGS = 1024 * 1024
-# Where keys and conversations go: a person chooses that on each machine.
+# Destinations of keys and conversations: a person chooses them on each machine.
 _ADDRESSES = ("default_api_base", "proxy_url", "model_servers", "database_url")
 
 
 @dataclass(frozen=True, slots=True)
 class BackupContents:
-    """What was put in beside the database. `left_out` names settings with addresses that were not chosen here."""
+    """The content besides the database. `left_out` names address settings that differ from this machine's."""
 
     pictures: int
     has_settings: bool
@@ -44,7 +44,7 @@ class BackupContents:
 
 
 def write_backup(database: Path, paths: Paths, target: Path) -> BackupContents:
-    """Put the copy `database` and what belongs to it into `target`, which appears when it is whole. Raises OSError."""
+    """Write the copy `database` and its files into `target`, which appears once it is complete. Raises OSError."""
     pictures = [file for file in sorted(paths.attachments.glob("*/*")) if file.is_file() and not file.is_symlink()]
     has_settings = paths.settings.is_file()
     with written_whole(target, overwrite=False) as file, tarfile.open(fileobj=file, mode="w") as archive:
@@ -58,13 +58,14 @@ def write_backup(database: Path, paths: Paths, target: Path) -> BackupContents:
 
 @contextmanager
 def open_backup(file: Path) -> Generator[tarfile.TarFile]:
-    """A backup to read. Never packed, so that none unpacks to more than it is. Raises OSError or tarfile.TarError."""
+    """Open a backup. Refuses compression, so that nothing expands beyond its size. Raises OSError or
+    tarfile.TarError."""
     with open_regular(file) as opened, tarfile.open(fileobj=opened, mode="r:") as archive:
         yield archive
 
 
 def unpack_database(backup: Path, to: Path) -> bool:
-    """False where the file has no database of that name. Raises OSError or tarfile.TarError."""
+    """False if the file has no database of that name. Raises OSError or tarfile.TarError."""
     with open_backup(backup) as archive:
         for member in archive:
             if member.name == _DATABASE and _is_whole_file(member):
@@ -74,9 +75,9 @@ def unpack_database(backup: Path, to: Path) -> bool:
 
 
 def unpack_rest(backup: Path, paths: Paths, kept_settings: Path) -> BackupContents:
-    """Put back the pictures that are not there, and the settings; the present ones go to `kept_settings`.
+    """Restore missing pictures, and the settings; the current settings move to `kept_settings`.
 
-    Addresses stay those of the present settings. Only names that a backup has are looked at, so that nothing lands
+    Keeps the addresses of the current settings. Reads only the names that a backup uses, so that no file is written
     elsewhere. Raises OSError or tarfile.TarError.
     """
     pictures, has_settings, left_out = 0, False, ()
@@ -106,7 +107,7 @@ def _settings(data: bytes) -> JsonObject:
 
 
 def _with_own_addresses(settings: JsonObject, paths: Paths) -> tuple[JsonObject, tuple[str, ...]]:
-    """The settings with the addresses that are set here, and the names of those that were others."""
+    """The settings with this machine's addresses, and the names of the addresses that differed."""
     try:
         present = _settings(read_regular(paths.settings, _LARGEST_SETTINGS))
     except OSError:
@@ -121,7 +122,7 @@ def _files(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 
 
 def _is_whole_file(member: tarfile.TarInfo) -> bool:
-    """Not one with holes, which takes more room than the backup has."""
+    """False for a sparse file, which could need more space than the backup."""
     return member.isfile() and not member.issparse()
 
 
@@ -138,7 +139,7 @@ def _copy(source: IO[bytes], to: Path) -> None:
 
 
 async def backup(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """Never over a file that is there."""
+    """Never overwrites a file."""
     if not paths.database.exists():
         raise UsageError(f"There is nothing to back up: {paths.database} does not exist yet.")
     target = _target(options.to or None, paths)

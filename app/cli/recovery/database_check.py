@@ -22,7 +22,7 @@ AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = json_extract(agents.body, '
 
 
 def check_database(file: Path, copies: Path) -> tuple[Literal["good", "bad"], str, str, str]:
-    """The state, the subject `database`, what was found, and what to do."""
+    """The state, the subject `database`, the finding, and the advice."""
     if (loss := find_loss(file, copies)) is not None:
         return "bad", "database", loss.text, _WAYS_BACK[loss.what]
     if not file.exists():
@@ -36,7 +36,7 @@ def check_database(file: Path, copies: Path) -> tuple[Literal["good", "bad"], st
 
 
 def find_faults(file: Path) -> tuple[str, ...]:
-    """All that is wrong with it: pages and indexes first; only where those are whole what belongs together."""
+    """All faults: first of pages and indexes; only if those are intact, of references."""
     broken = fault(file)
     if broken:
         return (broken,)
@@ -48,7 +48,7 @@ def find_faults(file: Path) -> tuple[str, ...]:
 
 
 def _apart(connection: sqlite3.Connection) -> tuple[str, ...]:
-    """Rows that point at rows which are not there."""
+    """Rows with references to missing rows."""
     lost: dict[str, int] = {}
     for table, *_ in connection.execute("PRAGMA foreign_key_check"):
         lost[str(table)] = lost.get(str(table), 0) + 1
@@ -60,7 +60,7 @@ def _apart(connection: sqlite3.Connection) -> tuple[str, ...]:
 
 
 def _search(file: Path) -> tuple[str, ...]:
-    """The index checks itself by a statement that looks like a change, and is taken back."""
+    """FTS5 checks its index in an INSERT statement, which is rolled back."""
     with closing(sqlite3.connect(file, timeout=5, isolation_level=None)) as connection:
         connection.execute("BEGIN")
         try:
@@ -68,7 +68,7 @@ def _search(file: Path) -> tuple[str, ...]:
                 connection.execute(f"INSERT INTO {index} ({index}) VALUES ('integrity-check')")
         except sqlite3.OperationalError as error:
             if any(words in str(error) for words in ("locked", "readonly", "unable to open")):
-                return ()  # it cannot be asked now
+                return ()  # it cannot be checked now
             raise
         except sqlite3.DatabaseError as error:
             return (f"the index of the search ({error})",)

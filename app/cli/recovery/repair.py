@@ -1,4 +1,4 @@
-"""`errand doctor --repair`: mends a damaged database, keeps the broken one, and says what is missing."""
+"""`errand doctor --repair`: repairs a damaged database, keeps the broken one, and reports missing data."""
 
 import asyncio
 import sqlite3
@@ -32,7 +32,7 @@ _WORDS = {"conversations": "conversations", "nodes": "messages", "tasks": "tasks
 
 
 async def repair(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """Refuses while tasks run, unless `force`. Nothing is changed until the mended database is found to be whole."""
+    """Refuses while tasks run, unless `force`. Changes nothing until the repaired database passes its checks."""
     if (loss := find_loss(paths.database, paths.copies)) is not None:
         terminal.line(loss.text)
         return await _make_good(loss, options, paths, terminal)
@@ -52,7 +52,7 @@ async def repair(options: Options, paths: Paths, terminal: Terminal) -> int:
 
 
 async def _make_good(loss: Loss, options: Options, paths: Paths, terminal: Terminal) -> int:
-    """Ask what a database that is missing, or misses its newest changes, is to be made good with."""
+    """Ask how to replace a database that is missing or lacks its newest changes."""
     copy = await asyncio.to_thread(_newest_copy, paths)
     if copy is not None and _is_newer(copy, paths.database):
         question = f"Go back to the copy of {date_of(copy)}?"
@@ -77,13 +77,13 @@ async def _make_good(loss: Loss, options: Options, paths: Paths, terminal: Termi
 
 
 def _is_newer(copy: Path, database: Path) -> bool:
-    """It holds what the database does not."""
+    """True if the copy has events that the database lacks."""
     there, copied = newest_event(database), newest_event(copy)
     return there is None or (copied is not None and copied[0] == there[0] and copied[1] > there[1])
 
 
 async def _agrees(terminal: Terminal, question: str, command: str, options: Options) -> bool:
-    """Nobody can say so where nobody is there: the command does it then."""
+    """Ask for confirmation; without a person print the command instead."""
     if options.yes:
         return True
     if not terminal.interactive:
@@ -119,7 +119,7 @@ def _repair(paths: Paths, terminal: Terminal) -> int:
 
 
 def _with_new_indexes(database: Path, new: Path) -> bool:
-    """Make `new` from all rows as they are, where those are whole; else it is not there."""
+    """Rebuild the indexes in a copy, `new`; on failure `new` is deleted."""
     try:
         new.unlink(missing_ok=True)
         copy_database(database, new)
@@ -139,7 +139,7 @@ def _with_new_indexes(database: Path, new: Path) -> bool:
 
 
 def _newest_copy(paths: Paths) -> Path | None:
-    """The newest copy that is whole and of the same schema, made for whatever reason."""
+    """The newest intact copy of any kind with the same schema."""
     schema = _schema(paths.database)
     for copy in copies_of(paths.database, paths.copies):
         of_copy = _schema(copy)
@@ -171,7 +171,7 @@ def _saved(pieces: tuple[SalvagedTable, ...], copy: Path | None) -> list[str]:
 
 
 def _known_nodes(broken: Path) -> dict[str, set[int]] | None:
-    """The messages of each conversation, from an index that may have outlived them; None where it has not."""
+    """The messages of each conversation, from an index that may be intact; None if it is not."""
     query = "SELECT conversation_id, number FROM nodes INDEXED BY nodes_by_conversation"
     known: dict[str, set[int]] = {}
     try:
@@ -184,7 +184,7 @@ def _known_nodes(broken: Path) -> dict[str, set[int]] | None:
 
 
 def _missing(new: Path, known: dict[str, set[int]] | None) -> list[str]:
-    """A line for each conversation that lost something."""
+    """One line per conversation with missing data."""
     with closing(open_to_read(new)) as connection:
         titles = {str(key): str(title) for key, title in connection.execute("SELECT id, title FROM conversations")}
         there = {int(row[0]) for row in connection.execute("SELECT number FROM nodes")}

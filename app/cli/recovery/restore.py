@@ -1,6 +1,6 @@
-"""`errand restore`: puts a backup in place of the present database, which is kept aside.
+"""`errand restore`: replaces the database by a backup and keeps the previous one.
 
-Its paths are adapted to this machine.
+Adapts its paths to this machine.
 """
 
 import asyncio
@@ -38,14 +38,14 @@ from app.protocol.base import EmptyParams, JsonObject, JsonValue
 from app.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
 from app.regular_file import NotRegularFile, flush_folder
 
-# Which rows may name such a place, and where in them it stands; of tasks all.
+# SQL filters for rows that may contain such paths; all tasks.
 _ROWS = {"nodes": """body LIKE '%"type":"image"%'""", "conversations": "body LIKE '%/workspaces/%'", "tasks": "true"}
 
 _AT_REST: JsonObject = {"resumes": False, "retryAt": None}
-# What triggers of ours write to, and the one view.
+# The tables that our triggers write, and our only view.
 _INDEXES = frozenset(("node_search", "title_search"))
 _VIEW = "node_texts"
-# By the column, by which the engine finds them, or by what the task says itself.
+# Open according to the column, which the engine queries, or to the task's own status.
 _ASKS_OF_OPEN_TASKS = """SELECT asks.rowid FROM asks JOIN tasks ON tasks.id = asks.task_id
 WHERE tasks.ended_at IS NULL OR json_extract(tasks.body, '$.status') NOT IN ('completed', 'cancelled', 'error')"""
 _WRITES = frozenset((sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE))
@@ -54,8 +54,9 @@ _ENDS_WITHIN_S = 10.0
 
 
 def adapt_database(database: Path, paths: Paths) -> None:
-    """Nobody else has it open. What is named in this folder already, and folders that are there, stay. Raises
-    sqlite3.Error, also for a database that changes its records by itself.
+    """Adapt the paths and tasks of a database that no other process uses. Existing folders keep their paths.
+
+    Raises sqlite3.Error, also for a database with foreign triggers or views.
     """
     settled = {"nodes": _with_pictures, "conversations": _with_workspace, "tasks": _as_task}
     with closing(sqlite3.connect(database)) as connection, connection:
@@ -70,9 +71,9 @@ def adapt_database(database: Path, paths: Paths) -> None:
 
 
 def _check_acts_not(connection: sqlite3.Connection) -> None:
-    """What a database brings along runs with all that is written to it later: our triggers keep indexes, no others do.
+    """Triggers in a foreign database would run on later writes: only those that maintain our indexes are allowed.
 
-    SQLite itself tells what a change of a table would set off.
+    SQLite's authorizer reports what a change of a table would trigger.
     """
     foreign: list[str] = []
 
@@ -106,7 +107,7 @@ def _settle_row(
 ) -> None:
     (text,) = connection.execute(f"SELECT body FROM {table} WHERE rowid = ?", (number,)).fetchone()
     new = msgspec.json.encode(settled(msgspec.json.decode(text, type=JsonObject))).decode()
-    if new != text:  # also where a name stands in it twice: SQLite reads the first, the engine the last
+    if new != text:  # also for a duplicate name: SQLite reads the first, the engine the last
         connection.execute(f"UPDATE {table} SET body = ? WHERE rowid = ?", (new, number))
 
 
@@ -116,7 +117,7 @@ def _with_pictures(node: JsonObject, paths: Paths) -> JsonObject:
 
 
 def _picture(block: JsonValue, paths: Paths) -> JsonValue:
-    """Of a result of a tool its pictures."""
+    """A block with adapted picture paths, including those in tool results."""
     if not isinstance(block, dict):
         return block
     images = block.get("images")
@@ -126,7 +127,7 @@ def _picture(block: JsonValue, paths: Paths) -> JsonValue:
 
 
 def _copy(path: JsonValue, paths: Paths) -> JsonValue:
-    """Copies of pictures are in a folder by their content: it has the same name in each data folder."""
+    """Copies of pictures are in a folder named by their content, which is the same in each data folder."""
     if not isinstance(path, str) or Path(path).parent.parent.name != paths.attachments.name:
         return path
     return str(paths.attachments / Path(path).parent.name / Path(path).name)
@@ -137,7 +138,7 @@ def _with_workspace(conversation: JsonObject, paths: Paths) -> JsonObject:
 
 
 def _as_task(task: JsonObject, paths: Paths) -> JsonObject:
-    """Waiting for a person, who is asked; a task that repeats it takes over no more."""
+    """The task in a waiting state, with approval by a person, so that a task that repeats it inherits nothing more."""
     task = task | {name: rest for name, rest in _AT_REST.items() if task.get(name)}
     if task.get("approve") == "all":
         task = {**task, "approve": "ask"}
@@ -157,7 +158,7 @@ def _queued(entry: JsonValue, paths: Paths) -> JsonValue:
 
 
 def _moved_to_own(body: JsonObject, conversation_id: JsonValue, paths: Paths) -> JsonObject:
-    """The folder that was made for a conversation without one: where it did not come along there is an empty one."""
+    """Map a default workspace to this data folder; creates an empty one if it was not restored."""
     workspace = body.get("workspace")
     if not isinstance(workspace, str) or not isinstance(conversation_id, str) or Path(workspace).is_dir():
         return body
@@ -169,7 +170,7 @@ def _moved_to_own(body: JsonObject, conversation_id: JsonValue, paths: Paths) ->
 
 
 async def restore(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """Looks at the copy first; refuses while tasks run, unless `force` says that they may be interrupted."""
+    """Checks the copy first; refuses while tasks run, unless `force` permits interrupting them."""
     paths.prepare()
     given = _absolute(options.file)
     unpacked = paths.home / ".errand.db.unpacked"
@@ -203,7 +204,7 @@ def _absolute(given: str) -> Path:
 
 
 def _is_backup(file: Path) -> bool:
-    """With what belongs to the database; a copy of the database alone is the other form."""
+    """True for a backup with all files; the other format is a copy of the database alone."""
     try:
         with open_backup(file):
             return True
@@ -220,7 +221,7 @@ def _database_of(backup: Path, unpacked: Path) -> Path:
 
 
 def _rest(backup: Path, paths: Paths) -> str:
-    """The database is in place: what goes wrong with pictures and settings is said, and undoes nothing."""
+    """Restore pictures and settings after the database; errors are reported and do not undo it."""
     kept = paths.copies / f"settings-replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.json"
     try:
         contents = unpack_rest(backup, paths, kept)
@@ -236,7 +237,7 @@ def _rest(backup: Path, paths: Paths) -> str:
 
 
 async def engine_lock(paths: Paths, *, force: bool) -> FileLock:
-    """End the engine that runs and keep others from starting; UsageError while tasks run, without `force`."""
+    """Shut down the running engine and prevent another start; UsageError while tasks run, without `force`."""
     try:
         connection = await connect(paths, "errand", start=False)
     except NoEngine:
@@ -250,14 +251,14 @@ async def engine_lock(paths: Paths, *, force: bool) -> FileLock:
             )
         await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
     except ConnectionLost:
-        pass  # it ended before it could say so
+        pass  # it ended before it could answer
     finally:
         await connection.close()
     return await _engine_lock(paths)
 
 
 def put_in_place(new: Path, paths: Paths) -> Path | None:
-    """Give the database's place to `new`; where the present one is kept. The engine's lock is held by the caller."""
+    """Replace the database by `new` and return the path of the previous one. The caller holds the engine's lock."""
     kept = paths.copies / f"errand-replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.db"
     had_one = paths.database.exists()
     move_database(new, successor(paths.database))
@@ -269,7 +270,7 @@ def put_in_place(new: Path, paths: Paths) -> Path | None:
 
 
 async def _engine_lock(paths: Paths) -> FileLock:
-    """Taken the moment the engine is gone: an open window would start the next one."""
+    """Taken as soon as the engine has ended: an open window would start the next one."""
     give_up_at = time.monotonic() + _ENDS_WITHIN_S
     while (lock := FileLock.take(paths.lock)) is None:
         if time.monotonic() > give_up_at:
@@ -279,7 +280,7 @@ async def _engine_lock(paths: Paths) -> FileLock:
 
 
 def _checked(file: Path, given: Path, paths: Paths) -> Path:
-    """UsageError for a file that must not take the database's place; `given` is what it is called."""
+    """UsageError for a file that must not replace the database; `given` is its name in messages."""
     if not file.is_file():
         raise UsageError(f"There is no file {given}. The copies that there are: {paths.copies}")
     if paths.database.exists() and file.samefile(paths.database):

@@ -1,4 +1,4 @@
-"""Reads what can be read of a damaged database into a new one, and fills gaps from a copy."""
+"""Copies the readable rows of a damaged database into a new one, and fills gaps from a backup copy."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from app.database_file import open_to_read
 
-# Rows that are looked for one by one between the readable ends of a table.
+# Maximum number of rows read one by one between the readable ends of a table.
 _MOST_LOOKED_FOR = 1_000_000
 _PARTS_OF_INDEXES = ("_data", "_idx", "_content", "_docsize", "_config")
 
 
 @dataclass(frozen=True, slots=True)
 class SalvagedTable:
-    """What came of one table: rows from the broken file, and rows that only the copy had."""
+    """The result for one table: rows from the broken file, and rows that only the copy had."""
 
     table: str
     read: int
@@ -30,9 +30,9 @@ class _Thing:
 
 
 def salvage(broken: Path, copy: Path | None, new: Path) -> tuple[SalvagedTable, ...]:
-    """Make `new` with the tables of `broken` (or of the copy) and all rows that can be had; neither is changed.
+    """Create `new` with the tables of `broken` (or of the copy) and all readable rows; changes neither.
 
-    Raises sqlite3.Error where not even the names of the tables can be read anywhere.
+    Raises sqlite3.Error if not even the names of the tables can be read.
     """
     new.unlink(missing_ok=True)
     things = _things(broken, copy)
@@ -51,7 +51,7 @@ def salvage(broken: Path, copy: Path | None, new: Path) -> tuple[SalvagedTable, 
 
 
 def _things(broken: Path, copy: Path | None) -> tuple[_Thing, ...]:
-    """Tables, indexes, views and triggers as they were declared."""
+    """The declarations of tables, indexes, views and triggers."""
     query = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
     for file in (broken, copy):
         if file is not None:
@@ -89,12 +89,12 @@ def _table(source: sqlite3.Connection, target: sqlite3.Connection, thing: _Thing
 
 
 def _rows(source: sqlite3.Connection, table: str, names: str) -> Iterator[tuple[str | int | float | None, ...]]:
-    """From the beginning as far as it goes, from the end as far as it goes, and one by one between."""
+    """Read forward as far as possible, backward as far as possible, then one by one between."""
     first, last = None, None
     try:
         source.execute(f"SELECT 1 FROM {table} LIMIT 0")
     except sqlite3.DatabaseError:
-        return  # nothing in this file can be named any more
+        return  # the schema of this file is unreadable
     rising = f"SELECT rowid, {names} FROM {table} NOT INDEXED ORDER BY rowid"
     try:
         for number, *row in source.execute(rising):
@@ -116,7 +116,7 @@ def _rows(source: sqlite3.Connection, table: str, names: str) -> Iterator[tuple[
 
 
 def _finish(target: sqlite3.Connection, things: tuple[_Thing, ...]) -> None:
-    """Mend what points at lost rows, then make indexes, and the triggers last: they guard what is mended."""
+    """Repair references to lost rows, then create indexes, and triggers last, since they guard the repaired rows."""
     _mend(target)
     for kind in ("index", "view"):
         for thing in things:
@@ -132,8 +132,8 @@ def _finish(target: sqlite3.Connection, things: tuple[_Thing, ...]) -> None:
 
 
 def fill_search(target: sqlite3.Connection) -> None:
-    """Put all that can be searched into indexes that are empty."""
-    # As the triggers do: a streaming node is indexed once it is finished. What is indexed of it depends on the schema.
+    """Fill the empty search indexes."""
+    # Like the triggers: a streaming node is indexed once it is finished. The indexed columns depend on the schema.
     names = ", ".join(str(row[1]) for row in target.execute("PRAGMA table_info(node_search)"))
     target.execute(
         f"INSERT INTO node_search (rowid, {names}) SELECT number, {names} FROM node_texts "
@@ -153,8 +153,8 @@ def _mend(target: sqlite3.Connection) -> None:
             target.execute(f"DELETE FROM {table} WHERE task_id NOT IN (SELECT id FROM tasks)")
 
 
-# What belongs to a conversation that is lost gets one without its title; a message whose predecessor is lost begins a
-# tree of its own; an agent goes to the newest message that is left; what belongs to a lost task goes.
+# A lost conversation with remaining parts is recreated without its title; a message whose predecessor is lost becomes a
+# root; an agent moves to the newest remaining message; the parts of a lost task are deleted.
 _MENDING = (
     """
     INSERT INTO conversations (id, title, updated_at, archived, body)
@@ -180,5 +180,5 @@ _MENDING = (
     WHERE json_extract(body, '$.headId') IS NOT NULL AND json_extract(body, '$.headId') NOT IN (SELECT id FROM nodes)
     """,
 )
-# A database of an older schema lacks some of them.
+# A database with an older schema lacks some of them.
 _OF_TASKS = ("prompts", "turns", "tool_executions", "asks")

@@ -1,1 +1,1 @@
-"""Events, tool calls and asks as text. Pure; writing it is `terminal`. Start with transcript.py."""
+"""Renders events, tool calls and asks as text. Pure; `terminal` writes it. Start with transcript.py."""

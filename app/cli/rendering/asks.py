@@ -1,4 +1,4 @@
-"""Asks at the prompt: what is shown, and how a typed line is read."""
+"""Asks at the prompt: their text, and the parsing of a typed answer."""
 
 import re
 import string
@@ -24,7 +24,7 @@ _BEGINS_WITH_A_NUMBER = re.compile(r"[-+$#]?\d")
 
 @dataclass(frozen=True, slots=True)
 class InvalidReply:
-    """The line settles nothing yet; `text` says what to type."""
+    """The line does not settle the ask; `text` says what to type."""
 
     text: str
 
@@ -33,7 +33,7 @@ Reply: TypeAlias = AskAnswerParams | InvalidReply
 
 
 def ask_lines(ask: Ask, style: Style, width: int) -> list[str]:
-    """The ask as a person must see it before answering."""
+    """The ask as lines, with everything a person must see before answering."""
     if ask.approval is not None:
         return _approval_lines(ask.approval, style, width)
     if ask.unknown is not None:
@@ -44,7 +44,7 @@ def ask_lines(ask: Ask, style: Style, width: int) -> list[str]:
 
 
 def hint(ask: Ask) -> str:
-    """What may be typed."""
+    """The possible answers."""
     if ask.approval is not None:
         deny = "d deny · r REASON deny and say why · v all of it"
         if ask.approval.grantable is None:
@@ -59,7 +59,7 @@ def hint(ask: Ask) -> str:
 
 
 class AskInput:
-    """One ask at the prompt, until a line settles it: a new limit is typed in a second step."""
+    """One ask at the prompt until a line settles it; raising a limit takes a second line."""
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
@@ -67,7 +67,7 @@ class AskInput:
 
     @property
     def short_hint(self) -> str:
-        """What stands before the place where one types, for when the hint has scrolled away."""
+        """The prompt before the input, for when the hint has scrolled away."""
         ask = self.ask
         if ask.approval is not None:
             return "allow? a c w d r > " if ask.approval.grantable else "allow? a d r > "
@@ -76,7 +76,7 @@ class AskInput:
         return f"go on? {_range(ask)} > " if ask.kind == "limit" else "answer > "
 
     def read(self, line: str) -> Reply:
-        """The answer that a typed line means, or what is to be typed next."""
+        """Parse a typed line into an answer, or into a text that says what to type next."""
         text = line.strip()
         if self._raises:
             return self._new_limit(text)
@@ -93,7 +93,7 @@ class AskInput:
 
 
 def read_reply(ask: Ask, line: str) -> Reply:
-    """The answer that a typed line means by itself, or what is wrong with it."""
+    """Parse a typed line by itself into an answer, or into the reason why it is invalid."""
     text = line.strip()
     if ask.approval is not None:
         return _approval_reply(ask, ask.approval, text)
@@ -110,7 +110,7 @@ def read_reply(ask: Ask, line: str) -> Reply:
 
 
 def outcome_text(ask: Ask) -> str:
-    """How an ask was settled, in words."""
+    """The outcome of an ask in words."""
     by = f" by {ask.answered_by}" if ask.answered_by else ""
     if ask.status == "cancelled":
         return "no longer needed"
@@ -140,7 +140,7 @@ def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
 
 
 def _reads(approval: Approval) -> tuple[str, ...]:
-    """Without the folder that it runs in, which has a line of its own."""
+    """Without the working directory, which has its own line."""
     return tuple(path for path in approval.reads if path != approval.working_dir)
 
 
@@ -150,14 +150,14 @@ def _asked_lines(approval: Approval, style: Style, width: int) -> list[str]:
 
 
 def _whole(approval: Approval, style: Style, width: int) -> str:
-    """All of what was shown in excerpts."""
+    """The full text of everything that was shown in excerpts."""
     lines = [*_asked_lines(approval, style, width), *whole_diff_lines(approval.preview, style, width)]
     paths = [*_all_path_lines("reads", _reads(approval)), *_all_path_lines("writes", approval.writes)]
     return "\n".join([*lines, *paths]).lstrip()
 
 
 def _excerpt(lines: list[str], style: Style, most: int = _MOST_LINES) -> list[str]:
-    """The beginning and the end, and how much stands between."""
+    """The beginning and the end, with the number of omitted lines between."""
     left_out = len(lines) - most
     if left_out <= 1:
         return lines
@@ -166,7 +166,7 @@ def _excerpt(lines: list[str], style: Style, most: int = _MOST_LINES) -> list[st
 
 
 def _labelled(label: str, text: str, style: Style, width: int) -> list[str]:
-    """A text of any length behind its label: what goes on in the next line is indented, so that it is no label."""
+    """A text of any length after its label; continuation lines are indented, so that they cannot imitate a label."""
     room = max(20, width - len(_INDENT) - 1)
     pieces = [piece for line in text.split("\n") for piece in _pieces(line, room)]
     return [f"  {label:<6} {style.bold(pieces[0])}", *(_INDENT + style.bold(piece) for piece in pieces[1:])]
@@ -251,7 +251,7 @@ def _question_reply(ask: Ask, text: str, listed: dict[str, str]) -> Reply:
 
 
 def _listed(ask: Ask) -> dict[str, str]:
-    """What can be picked, by what picks it: numbers, but where a choice begins with one itself."""
+    """The choices by their labels: numbers, unless a choice itself begins with one."""
     choices = ask.choices if ask.limit is None else (*ask.choices, "Raise the limit to …")
     labels = [str(number) for number in range(1, len(choices) + 1)]
     if any(_BEGINS_WITH_A_NUMBER.match(choice.lstrip()) for choice in choices):

@@ -1,4 +1,4 @@
-"""Where events go: lines for people, JSON lines for programs, the events of a simpler agent interface."""
+"""Event sinks: lines for people, JSON lines for programs, events of a simpler agent interface."""
 
 from typing import Protocol, TypeAlias
 
@@ -48,25 +48,25 @@ class Output(Protocol):
 
 
 class Screen(Protocol):
-    """Takes the messages of the conversations that are followed."""
+    """Receives the messages of the followed conversations."""
 
     def show(self, conversation_id: str, message: ShownMessage) -> None: ...
 
     def connection(self, *, lost: bool) -> None:
-        """The engine was lost, or is back."""
+        """The connection was lost or restored."""
         ...
 
     def health(self, conditions: tuple[Condition, ...]) -> None:
-        """What keeps the engine from working as it should; nothing when all is well again."""
+        """The current conditions of the engine; empty once all have ended."""
         ...
 
     def tick(self) -> None:
-        """About once a second: bring what counts seconds up to date."""
+        """Called about once a second: update running times."""
         ...
 
 
 class JsonScreen:
-    """Each message as the protocol has it on the wire, one a line."""
+    """Each message in wire format, one per line."""
 
     def __init__(self, terminal: Output) -> None:
         self._terminal = terminal
@@ -86,14 +86,14 @@ class JsonScreen:
 
 
 class TextScreen:
-    """Transcripts of one or more conversations; with more than one each line carries its label."""
+    """Transcripts of one or more conversations; with more than one, each line has a label."""
 
     def __init__(self, terminal: Output) -> None:
         self._terminal = terminal
         self._transcripts: dict[str, tuple[str, TranscriptRenderer]] = {}
 
     def add(self, conversation_id: str, label: str = "", *, streams: bool = True) -> None:
-        """Show a conversation, every line behind `label`."""
+        """Show a conversation, with `label` before every line."""
         width = self._terminal.width - columns(plain(label))
         self._transcripts[conversation_id] = (label, TranscriptRenderer(self._terminal.style, width, streams=streams))
 
@@ -148,7 +148,7 @@ def _say_health(terminal: Output, conditions: tuple[Condition, ...]) -> None:
 
 
 def conversation_of(message: ShownMessage) -> str:
-    """The conversation a message belongs to, empty for those of none."""
+    """The conversation of a message, empty if it has none."""
     if not isinstance(message, EventRecord):
         return message.conversation_id
     match message.event:
@@ -171,7 +171,7 @@ def conversation_of(message: ShownMessage) -> str:
 
 
 class AgentEventScreen(JsonScreen):
-    """Shows what a view makes of the messages; a lost line is said on standard error."""
+    """Shows the events of a view; reports a lost connection on standard error."""
 
     def __init__(self, output: Output, view: AgentView | ThoughtView) -> None:
         super().__init__(output)

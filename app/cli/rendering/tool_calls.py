@@ -17,7 +17,7 @@ CONTROL_TOOLS = frozenset({"task_complete", "ask_user", "send_update"})
 
 
 def diff_lines(diff: str, width: int, style: Style) -> list[str]:
-    """The changed lines with their context, cut where they grow long; the tool line names the file."""
+    """The changed lines with their context, truncated if long; the line of the call names the file."""
     room = max(12, width - 4)
     shown = [_painted(line, cut(line, room), style) for line in _lines(diff)]
     if len(shown) > MOST_LINES:
@@ -27,7 +27,7 @@ def diff_lines(diff: str, width: int, style: Style) -> list[str]:
 
 
 def whole_diff_lines(diff: str, style: Style, width: int) -> list[str]:
-    """All of it, as who is to allow it must see it: what goes on in the next line stays indented."""
+    """The full diff, for a person who is asked to allow it; continuation lines stay indented."""
     room = max(12, width - 5)
     return [_painted(line, piece, style) for line in _lines(diff) for piece in _pieces(line, room)]
 
@@ -49,7 +49,7 @@ def _without_first_hunk_mark(lines: list[str]) -> Iterator[str]:
 
 
 def _painted(line: str, shown: str, style: Style) -> str:
-    """What is shown of a line, in the line's colour."""
+    """The shown part of a line, in the line's color."""
     text = f"    {shown}".rstrip()
     if line.startswith("+"):
         return style.green(text)
@@ -59,7 +59,7 @@ def _painted(line: str, shown: str, style: Style) -> str:
 
 
 def _shown(words: CallWords, tool: str, verb: str, width: int, style: Style) -> str:
-    """The verb and what it is about, which is cut to `width` columns."""
+    """The verb and its object, truncated to `width` columns."""
     target = short_path(words.object) if tool == "code" and words.action != "search" else words.object
     short = one_line(target, max(8, width))
     return f"{verb} {style.bold(f'`{short}`')}" if short else verb
@@ -84,7 +84,7 @@ def format_result(
     sign = style.red(style.sign("cross")) if result.is_error else style.green(style.sign("dot"))
     time = "" if result.summary.endswith(" s") else _time(result.details)
     was_run = not result.is_error or result.details is not None
-    verb = words.done if was_run else words.doing  # what was refused or could not begin was not done
+    verb = words.done if was_run else words.doing  # a refused call, or one that could not start, was not done
     outcome = one_line(result.summary or (result.text if result.is_error else ""), max(20, width // 2))
     head = _shown(words, result.tool, verb, width - len(verb) - len(outcome) - len(time) - 12, style)
     tail = style.red(outcome) if result.is_error else style.dim(outcome)
@@ -96,7 +96,8 @@ def format_result(
 
 
 def _last_lines(text: str) -> list[str]:
-    """The end of a failed command's output, where most programs say why; the tool's own remarks are in brackets."""
+    """The end of a failed command's output, where most programs state the cause; the tool's own remarks are in
+    brackets."""
     lines = [line for line in output_text(text).splitlines() if line.strip() and not line.startswith("[")]
     return lines[-_LAST_LINES:]
 

@@ -1,4 +1,4 @@
-"""Events of one conversation as text for people. Pure: keeps what was shown, writes nowhere."""
+"""Renders the events of one conversation as text for people. Pure: tracks what was shown, writes nothing."""
 
 from typing import assert_never
 
@@ -41,10 +41,10 @@ from app.protocol.tasks import Task, TaskStopReason
 
 
 class TranscriptRenderer:
-    """What one conversation has shown so far. The same event twice shows nothing new.
+    """Tracks what one conversation has shown so far; repeated events add nothing.
 
-    `streams` shows text as it comes; without it a reply is shown whole, which keeps several tasks readable at once.
-    Texts given back end with a newline unless a reply is being streamed (`is_open`).
+    `streams` shows text as it arrives; without it a reply is shown once complete, which keeps several tasks readable
+    at once. Returned texts end with a newline unless a reply is being streamed (`is_open`).
     """
 
     def __init__(self, style: Style, width: int, *, streams: bool = True) -> None:
@@ -63,7 +63,7 @@ class TranscriptRenderer:
         self._ended: set[str] = set()
         self._taken: set[str] = set()
         self._names: dict[str, str] = {}
-        self._agents: dict[str, str] = {}  # of each task
+        self._agents: dict[str, str] = {}  # by task id
         self._speaker = ""
         self._last_text = ""
         self._errors: set[str] = set()
@@ -94,7 +94,7 @@ class TranscriptRenderer:
                 assert_never(event)
 
     def delta(self, delta: TextDelta) -> str:
-        """The text that a piece of a streaming reply adds."""
+        """The text that a delta of a streaming reply adds."""
         if not self._streams or delta.kind != "text" or delta.node_id in self._nodes:
             return ""
         key = (delta.node_id, delta.block)
@@ -103,13 +103,13 @@ class TranscriptRenderer:
             self._streamed[key] = delta.text
             return self._closed() + self.style.dim("(starting again)\n") + self._said(delta.text)
         if delta.offset != len(before):
-            return ""  # a piece was missed: the finished node brings the rest
-        # Escape sequences may be cut in two by deltas; `plain` then leaves harmless letters, never the escape itself.
+            return ""  # a delta was missed: the finished node has the rest
+        # Deltas may split escape sequences; `plain` then leaves harmless letters, never the escape itself.
         self._streamed[key] = before + delta.text
         return self._named(self._agents.get(delta.task_id, "")) + self._said(delta.text)
 
     def status(self) -> str:
-        """What the task does now, for a line that is rewritten in place; empty when it has ended."""
+        """The current activity, for a line that is rewritten in place; empty when the task has ended."""
         task = self.task
         if task is None or task.ended_at is not None:
             return ""
@@ -136,7 +136,7 @@ class TranscriptRenderer:
         return self._closed() + self._badge(task)
 
     def _taken_as(self, task: Task) -> str:
-        """Once, when a task that was left to its first reply has begun to work; of a chat the end says it."""
+        """Shown once when a task in `auto` mode becomes a task; for a chat the last lines say it."""
         if task.mode != "auto" or task.decided != "task" or task.id in self._taken:
             return ""
         self._taken.add(task.id)
@@ -193,7 +193,7 @@ class TranscriptRenderer:
         if result.tool in CONTROL_TOOLS and (result.tool == "ask_user" or not result.is_error):
             return ""
         with_diff = result.call_id not in self._previewed
-        # What was stopped did not fail: its output says nothing about a cause.
+        # A stopped call did not fail: its output does not explain a cause.
         with_output = self.task is None or not self.task.stopping
         line = format_result(call, result, self.width, self.style, with_diff=with_diff, with_output=with_output)
         return line + "\n"
@@ -202,7 +202,7 @@ class TranscriptRenderer:
         if notice.kind == "error" and notice.text in self._errors:
             return ""
         self._errors.add(notice.text)
-        # Which limit it was is said at the end of the task; only what was ended there is news.
+        # The end of the task names the limit; only the ended calls are new here.
         text = notice.text.partition(". ")[2] if notice.kind == "limit" else notice.text
         paint = self.style.red if notice.kind == "error" else self.style.amber
         return paint(self._wrapped(f"{self.style.sign('warn')} {plain(text)}")) + "\n" if text else ""
@@ -217,12 +217,12 @@ class TranscriptRenderer:
         self._asks[ask.id] = ask.status
         if ask.status == "waiting":
             if ask.approval is not None and ask.approval.preview:
-                self._previewed.add(ask.approval.call_id)  # the diff was seen when it was allowed
+                self._previewed.add(ask.approval.call_id)  # the diff was shown with the approval
             return self._closed() + "\n".join(ask_lines(ask, self.style, self.width)) + "\n"
         return self._closed() + self.style.dim(f"  {self.style.sign('arrow')} {outcome_text(ask)}") + "\n"
 
     def _badge(self, task: Task) -> str:
-        """The last lines of a task: how it ended and what it took, its summary and error unless just said."""
+        """The last lines of a task: outcome and usage, its summary and error unless just shown."""
         lines = [
             self._wrapped(self.style.join(_ending(task, self.style), self.style.dim(usage_line(task, self.style))))
         ]
@@ -233,16 +233,16 @@ class TranscriptRenderer:
         return "\n".join(lines) + "\n"
 
     def _wrapped(self, text: str) -> str:
-        """A text broken at blanks, but for who wants plain text that streams: a program, perhaps."""
+        """Wrap at blanks, except for streamed plain text, which may go to a program."""
         return text if self._streams and not self.style.colour else wrapped(text, self.width)
 
     def _whole(self, text: str) -> str:
-        """A text of the agent that is there as a whole."""
+        """A complete text of the agent."""
         prose = MarkdownStream(self.style, self.width)
         return self._wrapped((prose.feed(plain(text).strip()) + prose.end()).rstrip("\n"))
 
     def _named(self, agent_id: str) -> str:
-        """Who speaks from here on, where several may."""
+        """The name of the next speaker, if the conversation has several."""
         if len(self._names) < 2 or agent_id == self._speaker or agent_id not in self._names:
             return ""
         self._speaker = agent_id
@@ -260,7 +260,7 @@ class TranscriptRenderer:
         return text
 
     def _closed(self) -> str:
-        """The end of a streamed reply that stands open, with a newline."""
+        """End an open streamed reply with a newline."""
         prose, self._prose = self._prose, None
         rest = self._opened(prose.end()) if prose else ""
         was_open, self.is_open = self.is_open, False
@@ -295,7 +295,7 @@ def _ending(task: Task, style: Style) -> str:
 
 
 def format_task_line(task: Task, style: Style, width: int) -> str:
-    """The first line of a task: what was asked."""
+    """The first line of a task: its prompt."""
     return style.bold(cut(f"{style.sign('dot')} {one_line(task.prompt, width)}", width))
 
 

@@ -1,1 +1,1 @@
-"""The terminal itself: styles, text width, Markdown, prompt. Knows nothing of tasks. Start with terminal.py."""
+"""The terminal: styles, text width, Markdown, prompt. Independent of tasks. Start with terminal.py."""

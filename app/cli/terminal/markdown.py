@@ -1,11 +1,11 @@
-"""Markdown as terminal text while it streams: blocks, inline marks, tables. Pure."""
+"""Renders streaming Markdown as terminal text: blocks, inline marks, tables. Pure."""
 
 import re
 
 from app.cli.terminal.style import Style
 from app.cli.terminal.text import columns, plain, visible_columns
 
-# Lengths are bounded: a long line full of open marks must not take time squared.
+# Lengths are bounded: a long line full of open marks must not take quadratic time.
 _SPAN = re.compile(
     r"`(?P<code>[^`]{1,200})`"
     r"|\*\*(?=\S)(?P<bold>.{1,200}?)(?<=\S)\*\*"
@@ -17,23 +17,23 @@ _SPAN = re.compile(
 _OPENER = re.compile(
     r"`|\*\*(?=\S|$)|(?<![\w*])\*(?=\S|$)|(?<!\w)_(?=\S|$)|\[[^\]]{0,200}$|\[[^\]]{1,200}\](\([^)\s]{0,200})?$"
 )
-_LONGEST = 450  # a mark that is open for longer is none
+_LONGEST = 450  # a mark that stays open longer is literal
 
 _GAP = "  "
 
-_MOST_HELD = 2_000  # a line without blanks is no prose
+_MOST_HELD = 2_000  # a line without blanks is not prose
 _WIDEST = 100  # longer lines are hard to read
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _HEADING = re.compile(r" {0,3}#{1,6} ++(.*+)")
 _RULE = re.compile(r" {0,3}([-*_] *){3,}")
 _ITEM = re.compile(r"( *+)([-*+]|\d{1,9}[.)]) +(?=\S)")
 _QUOTE = re.compile(r" {0,3}> ?")
-# What may still become one of the above, a table or a fence when more of the line comes.
+# A beginning that may become one of the above, a table or a fence with more of the line.
 _UNDECIDED = re.compile(r" *+(#{1,6}( .*)?|\|.*|`{1,2}|```.*|~.*|[-*_+ ]*|\d{1,9}[.)]? *|>)")
 
 
 def inline_markdown(text: str, style: Style) -> str:
-    """The text with its marks turned into colours, each word on its own so that a line can be broken between them."""
+    """The text with its marks as colors, applied per word so that a line can be wrapped between them."""
     return _SPAN.sub(lambda found: _painted(found, style), text)
 
 
@@ -42,7 +42,7 @@ def without_marks(text: str) -> str:
 
 
 def whole_words_length(text: str) -> int:
-    """How much of the text can be shown before more of its line comes: up to a blank that stands in no mark."""
+    """The length of text that can be shown before the rest of its line arrives: up to a blank outside of any mark."""
     end, place, shown = len(text), 0, 0
     while place < end:
         span, opener = _SPAN.search(text, place), _OPENER.search(text, place)
@@ -104,7 +104,7 @@ def _size(cell: str) -> int:
 
 
 class MarkdownStream:
-    """One reply. What `feed` and `end` give, joined, is the same however the text was cut into pieces."""
+    """One reply. The joined results of `feed` and `end` do not depend on how the text was split."""
 
     def __init__(self, style: Style, width: int) -> None:
         self._style = style
@@ -116,7 +116,7 @@ class MarkdownStream:
         self._table: list[str] = []
 
     def feed(self, text: str) -> str:
-        """What can be shown of the text so far and was not shown yet."""
+        """The text that can be shown now and was not shown yet."""
         if not self._style.colour:
             return text
         shown = ""
@@ -126,7 +126,7 @@ class MarkdownStream:
         return shown + self._part()
 
     def end(self) -> str:
-        """What was held back; the reply is over."""
+        """Returns the held-back rest at the end of the reply."""
         rest, self._raw = self._raw, ""
         shown = self._line(rest).removesuffix("\n") if rest or self._begun else ""
         return shown + self._end_of_table()
@@ -155,7 +155,7 @@ class MarkdownStream:
         return before + sign + self._flow(rest) + "\n"
 
     def _part(self) -> str:
-        """What can be shown of a line that goes on: its whole words up to a mark that is still open."""
+        """The part of an incomplete line that can be shown: its whole words up to an open mark."""
         shown = ""
         if not self._begun:
             if self._in_code or _UNDECIDED.fullmatch(self._raw):
@@ -167,7 +167,7 @@ class MarkdownStream:
         return shown + self._flow(ready)
 
     def _lead(self, text: str) -> tuple[str, str]:
-        """The beginning of a line (a list's sign, a quote's bar), below which what is broken goes on; and the rest."""
+        """Split off the prefix of a line (a list marker, a quote bar), the hanging indent of wrapped lines."""
         self._begun = True
         rest = text.lstrip(" ")
         sign = text[: len(text) - len(rest)]
@@ -180,7 +180,7 @@ class MarkdownStream:
         return (self._style.dim(sign) if sign.strip() else sign), rest
 
     def _flow(self, text: str) -> str:
-        """Words one after the other, broken at the width."""
+        """Words in sequence, wrapped at the width."""
         shown = ""
         for token in re.findall(r" +|[^ ]+", inline_markdown(text, self._style)):
             if token[0] == " ":

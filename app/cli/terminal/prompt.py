@@ -18,10 +18,10 @@ SendMode: TypeAlias = Literal["enter", "alt_enter", "interrupt", "end"]
 
 
 class OutputAbovePrompt:
-    """Shows whole lines; what follows the last newline waits for its end.
+    """Shows whole lines; text after the last newline waits for its end.
 
-    prompt_toolkit's own way (`patch_stdout`) leaves raw mode for each write: keys pressed meanwhile are echoed and
-    lost, and Ctrl+C kills the command.
+    prompt_toolkit's `patch_stdout` leaves raw mode for each write: keys pressed meanwhile are echoed and lost, and
+    Ctrl+C kills the command.
     """
 
     def __init__(self, application: Application[str]) -> None:
@@ -40,9 +40,9 @@ class OutputAbovePrompt:
 
 
 class LivePrompt:
-    """Output above, then a status line while a task works, then the line that is typed.
+    """Output above, then a status line while a task runs, then the input line.
 
-    Text that has no newline yet stands right above the prompt, so that a reply can be read as it comes.
+    Text without a newline appears right above the prompt, so that a streaming reply is readable.
     """
 
     def __init__(self, style: Style, width: Callable[[], int], history: Path) -> None:
@@ -66,16 +66,16 @@ class LivePrompt:
 
     @contextmanager
     def opened(self) -> Generator[None]:
-        """While this holds, keys pressed between two lines wait for the next one instead of reaching the shell."""
+        """A context in which keys pressed between two lines go to the next line instead of the shell."""
         with self._session.app.input.raw_mode():
             yield
 
     def write(self, text: str) -> None:
-        """Show text; what follows the last newline waits above the prompt until its line is full."""
+        """Show text; text after the last newline waits above the prompt until its line is full."""
         whole, newline, tail = (self._tail + text).rpartition("\n")
         self._tail = tail
         if visible_columns(tail) > self.width and " " in tail:
-            # Give a full line away at a blank, so that a long paragraph does not grow above the prompt.
+            # Emit a full line at a blank, so that a long paragraph does not grow above the prompt.
             head, _, self._tail = tail.rpartition(" ")
             whole, newline = whole + newline + head, "\n"
         self._above.write(self.style.printable(whole + newline))
@@ -85,7 +85,7 @@ class LivePrompt:
         self.write(text + "\n")
 
     def note(self, text: str) -> None:
-        """On a line of its own, also amid a reply that streams in."""
+        """On a separate line, also within a streaming reply."""
         self.write("\n" if self._tail else "")
         self.line(self.style.dim(text))
 
@@ -94,12 +94,12 @@ class LivePrompt:
         self._session.app.invalidate()
 
     def hint(self, text: str) -> None:
-        """Words before the place where one types; empty for none."""
+        """The text before the input; may be empty."""
         self._hint = text
         self._session.app.invalidate()
 
     async def read(self, question: str = "") -> tuple[SendMode, str]:
-        """The next line, and how it was sent. A question stands in place of the hint while it is read."""
+        """The next line, and how it was sent. A question replaces the hint while it is read."""
         self._queued = False
         self._question = question
         try:
@@ -114,10 +114,10 @@ class LivePrompt:
 
     def _message(self) -> ANSI:
         prompt = f"{self._question or self._hint}{self.style.bold('> ')}"
-        if self._session.app.is_done:  # what stays on the screen is the line alone
+        if self._session.app.is_done:  # only the line itself stays on the screen
             return ANSI(self.style.printable(prompt))
         tail = f"{self._tail}\n" if self._tail else ""
-        # Not prompt_toolkit's toolbar: it stays hidden in terminals that do not report the cursor's place.
+        # Not prompt_toolkit's toolbar: it stays hidden in terminals that do not report the cursor position.
         status = self.style.dim(cut(self._status, self.width - 1)) + "\n" if self._status else ""
         return ANSI(self.style.printable(f"{tail}{status}{prompt}"))
 

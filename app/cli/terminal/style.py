@@ -1,4 +1,4 @@
-"""Colours and signs, or their plain forms where the terminal shows neither."""
+"""Colors and symbols, or plain text if the terminal supports neither."""
 
 import os
 from collections.abc import Mapping
@@ -32,9 +32,9 @@ _ASCII = {
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What may be used: `colour` for ANSI colours, `unicode` for signs beyond ASCII.
+    """The supported output: `colour` for ANSI colors, `unicode` for symbols beyond ASCII.
 
-    `mark` stands in each of our colours until it is printed: text from elsewhere cannot know it, nor colour anything.
+    `mark` is a secret part of our color codes until they are printed, so that untrusted text cannot set colors.
     """
 
     colour: bool
@@ -50,7 +50,7 @@ class Style:
         return f"\x1b[{self.mark}{code}m{text}\x1b[{self.mark}0m" if self.colour and text else text
 
     def printable(self, text: str) -> str:
-        """What may go to a terminal: the text with our own colours, and nothing else in it that steers."""
+        """Text for the terminal: our own colors, with all other control sequences escaped."""
         return printable(text, self.mark)
 
     def bold(self, text: str) -> str:
@@ -72,7 +72,7 @@ class Style:
         return self.paint("34", text)
 
     def join(self, *parts: str) -> str:
-        """The parts that are not empty, with the separator between."""
+        """The non-empty parts, with the separator between."""
         return self.sign("sep").join(part for part in parts if part)
 
 
@@ -80,7 +80,7 @@ PLAIN = Style(colour=False, unicode=True)
 
 
 def style_for(environment: Mapping[str, str], is_terminal: bool, encoding: str) -> Style:
-    """NO_COLOR (no-color.org) and TERM=dumb turn colours off; FORCE_COLOR turns them on without a terminal."""
+    """NO_COLOR (no-color.org) and TERM=dumb disable colors; FORCE_COLOR enables them without a terminal."""
     wanted = is_terminal or bool(environment.get("FORCE_COLOR"))
     refused = bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
     mark = f"{int.from_bytes(os.urandom(8))};"

@@ -1,4 +1,4 @@
-"""The terminal: what it can show, output and status line, input. All output passes here and is cleaned here."""
+"""The terminal: capabilities, output and status line, input. All output passes through here and is sanitized."""
 
 import os
 import shutil
@@ -16,11 +16,12 @@ _CLEAR_LINE = "\r\x1b[2K"
 
 
 class OutputClosed(Exception):
-    """Nothing more can be written. The text says why; it is empty where the reader has gone (`| head`): no error."""
+    """Nothing more can be written. The text is the reason, empty if the reader closed the pipe (`| head`), which is
+    no error."""
 
 
 class Terminal:
-    """Standard input and output. `interactive` says that a person is there to read and to type."""
+    """Standard input and output. `interactive` means that a person reads and types."""
 
     def __init__(self, source: TextIO, out: TextIO, errors: TextIO) -> None:
         self._source = source
@@ -38,14 +39,14 @@ class Terminal:
             _understand_escapes()
 
     def aside(self) -> "Terminal":
-        """This terminal with all of it on standard error, for a command whose output is a result alone."""
+        """This terminal with all output on standard error, for a command whose standard output is only its result."""
         aside = Terminal(self._source, self._errors, self._errors)
         aside.interactive = self.interactive
         return aside
 
     @property
     def width(self) -> int:
-        """Columns; 80 where that is not known."""
+        """Columns; 80 if unknown."""
         return max(20, shutil.get_terminal_size().columns)
 
     def write(self, text: str) -> None:
@@ -57,7 +58,7 @@ class Terminal:
         self._line_is_open = not text.endswith("\n")
 
     def write_raw(self, text: str) -> None:
-        """Write text as it is where a program reads it, or a file takes it; else as `write` does."""
+        """Write text unchanged to a pipe or a file; to a terminal as `write` does."""
         if self._out.isatty():
             self.write(text)
         else:
@@ -67,7 +68,7 @@ class Terminal:
         self.write(text + "\n")
 
     def note(self, text: str) -> None:
-        """One line for the person on standard error: what is not part of the output."""
+        """One line for the person on standard error, not part of the output."""
         self.clear_status()
         if self._above is not None:
             self.line(text)
@@ -75,7 +76,7 @@ class Terminal:
         _write(self._errors, self.style.printable(text) + "\n")
 
     def status(self, text: str) -> None:
-        """Rewrite the status line; nothing where lines cannot be rewritten or one is open."""
+        """Rewrite the status line; does nothing if lines cannot be rewritten or one is open."""
         if not self._rewrites or self._line_is_open or self._above is not None or text == self._status:
             return
         shown = self.style.dim(cut(printable(text), self.width - 1)) if text else ""
@@ -88,11 +89,11 @@ class Terminal:
             self._status = ""
 
     async def ask(self, prompt: str) -> str:
-        """Read a line at the prompt while other output goes on above it.
+        """Read a line at the prompt while other output continues above it.
 
         Raises KeyboardInterrupt for Ctrl+C and EOFError for Ctrl+D.
         """
-        from prompt_toolkit import PromptSession  # 90 ms, only for who is asked
+        from prompt_toolkit import PromptSession  # 90 ms, only on use
         from prompt_toolkit.formatted_text import ANSI
 
         from app.cli.terminal.prompt import OutputAbovePrompt
@@ -125,7 +126,7 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def standard_terminal() -> Terminal:
-    """The process's own streams; one that was closed by who started it reads as empty and swallows what is written."""
+    """The process's streams; a stream closed by the parent process reads as empty and discards output."""
     sys.stdin = _open_or_nothing(sys.stdin, "r")
     sys.stdout = _open_or_nothing(sys.stdout, "w")
     sys.stderr = _open_or_nothing(sys.stderr, "w")
@@ -137,7 +138,8 @@ def _open_or_nothing(stream: TextIO | None, mode: str) -> TextIO:
 
 
 def close_output() -> None:
-    """After `OutputClosed`: point standard output at nothing, so that the interpreter's last flush does not fail."""
+    """After `OutputClosed`: redirect the output to the null device, so that the interpreter's last flush does not
+    fail."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(nothing, stream.fileno())
@@ -145,7 +147,7 @@ def close_output() -> None:
 
 
 def _replace_unknown_characters(stream: TextIO) -> None:
-    """A character the terminal's encoding lacks becomes `?` instead of an exception."""
+    """A character missing in the terminal's encoding becomes `?` instead of an exception."""
     import io
 
     if isinstance(stream, io.TextIOWrapper):
@@ -153,7 +155,7 @@ def _replace_unknown_characters(stream: TextIO) -> None:
 
 
 def _understand_escapes() -> None:
-    """Switch a Windows console to understanding escape sequences (ENABLE_VIRTUAL_TERMINAL_PROCESSING)."""
+    """Enable escape sequences in a Windows console (ENABLE_VIRTUAL_TERMINAL_PROCESSING)."""
     if sys.platform == "win32":
         import ctypes
 

@@ -1,4 +1,4 @@
-"""Text for a terminal: cleaned, cut, wrapped, in columns; short ids and usage in one line."""
+"""Text for a terminal: sanitized, truncated, wrapped, in columns; short ids and usage in one line."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _GAP = "  "
 
 
 def one_line(text: str, width: int) -> str:
-    """The text on one line, cut with an ellipsis to `width` columns."""
+    """The text on one line, truncated with an ellipsis to `width` columns."""
     return cut(" ".join(plain(text).split()), width)
 
 
@@ -34,7 +34,7 @@ def cut(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int) -> str:
-    """The text with lines longer than `width` broken at blanks; a word that is longer still stays whole."""
+    """Wrap lines longer than `width` at blanks; a longer word stays whole."""
     return "".join(_wrapped_line(line, width) for line in text.splitlines(keepends=True))
 
 
@@ -54,12 +54,12 @@ def _wrapped_line(line: str, width: int) -> str:
 
 
 def visible_columns(text: str) -> int:
-    """How many columns a text with colours takes."""
+    """The number of columns of a text with colors."""
     return columns(plain(text))
 
 
 def columns(text: str) -> int:
-    """How many terminal columns a text takes: wide East Asian characters and emoji take two, marks none."""
+    """The number of terminal columns: wide East Asian characters and emoji take two, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(_columns_of(character) for character in text)
@@ -84,7 +84,7 @@ def usage_line(task: Task, style: Style) -> str:
 
 
 def time_ago(seconds: float) -> str:
-    """How long ago, in the largest unit alone."""
+    """The elapsed time, in the largest unit only."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds / size:.0f} {unit} ago"
@@ -92,12 +92,12 @@ def time_ago(seconds: float) -> str:
 
 
 def short_id(identifier: str) -> str:
-    """The end of an id: the beginnings of ids made at the same time look alike."""
+    """The end of an id: ids created at the same time begin alike."""
     return identifier[-8:]
 
 
 def side_by_side(texts: Sequence[tuple[str, str, str]], width: int, style: Style) -> list[str]:
-    """Of each its heading, its text and the line below it."""
+    """Columns, each with its heading, its text and the line below it."""
     room = (width - len(_GAP) * (len(texts) - 1)) // max(1, len(texts))
     if room < _NARROWEST:
         return [line for text in texts for line in (*_column(text, width, style), "")]

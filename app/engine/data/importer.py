@@ -183,7 +183,7 @@ class Importer:
             raise InvalidParams(f"path: {str(path)!r} must be an absolute path.")
         taken, sources = _Taken(), Sources(self.paths)
         try:
-            await self._take_all(path.parent, sources.of(path), taken, sources)
+            await self._import_all(path.parent, sources.of(path), taken, sources)
         except InvalidParams as error:
             raise InvalidParams(f"{path} cannot be imported: {error}. {_kept(taken)}") from error
         except OSError as error:
@@ -201,19 +201,19 @@ class Importer:
             left=tuple(left),
         )
 
-    async def _take_all(
+    async def _import_all(
         self, folder: Path, arriving: Generator[FoundConversation], taken: _Taken, sources: Sources
     ) -> None:
         try:
             while (found := await in_workspace(folder, lambda: next(arriving, None), _PATIENCE_S)) is not None:
                 taken.programs[found.program] = None
-                await self._take_one(found, taken, sources)
+                await self._import_one(found, taken, sources)
         finally:
             # Close its files now, not on garbage collection; if a thread still runs it, that thread closes them.
             with suppress(ValueError):
                 await in_workspace(folder, arriving.close, _PATIENCE_S)
 
-    async def _take_one(self, found: FoundConversation, taken: _Taken, sources: Sources) -> None:
+    async def _import_one(self, found: FoundConversation, taken: _Taken, sources: Sources) -> None:
         bundle = found.arrival.bundle
         if await self.database.conversations.get(bundle.conversation.id) is not None:
             taken.present += 1
@@ -227,7 +227,7 @@ class Importer:
                 return
             title, line = bundle.conversation.title, found.arrival.line
             raise InvalidParams(f"the conversation “{title}” in line {line}: {error}") from error
-        await self._tell(fitting)
+        await self._publish(fitting)
         taken.add(fitting)
 
     async def _insert(self, bundle: Bundle) -> None:
@@ -245,7 +245,7 @@ class Importer:
                 await removal.undo(journal, conversation_id)
             raise
 
-    async def _tell(self, bundle: Bundle) -> None:
+    async def _publish(self, bundle: Bundle) -> None:
         workspace = own_workspace(self.paths, bundle.conversation.id)
         await asyncio.to_thread(workspace.mkdir, 0o700, exist_ok=True)
         event = ConversationUpdate(conversation=bundle.conversation)

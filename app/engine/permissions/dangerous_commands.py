@@ -15,7 +15,7 @@ _REDIRECT_TO_DEVICE = re.compile(r">[>|]?\s{0,20}['\"]?" + _BLOCK_DEVICE.pattern
 # Possessive and anchored at the start of a name, so that hostile text is scanned once.
 _FORK_BOMB = re.compile(r"(?<![\w:.])([\w:.]++)\s*+\(\s*+\)\s*+\{\s*+\1\s*+\|\s*+\1\s*+&")
 # A line without one of these cannot match a hard block: a fast check, since parsing a long line is expensive.
-_FLOOR_WORDS = re.compile(r"rm|find|ch(?:mod|own|grp)|/dev/")
+_BLOCK_WORDS = re.compile(r"rm|find|ch(?:mod|own|grp)|/dev/")
 _LONGEST = 8_000
 _DEVICE_WRITERS = frozenset(("dd", "shred", "wipefs", "blkdiscard", "tee", "cp", "mkswap", "badblocks"))
 # Words of a `find` that do not filter, so that it matches everything below its folder.
@@ -35,11 +35,11 @@ def hard_block(line: str, home: Path) -> str | None:
         return "a fork bomb would stop this computer"
     if _REDIRECT_TO_DEVICE.search(line):
         return "it would overwrite a disk"
-    if not _FLOOR_WORDS.search(re.sub(r"['\"\\\n]", "", line)):
+    if not _BLOCK_WORDS.search(re.sub(r"['\"\\\n]", "", line)):
         return None
     folder = ""
     for command in simple_commands(line):
-        reason = _floor_of(command, home, folder)
+        reason = _block_reason(command, home, folder)
         if reason:
             return reason
         if command.program == "cd":
@@ -65,7 +65,7 @@ def high_risk(line: str) -> str | None:
     return None
 
 
-def _floor_of(command: SimpleCommand, home: Path, folder: str) -> str | None:
+def _block_reason(command: SimpleCommand, home: Path, folder: str) -> str | None:
     deletes = command.program == "rm" and command.has_flag("rR", "--recursive")
     deletes = deletes or (command.program == "find" and _is_bare_find(command))
     if deletes and _hits_root(command, home, folder):

@@ -63,10 +63,10 @@ class SimpleCommand:
 
 def simple_commands(line: str) -> tuple[SimpleCommand, ...]:
     """All commands in the line, including substitutions, `sh -c` and `eval`, in order. Raises `TooComplex`."""
-    return tuple(_Reading().commands(line))
+    return tuple(_Parser().commands(line))
 
 
-class _Reading:
+class _Parser:
     """Parses one line and everything nested in it, within one limit."""
 
     def __init__(self) -> None:

@@ -102,7 +102,7 @@ def _recorded(tools: tuple[GuardedTool, ...], stage: ReplayScript) -> tuple[Guar
 
 
 async def _play(record: TaskRecord, assembly: TaskBuilder, stage: ReplayScript, model: RecordedModel) -> None:
-    task = _begun(record)
+    task = _initial_task(record)
     branch = await _open(record, task, assembly)
     message = None
     if begins_with_a_message(record):
@@ -112,7 +112,7 @@ async def _play(record: TaskRecord, assembly: TaskBuilder, stage: ReplayScript, 
     await branch.save()
     history = visible_messages(record.history, record.head.kept, tuple)
     personality = record.head.personality
-    assembly.database.journal.put(tasks.add(task.id, record.head.prompt or _bare(personality)))
+    assembly.database.journal.put(tasks.add(task.id, record.head.prompt or _bare_prompt(personality)))
     _count(record, task, assembly)
     stage.run = assembly.build(task, branch, personality, model, history, 1 if message is not None else 0, tuple)
     await stage.run.run(message if isinstance(message, UserMessage) else None)
@@ -146,7 +146,7 @@ async def _open(record: TaskRecord, task: Task, assembly: TaskBuilder) -> Branch
     return BranchWriter(agent, assembly.log)
 
 
-def _bare(personality: Personality) -> tuple[PromptPart, ...]:
+def _bare_prompt(personality: Personality) -> tuple[PromptPart, ...]:
     """For records from before prompts were recorded: avoids reading the person's files instead."""
     return (PromptPart(name="role", text=personality.system_prompt),)
 
@@ -171,7 +171,7 @@ def _is_info(node: Node) -> bool:
     return any(isinstance(block, NoticeBlock) and block.kind == "info" for block in node.blocks)
 
 
-def _begun(record: TaskRecord) -> Task:
+def _initial_task(record: TaskRecord) -> Task:
     """The task in its initial state; one that a person turned into a chat started in the mode of its first reply."""
     task = record.head.task
     as_chat = prompt_text("as_chat")
@@ -220,7 +220,7 @@ def main(arguments: Sequence[str]) -> int:
     except EngineError as error:
         sys.stderr.write(f"errand replay: {printable(str(error))}\n")
         return 2
-    return _say(record, today)
+    return _report(record, today)
 
 
 def _text(file: Path) -> str:
@@ -232,7 +232,7 @@ def _text(file: Path) -> str:
         raise InvalidParams(f"{file} cannot be read: it is no UTF-8 text.") from error
 
 
-def _say(record: TaskRecord, today: TaskRecord) -> int:
+def _report(record: TaskRecord, today: TaskRecord) -> int:
     lines = compare(record, today)
     sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
     if lines:

@@ -13,9 +13,9 @@ from app.engine.storage.sqlite.journal import own_changes
 from app.protocol.engine import ENGINE_SHUTDOWN
 from app.protocol.tasks import TASK_STOP
 
-_MOST_UNDER_WAY = 1_000
+_MOST_RUNNING = 1_000
 # Commands that must work even if nothing can be saved.
-_EVEN_SO = frozenset({TASK_STOP.name, ENGINE_SHUTDOWN.name})
+_WITHOUT_STORAGE = frozenset({TASK_STOP.name, ENGINE_SHUTDOWN.name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class ClientCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class _UnderWay:
+class _RunningCommand:
     method: str
     task: asyncio.Task[bytes]
 
@@ -46,12 +46,12 @@ class IdempotentCommands:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._under_way: dict[tuple[str, str], _UnderWay] = {}
+        self._running: dict[tuple[str, str], _RunningCommand] = {}
 
     async def once(self, command: ClientCommand, work: Callable[[], Awaitable[bytes]]) -> bytes:
         """The result of `work`, which runs only if this command never ran. An error of `work` is not stored."""
         key = (command.client_id, command.stored_id)
-        known = self._under_way.get(key)
+        known = self._running.get(key)
         if known is None:
             known = self._begin(key, command, work)
         else:
@@ -60,25 +60,27 @@ class IdempotentCommands:
 
     async def settle(self, seconds: float) -> None:
         """Wait for running commands, at most `seconds`."""
-        under_way = [one.task for one in self._under_way.values() if not one.task.done()]
-        if not under_way:
+        running = [one.task for one in self._running.values() if not one.task.done()]
+        if not running:
             return
-        _, late = await asyncio.wait(under_way, timeout=seconds)
+        _, late = await asyncio.wait(running, timeout=seconds)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
-    def _begin(self, key: tuple[str, str], command: ClientCommand, work: Callable[[], Awaitable[bytes]]) -> _UnderWay:
-        if len(self._under_way) >= _MOST_UNDER_WAY:
+    def _begin(
+        self, key: tuple[str, str], command: ClientCommand, work: Callable[[], Awaitable[bytes]]
+    ) -> _RunningCommand:
+        if len(self._running) >= _MOST_RUNNING:
             raise Busy("Too many commands are under way. Try again shortly.")
         task = asyncio.get_running_loop().create_task(self._run(command, work), name=f"command {command.method}")
-        known = self._under_way[key] = _UnderWay(command.method, task)
+        known = self._running[key] = _RunningCommand(command.method, task)
         task.add_done_callback(lambda task: self._on_done(key, task))
         return known
 
     def _on_done(self, key: tuple[str, str], task: asyncio.Task[bytes]) -> None:
         """The answer is in the database, or the command failed and may be sent again."""
-        del self._under_way[key]
+        del self._running[key]
         if not task.cancelled():
             task.exception()  # delivered to the waiting caller; its client may have disconnected
 
@@ -88,7 +90,7 @@ class IdempotentCommands:
         if answered is not None:
             _check(command, answered.method)
             return answered.result.encode()
-        if command.method in _EVEN_SO:
+        if command.method in _WITHOUT_STORAGE:
             result = await work()  # run at once: a stop does not wait for the disk
             try:
                 await self._database.journal.probe()

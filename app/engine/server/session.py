@@ -150,7 +150,7 @@ class ClientSession:
         ready, self._ready = self._ready, []
         for subscription in ready:
             if subscription.dropped:
-                self._tell_resync()
+                self._send_resync()
             elif self._subscriptions.get(subscription.scope) is subscription:
                 self._go_live(subscription)
 
@@ -176,9 +176,9 @@ class ClientSession:
             subscription.live, subscription.dropped = False, True
         self._subscriptions.clear()
         self._held.clear()
-        self._tell_resync()
+        self._send_resync()
 
-    def _tell_resync(self) -> None:
+    def _send_resync(self) -> None:
         notice = Notice("resync", Resync(reason="This client was too slow: events were dropped. Subscribe again."))
         self.outbox.reply(msgspec.json.encode(notice))
 

@@ -22,7 +22,7 @@ from app.engine.server.session import ClientSession, Handshake, refuse
 from app.protocol.engine import HealthUpdate
 from app.protocol.methods import Notice
 
-_MOST_UNDER_WAY = 64
+_MOST_RUNNING = 64
 
 # A client that neither answers a ping nor reads is closed after 45 s.
 _HEARTBEAT_S = 30.0
@@ -42,8 +42,8 @@ class ClientConnection:
         self._session = session
         self._dispatcher = dispatcher
         self._rate = TokenBucket()
-        self._under_way: set[asyncio.Task[None]] = set()
-        self._places = asyncio.Semaphore(_MOST_UNDER_WAY)
+        self._running: set[asyncio.Task[None]] = set()
+        self._slots = asyncio.Semaphore(_MOST_RUNNING)
 
     async def serve(self) -> None:
         """Returns when the socket is closed."""
@@ -56,7 +56,7 @@ class ClientConnection:
                     await self._take(group, message)
             finally:
                 sender.cancel()
-                for task in self._under_way:
+                for task in self._running:
                     task.cancel()
 
     def tell(self, data: bytes) -> None:
@@ -81,14 +81,14 @@ class ClientConnection:
         if not self._rate.allows():
             self._session.reply(self._dispatcher.busy(frame))
             return
-        await self._places.acquire()
+        await self._slots.acquire()
         task = group.create_task(self._answer(frame), name="answer a request")
-        self._under_way.add(task)
+        self._running.add(task)
         task.add_done_callback(self._on_answered)
 
     def _on_answered(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
-        self._places.release()
+        self._running.discard(task)
+        self._slots.release()
 
     async def _answer(self, frame: bytes) -> None:
         self._session.reply(await self._dispatcher.answer(self._session, frame))
@@ -135,9 +135,9 @@ class Server:
         self._outbox = outbox
         self._commands = IdempotentCommands(services.database)
         self._dispatcher = Dispatcher(services, routes, self._commands)
-        self._lines: set[ClientConnection] = set()
+        self._connections: set[ClientConnection] = set()
         self._runner: web.AppRunner | None = None
-        self._stop_telling = services.database.health.subscribe(self._on_health)
+        self._unsubscribe = services.database.health.subscribe(self._on_health)
 
     @property
     def url(self) -> str:
@@ -153,10 +153,10 @@ class Server:
 
     async def close(self) -> None:
         """Wait for running commands, send queued messages, then disconnect every client."""
-        self._stop_telling()
+        self._unsubscribe()
         await self._acceptor.close()
         await self._commands.settle(_SETTLE_S)
-        await asyncio.gather(*(line.part(_CLOSE_S) for line in self._lines))
+        await asyncio.gather(*(line.part(_CLOSE_S) for line in self._connections))
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -165,7 +165,7 @@ class Server:
         health = self._services.database.health.conditions
         notice = Notice("health", HealthUpdate(conditions=health, tasks=self._services.runner.running()))
         data = msgspec.json.encode(notice)
-        for line in self._lines:
+        for line in self._connections:
             line.tell(data)
 
     async def _accept(self, request: web.Request) -> web.StreamResponse:
@@ -183,11 +183,11 @@ class Server:
         handshake = Handshake(self._token, partial(self._acceptor.admit, request.transport))
         session = ClientSession(self._services.log, self._outbox(), handshake)
         line = ClientConnection(web_socket, session, self._dispatcher)
-        self._lines.add(line)
+        self._connections.add(line)
         detach = self._services.log.attach(session)
         try:
             await line.serve()
         finally:
             detach()
-            self._lines.discard(line)
+            self._connections.discard(line)
         return web_socket

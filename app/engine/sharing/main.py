@@ -76,7 +76,7 @@ async def _serve(paths: Paths, host: str, port: int, token_file: Path | None, mo
         server = SharingServer(router, tokens, offer)
         stack.push_async_callback(server.close)
         await server.start(listeners)
-        _tell(listeners[0].getsockname()[1], host, file)
+        _print_address(listeners[0].getsockname()[1], host, file)
         await end.wait()
 
 
@@ -93,7 +93,7 @@ async def _bound(host: str, port: int) -> list[socket.socket]:
         raise ConfigurationError(f"{host}, port {port}, cannot be used ({error}). Give another.") from error
 
 
-def _tell(port: int, host: str, file: Path) -> None:
+def _print_address(port: int, host: str, file: Path) -> None:
     lines = [
         f"Models are shared at http://{_in_url(host)}:{port} with the tokens in {file}.",
         "On the other machine: set the proxy's address in the settings (or ERRAND_PROXY_URL), store a token as the",

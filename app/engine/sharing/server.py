@@ -28,7 +28,7 @@ _EVERYTHING = tuple(f"{row.name}/*" for row in PROVIDERS if row.kind == "litellm
 
 _logger = logging.getLogger(__name__)
 
-_SIGN_OF_LIFE = b": at work\n\n"
+_KEEP_ALIVE = b": at work\n\n"
 
 Handler = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 
@@ -149,7 +149,7 @@ class SharingServer:
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
             with suppress(ConnectionError):  # the client disconnected
                 await response.prepare(request)
-                async with _signs_of_life(response, self._bounds.life_s):
+                async with _keep_alive(response, self._bounds.life_s):
                     await _send(model, request_from_wire(sent), response, holder)
                 await response.write_eof()
         return response
@@ -206,14 +206,14 @@ def _amount(message: AssistantMessage) -> str:
 
 
 @asynccontextmanager
-async def _signs_of_life(response: web.StreamResponse, each_s: float) -> AsyncGenerator[None]:
+async def _keep_alive(response: web.StreamResponse, each_s: float) -> AsyncGenerator[None]:
     """Send keep-alives, so that the client can distinguish a thinking model from a lost connection."""
 
     async def tell() -> None:
         with suppress(ConnectionError):
             while True:
                 await asyncio.sleep(each_s)
-                await response.write(_SIGN_OF_LIFE)
+                await response.write(_KEEP_ALIVE)
 
     telling = asyncio.create_task(tell(), name="signs of life")
     try:

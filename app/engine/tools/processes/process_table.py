@@ -216,7 +216,7 @@ def children_of(pid: int) -> list[int]:
         threads = sorted(os.listdir(f"/proc/{pid}/task"), key=int, reverse=True)
     except OSError:
         return []
-    # The main thread comes last: it receives the orphans, including those of another thread that dies meanwhile.
+    # The main thread comes last: it adopts orphans, also while the scan runs, from children of other threads.
     return [int(child) for thread in threads for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
 
 

@@ -84,7 +84,7 @@ def is_watched(pid: int) -> bool:
 def may_have_left(pid: int) -> bool:
     """False if an ended command certainly left nothing behind: a cheap check before the full scan.
 
-    Remaining processes are in its process group or were adopted by the engine; some systems provide neither.
+    Remaining processes are in its process group or were adopted by the engine; always True without /proc.
     """
     try:
         os.killpg(pid, 0)
