@@ -18,8 +18,9 @@ from app.engine.models.litellm.library_thread import LibraryThread
 from app.engine.models.litellm.model import LiteLLMModel
 from app.engine.models.openai.model import OpenAICompatibleModel
 from app.engine.models.proxy.model import ProxyModel
-from app.engine.models.react.model import ReActModel
+from app.engine.models.recovery.driver import RecoveringModel
 from app.engine.models.recovery.retry import RetryPolicy
+from app.engine.models.recovery.source import ModelSource
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits
 from app.protocol.base import JsonObject, JsonValue
 from tests.attacks.campaign import Campaign
@@ -64,20 +65,20 @@ async def attacked(way: str, replies: Sequence[Reply], folder: Path, limits: Rep
     """A model of each kind, before a server that sends `replies`."""
     connections, timeouts = HttpPool(), Timeouts()
     async with ModelServer(replies) as server:
-        fast = OpenAICompatibleModel(ModelEndpoint(FAST, server.url, stored_key), connections, timeouts, _ONCE, limits)
+        fast = OpenAICompatibleModel(ModelEndpoint(FAST, server.url, stored_key), connections, timeouts, limits)
         match way:
             case "litellm":
                 thread = LibraryThread()
-                yield LiteLLMModel(ModelEndpoint(LIBRARY, server.url, stored_key), thread, timeouts, _ONCE, limits)
+                library = LiteLLMModel(ModelEndpoint(LIBRARY, server.url, stored_key), thread, timeouts, limits)
+                yield RecoveringModel(ModelSource(library), _ONCE, limits)
                 await thread.close()
-            case "react":
-                yield ReActModel(fast, limits)
             case "proxy":
                 async with sharing(server.url.removesuffix("/v1"), folder, _ONCE) as shared:
                     endpoint = ModelEndpoint(shared.row, shared.url, shared.token)
-                    yield ProxyModel(endpoint, connections, timeouts, _ONCE, limits)
+                    remote = ProxyModel(endpoint, connections, timeouts, limits)
+                    yield RecoveringModel(ModelSource(remote), _ONCE, limits)
             case _:
-                yield fast
+                yield RecoveringModel(ModelSource(fast), _ONCE, limits)
         await connections.close()
 
 

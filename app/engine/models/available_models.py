@@ -18,7 +18,7 @@ from app.engine.models.catalog.configured import KnownModelFacts, ProviderDirect
 from app.engine.models.catalog.model_lists import ListSource
 from app.engine.models.catalog.providers import PROVIDERS, REACT, Provider
 from app.engine.models.catalog.server_probe import ProbeResult, ask, probe
-from app.engine.models.factory import ModelFactory, with_text_tools
+from app.engine.models.factory import ModelFactory
 from app.engine.models.recovery.retry import RetryPolicy
 from app.protocol import settings as wire
 from app.protocol.settings import ModelTestResult
@@ -127,9 +127,14 @@ class AvailableModels:
         if provider.name != provider_name:
             raise ConfigurationError(f"{model_id!r} is not a model of {provider_name}.")
         wanted = model_id or await self._model_to_test(provider)
-        model = self._factory.make(provider, default_api_base(wanted, self._settings()), None, RetryPolicy(attempts=1))
+        from app.engine.models.recovery.driver import RecoveringModel
+        from app.engine.models.recovery.source import ModelSource
+
+        tried = self._factory.make(provider, default_api_base(wanted, self._settings()), None)
+        source = ModelSource(tried, estimates_usage=provider.kind != "scripted")
+        model = RecoveringModel(source, RetryPolicy(attempts=1))
         try:
-            return await try_model(with_text_tools(model) if wanted.startswith(REACT) else model, wanted)
+            return await try_model(model, wanted)
         finally:
             await model.close()
 

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import AssistantContent, AssistantMessage, ModelMessage, ThinkingLevel
-from app.engine.models.failures import FailureKind
+from app.engine.models.failures import FailedAttempt, FailureKind
 from app.protocol.base import JsonObject
 
 
@@ -127,6 +127,20 @@ class ReplyEnd:
 
 
 ModelEvent: TypeAlias = ReplyStart | BlockStart | BlockDelta | BlockEnd | Retry | ModelNotice | ReplyEnd
+AttemptEvent: TypeAlias = ModelEvent | FailedAttempt
+
+
+class ModelProvider(Protocol):
+    """One way to one provider. `recovery/driver.py` makes a `ChatModel` of it."""
+
+    def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
+        """Make the request once: `ReplyStart`, block events, then `ReplyEnd` or `FailedAttempt` as the last.
+
+        Raises nothing that a provider, a network or a model causes. When `stop` is set the request is closed at once
+        and the reply ends as aborted. Tool calls are assembled by id; arguments that are no JSON object set
+        `ToolCall.invalid`.
+        """
+        ...
 
 
 class ChatModel(Protocol):

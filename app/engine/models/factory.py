@@ -1,4 +1,4 @@
-"""Makes the model behind an id; implementations and their libraries are imported when first needed."""
+"""Makes the provider behind an id; implementations and their libraries are imported when first needed."""
 
 import functools
 from collections.abc import Callable
@@ -9,10 +9,9 @@ from app.engine.core.addresses import check_address
 from app.engine.core.errors import ConfigurationError
 from app.engine.core.secrets import Key, KeyStore, Variable
 from app.engine.core.settings import SettingValues
-from app.engine.models.base import ChatModel
+from app.engine.models.base import ModelProvider
 from app.engine.models.catalog.providers import Provider
 from app.engine.models.endpoint import ModelEndpoint
-from app.engine.models.recovery.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from app.engine.models.http_pool import HttpPool
@@ -20,23 +19,17 @@ if TYPE_CHECKING:
 
 
 class ModelFactory:
-    """Holds what models share: the connections, the library's thread, the key store."""
+    """Holds what providers share: the connections, the library's thread, the key store."""
 
-    def __init__(
-        self, keys: KeyStore, scripts: Path, retry: RetryPolicy, settings: Callable[[], SettingValues]
-    ) -> None:
+    def __init__(self, keys: KeyStore, scripts: Path, settings: Callable[[], SettingValues]) -> None:
         self._settings = settings
         self._keys = keys
         self._scripts = scripts
-        self._retry = retry
         self._pool: HttpPool | None = None
         self._library: LibraryThread | None = None
 
-    def make(
-        self, provider: Provider, api_base: str | None, api_key: str | None, retry: RetryPolicy | None = None
-    ) -> ChatModel:
-        """Raises `ConfigurationError` where the address is missing or is none. `retry` is in place of what all have."""
-        policy = retry or self._retry
+    def make(self, provider: Provider, api_base: str | None, api_key: str | None) -> ModelProvider:
+        """Raises `ConfigurationError` where the address is missing or is none."""
         if provider.kind == "scripted":
             from app.engine.models.scripted import ScriptedModel
 
@@ -62,13 +55,13 @@ class ModelFactory:
         endpoint = ModelEndpoint(provider, base, _KeySource(self._keys, provider, api_key, beside), self._keys.redactor)
         match provider.kind:
             case "litellm":
-                return self._open_library(endpoint, policy)
+                return self._open_library(endpoint)
             case "proxy":
                 from app.engine.models.proxy.model import ProxyModel
 
-                return ProxyModel(endpoint, self.connections, retry=policy)
+                return ProxyModel(endpoint, self.connections)
             case _:
-                return self._open_fast(endpoint, policy)
+                return self._open_fast(endpoint)
 
     def base_url(self, provider: Provider) -> str:
         """The address of a provider, which a variable may have moved; that of a local one may lack scheme and path."""
@@ -104,21 +97,21 @@ class ModelFactory:
         if self._library is not None:
             await self._library.close()
 
-    def _open_fast(self, endpoint: ModelEndpoint, retry: RetryPolicy) -> ChatModel:
+    def _open_fast(self, endpoint: ModelEndpoint) -> ModelProvider:
         from app.engine.models.openai.model import OpenAICompatibleModel, OpenAIModel
 
-        fast = OpenAICompatibleModel(endpoint, self.connections, retry=retry)
+        fast = OpenAICompatibleModel(endpoint, self.connections)
         if endpoint.provider.name != "openai" or endpoint.base_url != endpoint.provider.base_url:
             return fast
-        return OpenAIModel(fast, functools.partial(self._open_library, endpoint, retry))
+        return OpenAIModel(fast, functools.partial(self._open_library, endpoint))
 
-    def _open_library(self, endpoint: ModelEndpoint, retry: RetryPolicy) -> ChatModel:
+    def _open_library(self, endpoint: ModelEndpoint) -> ModelProvider:
         from app.engine.models.litellm.library_thread import LibraryThread
         from app.engine.models.litellm.model import LiteLLMModel
 
         if self._library is None:
             self._library = LibraryThread()
-        return LiteLLMModel(endpoint, self._library, retry=retry)
+        return LiteLLMModel(endpoint, self._library)
 
     def _set_by_hand(self, provider: Provider) -> str:
         """The address that the settings give a provider; empty for none."""
@@ -148,10 +141,3 @@ class _KeySource:
             return None
         found = await self._keys.get(self._provider.name, self._provider.key_variables, self._beside)
         return found.value if found else None
-
-
-def with_text_tools(model: ChatModel) -> ChatModel:
-    """The same, with its tools as text."""
-    from app.engine.models.react.model import ReActModel
-
-    return ReActModel(model)

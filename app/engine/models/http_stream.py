@@ -2,11 +2,13 @@
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import aiohttp
 
+from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import ConfigurationError
 from app.engine.models.catalog.providers import Provider
 from app.engine.models.deadline import Stalled
@@ -105,6 +107,17 @@ class EventStream:
                 self._stray.append(line + b"\n")
                 self._stray_size += len(line) + 1
         return payloads
+
+
+@contextmanager
+def closed_with(response: aiohttp.ClientResponse, stop: CancelSignal) -> Generator[None]:
+    """Closes the response at the end of the block, or as soon as the stop signal is set."""
+    unsubscribe = stop.subscribe(response.close)
+    try:
+        yield
+    finally:
+        unsubscribe()
+        response.close()  # a body read to its end has given its connection back already
 
 
 def transport_failure(error: Exception, provider: Provider, base_url: str) -> AttemptFailure:

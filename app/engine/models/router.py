@@ -15,12 +15,13 @@ from app.engine.models.catalog import model_facts
 from app.engine.models.catalog.configured import KnownModelFacts, ProviderDirectory, default_api_base
 from app.engine.models.catalog.model_lists import ModelListCache
 from app.engine.models.catalog.providers import REACT, Provider, provider_name
-from app.engine.models.factory import ModelFactory, with_text_tools
+from app.engine.models.factory import ModelFactory
 from app.engine.models.recovery.retry import RetryPolicy
 
 if TYPE_CHECKING:
-    from app.engine.models.recovery.fallback import ModelFallback
-
+    from app.engine.models.recovery.driver import RecoveringModel
+    from app.engine.models.recovery.request_adaptation import LearnedLimits
+    from app.engine.models.recovery.source import ModelSource
 
 _RETRY = RetryPolicy()
 _SCRIPT_NAME = re.compile(r"\w[\w.-]*")
@@ -38,16 +39,17 @@ class ModelRouter:
         settings: Callable[[], SettingValues] = SettingValues,
         lists: Path | None = None,
     ) -> None:
-        self._factory = ModelFactory(keys, scripts, retry, settings)
+        self._factory = ModelFactory(keys, scripts, settings)
+        self._retry = retry
         self._keys = keys
         self._settings = settings
         self._known = KnownModelFacts(settings, ModelListCache(lists))
         self._providers = ProviderDirectory(settings)
         self.offer = AvailableModels(self._factory, self._known, self._providers, settings)
-        self._shared: dict[tuple[str, str], ChatModel] = {}
-        self._with_fallback: dict[ChatModel, ModelFallback] = {}
-        self._without_tools: dict[tuple[str, str], set[str]] = {}
-        self._with_own_key: weakref.WeakSet[ChatModel] = weakref.WeakSet()
+        self._shared: dict[tuple[str, str], ModelSource] = {}
+        self._recovering: dict[ModelSource, RecoveringModel] = {}
+        self._learned: dict[tuple[str, str], LearnedLimits] = {}
+        self._with_own_key: weakref.WeakSet[ModelSource] = weakref.WeakSet()
 
     def open(self, model_id: str, api_base: str | None = None, api_key: str | None = None) -> ChatModel:
         """The model behind an id `provider/model`; retries, key look-up for each call and cost are part of it.
@@ -76,16 +78,17 @@ class ModelRouter:
         return self._open(model_id, api_base, api_key)
 
     def _open(self, model_id: str, api_base: str | None, api_key: str | None) -> ChatModel:
-        from app.engine.models.recovery.fallback import ModelFallback
+        from app.engine.models.recovery.driver import RecoveringModel
+        from app.engine.models.recovery.fallback import FallbackModels
 
         self._known.refresh()
-        alone = self._open_alone(model_id, api_base, api_key)
-        if alone in self._with_fallback:
-            return self._with_fallback[alone]
-        routed = ModelFallback(alone, self._fallbacks, self._open_fallback)
-        if alone in self._shared.values():
-            self._with_fallback[alone] = routed
-        return routed
+        source = self._source(model_id, api_base, api_key)
+        if source in self._recovering:
+            return self._recovering[source]
+        model = RecoveringModel(FallbackModels(source, self._fallbacks, self._fallback_source), self._retry)
+        if not api_key:
+            self._recovering[source] = model
+        return model
 
     def _fallbacks(self) -> tuple[str, ...]:
         return tuple(name.strip() for name in self._settings().fallback_models.split(",") if name.strip())
@@ -93,29 +96,30 @@ class ModelRouter:
     def _provider(self, model_id: str) -> Provider:
         return self._providers.of(model_id.removeprefix(REACT))
 
-    def _open_fallback(self, model_id: str) -> ChatModel:
-        return self._open_alone(model_id, default_api_base(model_id, self._settings()), None)
+    def _fallback_source(self, model_id: str) -> "ModelSource":
+        return self._source(model_id, default_api_base(model_id, self._settings()), None)
 
-    def _open_alone(self, model_id: str, api_base: str | None, api_key: str | None) -> ChatModel:
-        if model_id.startswith(REACT):
-            return with_text_tools(self._open_alone(model_id.removeprefix(REACT), api_base, api_key))
-        provider = self._providers.of(model_id)
+    def _source(self, model_id: str, api_base: str | None, api_key: str | None) -> "ModelSource":
+        provider = self._provider(model_id)
         place = (provider.name, api_base or self._factory.base_url(provider))
         if api_key:
-            model = self._make(place, provider, api_base, api_key)
-            self._with_own_key.add(model)
-            return model
+            source = self._make(place, provider, api_base, api_key)
+            self._with_own_key.add(source)
+            return source
         if place not in self._shared:
             self._shared[place] = self._make(place, provider, api_base, None)
         return self._shared[place]
 
-    def _make(self, place: tuple[str, str], provider: Provider, api_base: str | None, api_key: str | None) -> ChatModel:
-        model = self._factory.make(provider, api_base, api_key)
-        if provider.kind == "scripted":
-            return model
-        from app.engine.models.recovery.request_adaptation import TemperatureFallback, TextToolFallback
+    def _make(
+        self, place: tuple[str, str], provider: Provider, api_base: str | None, api_key: str | None
+    ) -> "ModelSource":
+        from app.engine.models.recovery.request_adaptation import LearnedLimits
+        from app.engine.models.recovery.source import ModelSource
 
-        return TextToolFallback(TemperatureFallback(model), self._without_tools.setdefault(place, set()))
+        made = self._factory.make(provider, api_base, api_key)
+        if provider.kind == "scripted":
+            return ModelSource(made, estimates_usage=False)
+        return ModelSource(made, self._learned.setdefault(place, LearnedLimits()))
 
     def context_tokens(self, model_id: str) -> int | None:
         """How many tokens the model can read; None where that is not known."""
@@ -132,8 +136,8 @@ class ModelRouter:
 
     async def close(self) -> None:
         """End all streams as aborted and close the connections."""
-        for model in (*self._shared.values(), *self._with_own_key):
-            await model.close()
+        for source in (*self._shared.values(), *self._with_own_key):
+            source.streams.close()
         await self._factory.close()
 
 

@@ -11,9 +11,8 @@ import msgspec
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import ConfigurationError
 from app.engine.core.messages import AssistantMessage, ModelMessage, ToolResultMessage, Usage, UserMessage, text_of
-from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd
+from app.engine.models.base import AttemptEvent, ModelEvent, ModelRequest, ReplyEnd
 from app.engine.models.deadline import Aborted, Deadline
-from app.engine.models.recovery.retry import ActiveStreams
 from app.engine.models.reply.builder import ReplyBuilder
 from app.engine.models.reply.content import ReplyTooLong
 from app.engine.models.reply.usage import CHARACTERS_A_TOKEN
@@ -72,15 +71,14 @@ def load(path: Path) -> Script:
 
 
 class ScriptedModel:
-    """A `ChatModel`: `scripted/NAME` plays NAME.yaml of its folder."""
+    """A `ModelProvider`: `scripted/NAME` plays NAME.yaml of its folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._streams = ActiveStreams()
 
-    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+    async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
         assembly = ReplyBuilder(request.model)
-        with self._streams.join(cancel) as stop, Deadline(stop) as watch:
+        with Deadline(stop) as watch:
             try:
                 reply, number = self._choose(request)
                 yield assembly.start()
@@ -103,9 +101,6 @@ class ScriptedModel:
                     yield event
             except ConfigurationError as error:
                 yield ReplyEnd(replace(assembly.message, stop_reason="error", error=str(error)))
-
-    async def close(self) -> None:
-        self._streams.close()
 
     def _choose(self, request: ModelRequest) -> tuple[ScriptedReply, int]:
         """The reply to play and its number."""

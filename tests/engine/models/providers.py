@@ -16,8 +16,9 @@ from app.engine.models.litellm.library_thread import LibraryThread
 from app.engine.models.litellm.model import LiteLLMModel
 from app.engine.models.openai.model import OpenAICompatibleModel
 from app.engine.models.proxy.model import ProxyModel
-from app.engine.models.react.model import ReActModel
+from app.engine.models.recovery.driver import RecoveringModel
 from app.engine.models.recovery.retry import RetryPolicy
+from app.engine.models.recovery.source import ModelSource
 from app.engine.models.scripted import ScriptedModel
 from app.protocol.base import JsonObject, JsonValue
 from tests.support.model_server import ModelServer, Reply
@@ -52,7 +53,8 @@ async def fast(
 ) -> AsyncGenerator[Way]:
     connections = HttpPool()
     async with ModelServer(replies) as server:
-        model = OpenAICompatibleModel(ModelEndpoint(FAST, server.url, stored_key), connections, timeouts, retry)
+        provider = OpenAICompatibleModel(ModelEndpoint(FAST, server.url, stored_key), connections, timeouts)
+        model = RecoveringModel(ModelSource(provider), retry)
         yield Way(model, "openai_compatible/test-model", server)
         await model.close()
         await connections.close()
@@ -64,7 +66,8 @@ async def library(
 ) -> AsyncGenerator[Way]:
     thread = LibraryThread()
     async with ModelServer(replies) as server:
-        model = LiteLLMModel(ModelEndpoint(LIBRARY, server.url, stored_key), thread, timeouts, retry)
+        provider = LiteLLMModel(ModelEndpoint(LIBRARY, server.url, stored_key), thread, timeouts)
+        model = RecoveringModel(ModelSource(provider), retry)
         yield Way(model, "openai/test-model", server)
         await model.close()
         await thread.close()
@@ -76,7 +79,7 @@ async def scripted(
 ) -> AsyncGenerator[Way]:
     script: JsonObject = {"replies": [_entry(reply) for reply in replies]}
     (folder / "test-model.yaml").write_text(yaml.safe_dump(script))
-    model = ScriptedModel(folder)
+    model = RecoveringModel(ModelSource(ScriptedModel(folder), estimates_usage=False), retry)
     yield Way(model, "scripted/test-model", None)
     await model.close()
 
@@ -88,7 +91,7 @@ async def proxy(
     connections = HttpPool()
     async with ModelServer(replies) as server, sharing(server.url.removesuffix("/v1"), folder, retry) as shared:
         endpoint = ModelEndpoint(shared.row, shared.url, shared.token)
-        model = ProxyModel(endpoint, connections, timeouts, retry)
+        model = RecoveringModel(ModelSource(ProxyModel(endpoint, connections, timeouts)), retry)
         yield Way(model, "proxy/ollama/test-model", server)
         await model.close()
         await connections.close()
@@ -100,7 +103,7 @@ async def react(
 ) -> AsyncGenerator[Way]:
     """The XML form over the fast way: the server sends what such a model writes."""
     async with fast([_written(reply) for reply in replies], folder, retry, timeouts) as way:
-        yield Way(ReActModel(way.model), f"react/{way.model_id}", way.server)
+        yield Way(way.model, f"react/{way.model_id}", way.server)
 
 
 def _written(reply: Reply) -> Reply:

@@ -12,6 +12,8 @@ from app.engine.models.catalog.providers import find
 from app.engine.models.endpoint import ModelEndpoint
 from app.engine.models.litellm.library_thread import LibraryThread
 from app.engine.models.litellm.model import LiteLLMModel
+from app.engine.models.recovery.driver import RecoveringModel
+from app.engine.models.recovery.source import ModelSource
 from tests.engine.models.providers import ONCE, stored_key
 from tests.support.model_replies import final, request_for
 from tests.support.model_server import ModelServer
@@ -32,7 +34,7 @@ async def model(server: AnthropicServer) -> AsyncGenerator[ChatModel]:
     row = find("anthropic")
     assert row is not None
     thread = LibraryThread()
-    yield LiteLLMModel(ModelEndpoint(row, server.url, stored_key), thread, retry=ONCE)
+    yield RecoveringModel(ModelSource(LiteLLMModel(ModelEndpoint(row, server.url, stored_key), thread)), ONCE)
     await thread.close()
 
 
@@ -65,7 +67,8 @@ async def test_closing_leaves_no_connection_of_the_library_open(server: Anthropi
     assert row is not None
     for _ in range(2):  # the library is used again after it was closed
         thread = LibraryThread()
-        model = LiteLLMModel(ModelEndpoint(row, server.url, stored_key), thread, retry=ONCE)
+        provider = LiteLLMModel(ModelEndpoint(row, server.url, stored_key), thread)
+        model = RecoveringModel(ModelSource(provider), ONCE)
         assert (await final(model, thinking_request())).error is None
         await thread.close()
     sessions = [thing for thing in gc.get_objects() if isinstance(thing, aiohttp.ClientSession)]
@@ -110,7 +113,8 @@ async def test_a_refusal_is_quoted_in_words_and_not_as_the_bytes_of_its_body() -
     assert row is not None
     thread = LibraryThread()
     async with ModelServer() as server:  # it has no such page
-        model = LiteLLMModel(ModelEndpoint(row, server.url, stored_key), thread, retry=ONCE)
+        provider = LiteLLMModel(ModelEndpoint(row, server.url, stored_key), thread)
+        model = RecoveringModel(ModelSource(provider), ONCE)
         message = await final(model, request_for(NAME))
     await thread.close()
     said = "Anthropic does not know this model or address (404): 404: Not Found. "

@@ -13,7 +13,9 @@ from app.engine.models.base import ReplyEnd, Retry
 from app.engine.models.endpoint import ModelEndpoint, Timeouts
 from app.engine.models.http_pool import HttpPool
 from app.engine.models.openai.model import OpenAICompatibleModel
+from app.engine.models.recovery.driver import RecoveringModel
 from app.engine.models.recovery.retry import RetryPolicy
+from app.engine.models.recovery.source import ModelSource
 from tests.engine.models.providers import FAST, ONCE, PATIENT, QUICK, OpenWay, fast, library, stored_key
 from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import Call, Reply
@@ -202,7 +204,8 @@ async def test_a_server_that_is_not_there_is_named_and_tried_again(tmp_path: Pat
         free.bind(("127.0.0.1", 0))
         base = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
         connections = HttpPool()
-        model = OpenAICompatibleModel(ModelEndpoint(FAST, base, stored_key), connections, retry=QUICK)
+        provider = OpenAICompatibleModel(ModelEndpoint(FAST, base, stored_key), connections)
+        model = RecoveringModel(ModelSource(provider), QUICK)
         events = await collect(model, request_for("openai_compatible/x"))
         await connections.close()
     message = _last(events[-1])

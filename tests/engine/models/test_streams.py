@@ -17,7 +17,8 @@ from app.engine.models.litellm.library_thread import LibraryThread
 from app.engine.models.litellm.model import LiteLLMModel
 from app.engine.models.openai.model import OpenAICompatibleModel
 from app.engine.models.openai.stream import ChunkReader
-from app.engine.models.react.model import ReActModel
+from app.engine.models.recovery.driver import RecoveringModel
+from app.engine.models.recovery.source import ModelSource
 from app.engine.models.reply.builder import ReplyBuilder
 from tests.engine.models.providers import ONCE, stored_key
 from tests.support.model_replies import final, request_for
@@ -137,11 +138,13 @@ async def way_to(model_id: str, url: str) -> AsyncGenerator[ChatModel]:
     assert row is not None
     if row.kind == "litellm":
         thread = LibraryThread()
-        yield LiteLLMModel(ModelEndpoint(row, url, stored_key), thread, retry=ONCE)
+        provider = LiteLLMModel(ModelEndpoint(row, url, stored_key), thread)
+        yield RecoveringModel(ModelSource(provider), ONCE)
         await thread.close()
     else:
         connections = HttpPool()
-        yield OpenAICompatibleModel(ModelEndpoint(row, url, stored_key), connections, retry=ONCE)
+        provider = OpenAICompatibleModel(ModelEndpoint(row, url, stored_key), connections)
+        yield RecoveringModel(ModelSource(provider), ONCE)
         await connections.close()
 
 
@@ -169,7 +172,9 @@ async def test_a_documented_stream_is_read_whole(stream: Stream, piece: int) -> 
 @pytest.mark.parametrize("stream", [*FAST, *LIBRARY], ids=lambda stream: stream.name)
 async def test_the_text_form_around_it_changes_nothing_of_a_stream_without_such_text(stream: Stream) -> None:
     async with StreamPlayer(stream.body) as player, way_to(stream.model, player.url) as model:
-        message = await final(ReActModel(model), request_for(stream.model))
+        message = await final(model, request_for(f"react/{stream.model}"))
+    assert message.model == f"react/{stream.model}"
+    message = replace(message, model=stream.model)
     assert (without_made_up_ids(message) if stream.name.startswith("gemini") else message) == stream.message
 
 

@@ -14,6 +14,8 @@ from app.engine.models.catalog.providers import find
 from app.engine.models.endpoint import ModelEndpoint
 from app.engine.models.http_pool import HttpPool
 from app.engine.models.openai.model import OpenAICompatibleModel
+from app.engine.models.recovery.driver import RecoveringModel
+from app.engine.models.recovery.source import ModelSource
 from app.protocol.base import JsonObject
 from tests.engine.models.providers import ONCE, QUICK, OpenWay, fast, proxy, stored_key
 from tests.support.model_replies import final, request_for
@@ -40,7 +42,8 @@ async def test_a_reply_that_is_stopped_is_estimated_with_its_price() -> None:
     cancel = CancelSignal()
     connections = HttpPool()
     async with ModelServer([Reply(text=TEXT, stall_after=3)]) as server:
-        model = OpenAICompatibleModel(ModelEndpoint(provider, server.url, stored_key), connections, retry=ONCE)
+        asked = OpenAICompatibleModel(ModelEndpoint(provider, server.url, stored_key), connections)
+        model = RecoveringModel(ModelSource(asked), ONCE)
         async with aclosing(model.stream(request_for("openai/gpt-5.4"), cancel)) as events:
             end = None
             async for event in events:

@@ -1,4 +1,4 @@
-"""`ChatModel` for providers behind litellm, with Anthropic's prompt-cache marks."""
+"""Providers behind litellm, with Anthropic's prompt-cache marks."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import ConfigurationError
-from app.engine.models.base import ModelEvent, ModelRequest
+from app.engine.models.base import AttemptEvent, ModelRequest
 from app.engine.models.catalog import model_facts
 from app.engine.models.deadline import Aborted, Deadline, Stalled
 from app.engine.models.endpoint import ModelEndpoint, Timeouts
@@ -23,7 +23,6 @@ from app.engine.models.litellm.library_thread import LibraryFailure, LibraryThre
 from app.engine.models.message_cache import MessageCache
 from app.engine.models.openai.request import chat_messages, tool_definitions
 from app.engine.models.openai.stream import ChunkReader
-from app.engine.models.recovery.retry import ActiveStreams, AttemptEvents, RetryPolicy
 from app.engine.models.reply.builder import ReplyBuilder
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong
 from app.protocol.base import JsonObject, JsonValue
@@ -32,7 +31,6 @@ _MARK: JsonObject = {"type": "ephemeral"}
 _TURNS = 2
 
 _TIMEOUTS = Timeouts()
-_RETRY = RetryPolicy()
 
 
 def marked_messages(messages: list[JsonValue]) -> list[JsonValue]:
@@ -73,67 +71,50 @@ def _marked(message: JsonObject) -> JsonObject:
 
 
 class LiteLLMModel:
-    """A `ChatModel` for one provider of the library."""
+    """A `ModelProvider` for one provider of the library."""
 
     def __init__(
         self,
         endpoint: ModelEndpoint,
         library: LibraryThread,
         timeouts: Timeouts = _TIMEOUTS,
-        retry: RetryPolicy = _RETRY,
         limits: ReplyLimits = REPLY_LIMITS,
     ) -> None:
         self._endpoint = endpoint
         self._limits = limits
         self._library = library
         self._timeouts = timeouts
-        self._retry = retry
-        self._streams = ActiveStreams()
 
-    def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        return self._streams.of(self._attempt, request, cancel, self._retry)
-
-    async def close(self) -> None:
-        self._streams.close()
-
-    async def _attempt(self, request: ModelRequest, stop: CancelSignal) -> AttemptEvents:
-        assembly = ReplyBuilder(request.model, self._limits, self._endpoint.redactor)
-        try:
-            with Deadline(stop, self._limits.seconds) as watch:
-                async with aclosing(self._exchange(request, assembly, watch)) as events:
-                    async for event in events:
-                        yield event
-        except Aborted:
-            yield assembly.abort()
-        except ReplyTooLong as error:
-            for event in assembly.cut(str(error)):
-                yield event
-        except (ProviderError, ConfigurationError, Stalled, LibraryFailure) as error:
-            assembly.close_blocks()
-            yield FailedAttempt(
-                self._endpoint.redacted(self._failure(error)), replace(assembly.message, usage=assembly.usage)
-            )
-
-    async def _exchange(
-        self, request: ModelRequest, assembly: ReplyBuilder, watch: Deadline
-    ) -> AsyncGenerator[ModelEvent, None]:
-        key = await self._endpoint.key_for(request.options.api_key)
-        reader = ChunkReader(assembly, self._endpoint.provider.title)
+    async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
+        builder = ReplyBuilder(request.model, self._limits, self._endpoint.redactor)
+        reader = ChunkReader(builder, self._endpoint.provider.title)
 
         def limit_s() -> float:
-            return self._timeouts.first_byte_s if assembly.is_nothing else self._timeouts.between_s
+            return self._timeouts.first_byte_s if builder.is_nothing else self._timeouts.between_s
 
-        started = False
-        async with aclosing(self._library.chunks(self._arguments(request, key), watch, limit_s)) as chunks:
-            async for chunk in chunks:
-                if not started:
-                    started = True
-                    yield assembly.start()
-                for event in reader.read(chunk):
+        try:
+            with Deadline(stop, self._limits.seconds) as deadline:
+                arguments = self._arguments(request, await self._endpoint.key_for(request.options.api_key))
+                has_started = False
+                async with aclosing(self._library.chunks(arguments, deadline, limit_s)) as chunks:
+                    async for chunk in chunks:
+                        if not has_started:
+                            has_started = True
+                            yield builder.start()
+                        for event in reader.read(chunk):
+                            yield event
+                        builder.check()
+                for event in reader.end():
                     yield event
-                assembly.check()
-        for event in reader.end():
-            yield event
+        except Aborted:
+            yield builder.abort()
+        except ReplyTooLong as error:
+            for event in builder.cut(str(error)):
+                yield event
+        except (ProviderError, ConfigurationError, Stalled, LibraryFailure) as error:
+            builder.close_blocks()
+            failure = self._endpoint.redacted(self._failure(error))
+            yield FailedAttempt(failure, replace(builder.message, usage=builder.usage))
 
     def _arguments(self, request: ModelRequest, key: str | None) -> JsonObject:
         provider, options = self._endpoint.provider, request.options

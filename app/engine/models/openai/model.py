@@ -1,4 +1,4 @@
-"""`ChatModel` for OpenAI-compatible endpoints; OpenAI's own models use the library where needed."""
+"""OpenAI-compatible endpoints over HTTP; OpenAI's own models go through the library where it is needed."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -11,16 +11,15 @@ import aiohttp
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import ConfigurationError
-from app.engine.models.base import ChatModel, ModelEvent, ModelRequest
+from app.engine.models.base import AttemptEvent, ModelProvider, ModelRequest
 from app.engine.models.deadline import Aborted, Deadline, Stalled
 from app.engine.models.endpoint import ModelEndpoint, Timeouts
 from app.engine.models.failures import AttemptFailure, FailedAttempt, ProviderError, failure_from_response
 from app.engine.models.http_pool import HttpPool, proxy_for
-from app.engine.models.http_stream import LineTooLong, transport_failure
+from app.engine.models.http_stream import LineTooLong, closed_with, transport_failure
 from app.engine.models.message_cache import MessageCache
 from app.engine.models.openai.request import chat_messages, effort_fields, needs_responses, tool_definitions
 from app.engine.models.openai.stream import ReplyStream, read_start
-from app.engine.models.recovery.retry import ActiveStreams, AttemptEvents, RetryPolicy
 from app.engine.models.reply.builder import ReplyBuilder
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong, encode
 from app.protocol.base import JsonObject, JsonValue
@@ -29,85 +28,56 @@ _TIMEOUTS = Timeouts()
 _LARGE = 256 * 1024
 # Messages that are converted in a few milliseconds.
 _MANY = 500
-_RETRY = RetryPolicy()
+_ATTEMPT_ERRORS = (ProviderError, ConfigurationError, Stalled, LineTooLong, aiohttp.ClientError, OSError, ValueError)
 
 
 class OpenAICompatibleModel:
-    """A `ChatModel` for one endpoint."""
+    """A `ModelProvider` for one endpoint."""
 
     def __init__(
         self,
         endpoint: ModelEndpoint,
         connections: HttpPool,
         timeouts: Timeouts = _TIMEOUTS,
-        retry: RetryPolicy = _RETRY,
         limits: ReplyLimits = REPLY_LIMITS,
     ) -> None:
         self._endpoint = endpoint
         self._limits = limits
         self._connections = connections
         self._timeouts = timeouts
-        self._retry = retry
-        self._streams = ActiveStreams()
         self._kept: MessageCache[list[JsonValue]] = MessageCache()
         self._base = endpoint.base_url.rstrip("/").removesuffix("/chat/completions")
         self._proxy = proxy_for(self._base)
 
-    def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        return self._streams.of(self._attempt, request, cancel, self._retry)
-
-    async def close(self) -> None:
-        self._streams.close()
-
-    async def _attempt(self, request: ModelRequest, stop: CancelSignal) -> AttemptEvents:
-        assembly = ReplyBuilder(request.model, self._limits, self._endpoint.redactor)
+    async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
+        builder = ReplyBuilder(request.model, self._limits, self._endpoint.redactor)
+        title = self._endpoint.provider.title
         try:
-            with Deadline(stop, self._limits.seconds) as watch:
-                async with aclosing(self._exchange(request, assembly, watch, stop)) as events:
-                    async for event in events:
+            with Deadline(stop, self._limits.seconds) as deadline:
+                response = await deadline.wait(self._post(request), self._timeouts.first_byte_s)
+                with closed_with(response, stop):
+                    if response.status != 200:
+                        body = await deadline.wait(read_start(response), self._timeouts.between_s)
+                        raise ProviderError(self._refusal(response, body))
+                    yield builder.start()
+                    reply = ReplyStream(response, builder, title, self._timeouts, self._limits.stream_bytes)
+                    async with aclosing(reply.events(deadline)) as events:
+                        async for event in events:
+                            yield event
+                    for event in reply.end():
                         yield event
         except Aborted:
-            yield assembly.abort()
+            yield builder.abort()
         except ReplyTooLong as error:
-            for event in assembly.cut(str(error)):
+            for event in builder.cut(str(error)):
                 yield event
-        except (
-            ProviderError,
-            ConfigurationError,
-            Stalled,
-            LineTooLong,
-            aiohttp.ClientError,
-            OSError,
-            ValueError,
-        ) as error:
+        except _ATTEMPT_ERRORS as error:
             if stop.is_set:
-                yield assembly.abort()
-            else:
-                assembly.close_blocks()
-                failure = self._endpoint.redacted(transport_failure(error, self._endpoint.provider, self._base))
-                yield FailedAttempt(failure, replace(assembly.message, usage=assembly.usage))
-
-    async def _exchange(
-        self, request: ModelRequest, assembly: ReplyBuilder, watch: Deadline, stop: CancelSignal
-    ) -> AsyncGenerator[ModelEvent, None]:
-        """One request and its streamed reply; raises what goes wrong."""
-        response = await watch.wait(self._post(request), self._timeouts.first_byte_s)
-        unsubscribe = stop.subscribe(response.close)
-        try:
-            if response.status != 200:
-                body = await watch.wait(read_start(response), self._timeouts.between_s)
-                raise ProviderError(self._refusal(response, body))
-            yield assembly.start()
-            title = self._endpoint.provider.title
-            reply = ReplyStream(response, assembly, title, self._timeouts, self._limits.stream_bytes)
-            async with aclosing(reply.events(watch)) as events:
-                async for event in events:
-                    yield event
-            for event in reply.end():
-                yield event
-        finally:
-            unsubscribe()
-            response.close()  # a body read to its end has given its connection back already
+                yield builder.abort()
+                return
+            builder.close_blocks()
+            failure = transport_failure(error, self._endpoint.provider, self._base)
+            yield FailedAttempt(self._endpoint.redacted(failure), replace(builder.message, usage=builder.usage))
 
     async def _post(self, request: ModelRequest) -> aiohttp.ClientResponse:
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
@@ -157,21 +127,16 @@ class OpenAICompatibleModel:
 
 
 class OpenAIModel:
-    """A `ChatModel` that chooses for each request; the library is opened when it is first needed."""
+    """A `ModelProvider` that chooses for each request; the library is opened when it is first needed."""
 
-    def __init__(self, fast: ChatModel, open_library: Callable[[], ChatModel]) -> None:
+    def __init__(self, fast: ModelProvider, open_library: Callable[[], ModelProvider]) -> None:
         self._fast = fast
         self._open_library = open_library
-        self._library: ChatModel | None = None
+        self._library: ModelProvider | None = None
 
-    def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+    def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
         if not needs_responses(request):
-            return self._fast.stream(request, cancel)
+            return self._fast.attempt(request, stop)
         if self._library is None:
             self._library = self._open_library()
-        return self._library.stream(request, cancel)
-
-    async def close(self) -> None:
-        await self._fast.close()
-        if self._library is not None:
-            await self._library.close()
+        return self._library.attempt(request, stop)

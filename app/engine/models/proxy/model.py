@@ -10,7 +10,7 @@ import msgspec
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import ConfigurationError
-from app.engine.models.base import ModelEvent, ModelRequest, ReplyEnd
+from app.engine.models.base import AttemptEvent, ModelRequest, ReplyEnd
 from app.engine.models.catalog.providers import SHARED
 from app.engine.models.deadline import Aborted, Deadline, Stalled
 from app.engine.models.endpoint import ModelEndpoint, Timeouts
@@ -24,99 +24,72 @@ from app.engine.models.failures import (
     failure_from_response,
 )
 from app.engine.models.http_pool import HttpPool, proxy_for
-from app.engine.models.http_stream import EventStream, LineTooLong, read_event, transport_failure
+from app.engine.models.http_stream import EventStream, LineTooLong, closed_with, read_event, transport_failure
 from app.engine.models.openai.stream import read_start
 from app.engine.models.proxy.codec import EventOrderError, ProxyDecoder
 from app.engine.models.proxy.wire import BlockEnded, BlockGrew, SharedEvent, request_to_wire
-from app.engine.models.recovery.retry import ActiveStreams, AttemptEvents, RetryPolicy
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong, encode
 from app.redaction import RedactedStream, Redactor
 
 # The other side sends a sign of life four times as often while the model thinks.
 _TIMEOUTS = Timeouts(first_byte_s=60.0, between_s=60.0)
-_RETRY = RetryPolicy()
 _STREAM = "text/event-stream"
+_ATTEMPT_ERRORS = (ProviderError, ConfigurationError, Stalled, LineTooLong, aiohttp.ClientError, OSError, ValueError)
 
 _decoder: msgspec.json.Decoder[SharedEvent] = msgspec.json.Decoder(SharedEvent)
 
 
 class ProxyModel:
-    """A `ChatModel` for one machine that shares its models. What the models there refuse was tried again there."""
+    """A `ModelProvider` for one machine that shares its models. That machine makes the retries for its models."""
 
     def __init__(
         self,
         endpoint: ModelEndpoint,
         connections: HttpPool,
         timeouts: Timeouts = _TIMEOUTS,
-        retry: RetryPolicy = _RETRY,
         limits: ReplyLimits = REPLY_LIMITS,
     ) -> None:
         self._endpoint = endpoint
         self._limits = limits
         self._connections = connections
         self._timeouts = timeouts
-        self._retry = retry
-        self._streams = ActiveStreams()
         self._base = endpoint.base_url.rstrip("/").removesuffix("/api")
 
-    def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        return self._streams.of(self._attempt, request, cancel, self._retry)
-
-    async def close(self) -> None:
-        self._streams.close()
-
-    async def _attempt(self, request: ModelRequest, stop: CancelSignal) -> AttemptEvents:
+    async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
         reply = ProxyDecoder(request.model, self._limits)
+        hidden = _Hidden(self._endpoint.redactor)
         try:
-            with Deadline(stop, self._limits.seconds) as watch:
-                async with aclosing(self._exchange(request, reply, watch, stop)) as events:
-                    async for event in events:
-                        yield event
+            with Deadline(stop, self._limits.seconds) as deadline:
+                response = await deadline.wait(self._post(request), self._timeouts.first_byte_s)
+                with closed_with(response, stop):
+                    await self._check(response, deadline)
+                    async with aclosing(self._payloads(response, deadline)) as payloads:
+                        async for data in payloads:
+                            for sent in await read_event(data, hidden.of):
+                                event = reply.take(sent)
+                                if isinstance(event, ReplyEnd):
+                                    yield _named(event)
+                                    return
+                                yield event
+                raise ProviderError(connection_lost(self._endpoint.provider.title))
         except Aborted:
             yield _aborted(reply)
         except ReplyTooLong as error:
             yield reply.cut(str(error))
-        except (
-            ProviderError,
-            ConfigurationError,
-            Stalled,
-            LineTooLong,
-            aiohttp.ClientError,
-            OSError,
-            ValueError,
-        ) as error:
+        except _ATTEMPT_ERRORS as error:
             if stop.is_set:
                 yield _aborted(reply)
             else:
                 yield FailedAttempt(self._endpoint.redacted(self._failure(error)), reply.message)
 
-    async def _exchange(
-        self, request: ModelRequest, reply: ProxyDecoder, watch: Deadline, stop: CancelSignal
-    ) -> AsyncGenerator[ModelEvent, None]:
-        """One request and its events, up to the last; raises what goes wrong."""
-        response = await watch.wait(self._post(request), self._timeouts.first_byte_s)
-        unsubscribe = stop.subscribe(response.close)
-        try:
-            if response.status != 200:
-                raise ProviderError(
-                    self._refusal(response, await watch.wait(read_start(response), self._timeouts.between_s))
-                )
-            if response.content_type != _STREAM:
-                text = f"{self._base} answers, but shares no models. Check the address."
-                raise ProviderError(AttemptFailure(text, "no shared models", FailureKind.NOT_USABLE))
-            hidden = _Hidden(self._endpoint.redactor)
-            async with aclosing(self._payloads(response, watch)) as payloads:
-                async for data in payloads:
-                    for sent in await read_event(data, hidden.of):
-                        event = reply.take(sent)
-                        if isinstance(event, ReplyEnd):
-                            yield _named(event)
-                            return
-                        yield event
-            raise ProviderError(connection_lost(self._endpoint.provider.title))
-        finally:
-            unsubscribe()
-            response.close()
+    async def _check(self, response: aiohttp.ClientResponse, deadline: Deadline) -> None:
+        """Raises `ProviderError` unless the response is a stream of events."""
+        if response.status != 200:
+            body = await deadline.wait(read_start(response), self._timeouts.between_s)
+            raise ProviderError(self._refusal(response, body))
+        if response.content_type != _STREAM:
+            text = f"{self._base} answers, but shares no models. Check the address."
+            raise ProviderError(AttemptFailure(text, "no shared models", FailureKind.NOT_USABLE))
 
     async def _payloads(self, response: aiohttp.ClientResponse, watch: Deadline) -> AsyncGenerator[bytes, None]:
         stream, left = EventStream(), self._limits.stream_bytes

@@ -1,4 +1,4 @@
-"""What follows a failed attempt: retry, another form of the request, another model.
+"""What follows when a provider fails: a retry, another form of the request, another model.
 
-Classifying a failure is models/failures.py. Start at retry.py.
+Start at driver.py; table.py says which step follows which failure.
 """

@@ -1,19 +1,13 @@
-"""The same request in another form: tools as text, or without a temperature."""
+"""Which requests a model does not accept as they are: its tools go as text then, or its temperature is left out."""
 
 import re
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from dataclasses import replace
 
-from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import AssistantMessage
-from app.engine.models.base import ChatModel, ModelEvent, ModelNotice, ModelRequest, ReplyEnd
+from app.engine.models.base import ModelRequest
 from app.engine.models.catalog import model_facts
-from app.engine.models.failures import FailureKind
-from app.engine.models.react.model import ReActModel
 
-# OpenAI's models that reason take their own alone, whoever serves them.
-_HAS_ITS_OWN = re.compile(r"(?:^|/)(?:o[134](?:-|$)|gpt-[5-9](?!.*chat))", re.IGNORECASE)
+# OpenAI's reasoning models accept only their default temperature, whoever serves them.
+_FIXED_TEMPERATURE = re.compile(r"(?:^|/)(?:o[134](?:-|$)|gpt-[5-9](?!.*chat))", re.IGNORECASE)
 
 _WHILE_IT_THINKS = "The temperature {:g} is left out: a model that thinks has its own."
 _BY_THIS_MODEL = "The temperature {:g} is left out: {} does not take it."
@@ -25,96 +19,59 @@ _NO_TOOLS = (
 
 
 def accepts_temperature(request: ModelRequest) -> bool:
-    """False for models with one of their own, and while a model thinks."""
-    return not _HAS_ITS_OWN.search(request.model) and not thinks(request)
+    """False for models with a fixed temperature, and while a model thinks."""
+    return not _FIXED_TEMPERATURE.search(request.model) and not thinks(request)
 
 
 def thinks(request: ModelRequest) -> bool:
-    """Whether the model thinks before this reply, where that is not known too."""
+    """Whether the model thinks before this reply; unknown models count as thinking when they are asked to."""
     known = model_facts.facts(request.model)
     return request.options.thinking_level != "off" and (known is None or known.reasons)
 
 
-class TemperatureFallback:
-    """A `ChatModel` around the models of one place. Which of them refused a temperature is found out and kept."""
-
-    def __init__(self, model: ChatModel) -> None:
-        self._model = model
-        self._refused: set[tuple[str, float]] = set()
-        self._told: set[tuple[str | None, str]] = set()
-
-    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        wanted = request.options.temperature
-        if wanted is None or (accepts_temperature(request) and (request.model, wanted) not in self._refused):
-            async with aclosing(self._model.stream(request, cancel)) as events:
-                async for event in events:
-                    if (
-                        isinstance(event, ReplyEnd)
-                        and event.failure is FailureKind.NO_TEMPERATURE
-                        and wanted is not None
-                    ):
-                        break
-                    yield event
-                else:
-                    return
-        async with aclosing(self._without(request, wanted, cancel)) as events:
-            async for event in events:
-                yield event
-
-    async def _without(
-        self, request: ModelRequest, wanted: float, cancel: CancelSignal
-    ) -> AsyncGenerator[ModelEvent, None]:
-        if accepts_temperature(request):
-            self._refused.add((request.model, wanted))
-        for remark in self._remarks(request, wanted):
-            yield remark
-        bare = replace(request, options=replace(request.options, temperature=None))
-        async with aclosing(self._model.stream(bare, cancel)) as events:
-            async for event in events:
-                yield event
-
-    async def close(self) -> None:
-        await self._model.close()
-
-    def _remarks(self, request: ModelRequest, wanted: float) -> tuple[ModelNotice, ...]:
-        """Said once in a conversation."""
-        place = (request.options.session_id, request.model)
-        if place in self._told:
-            return ()
-        self._told.add(place)
-        text = _WHILE_IT_THINKS.format(wanted) if thinks(request) else _BY_THIS_MODEL.format(wanted, request.model)
-        return (ModelNotice(text, AssistantMessage(model=request.model)),)
+def without_temperature(request: ModelRequest) -> ModelRequest:
+    return replace(request, options=replace(request.options, temperature=None))
 
 
-class TextToolFallback:
-    """A `ChatModel` around the models of one place. `without_tools` names those that refused tools; it grows."""
+class LearnedLimits:
+    """What the models at one address refused since the engine started. Ids are without `react/`.
 
-    def __init__(self, native: ChatModel, without_tools: set[str]) -> None:
-        self._native = native
-        self._react = ReActModel(native)
-        self._without_tools = without_tools
+    The methods that change it return the notices to show: the first time in the engine's life for tools, once in a
+    conversation for temperatures.
+    """
 
-    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        if not self._lacks_tools(request.model):
-            async with aclosing(self._native.stream(request, cancel)) as events:
-                async for event in events:
-                    if isinstance(event, ReplyEnd) and event.failure is FailureKind.NO_TOOLS and request.tools:
-                        break
-                    yield event
-                else:
-                    return
-            if request.model not in self._without_tools:  # other tasks may have found out meanwhile
-                self._without_tools.add(request.model)
-                yield ModelNotice(_NO_TOOLS.format(request.model), AssistantMessage(model=request.model))
-        async with aclosing(self._react.stream(request, cancel)) as events:
-            async for event in events:
-                yield event
+    def __init__(self) -> None:
+        self._without_tools: set[str] = set()
+        self._refused_temperatures: set[tuple[str, float]] = set()
+        self._noticed: set[tuple[str | None, str]] = set()
 
-    async def close(self) -> None:
-        await self._native.close()
-
-    def _lacks_tools(self, model_id: str) -> bool:
+    def calls_tools(self, model_id: str) -> bool:
+        """False where the model refused tools, or the catalogue says that it does not support them."""
         if model_id in self._without_tools:
-            return True
+            return False
         known = model_facts.facts(model_id)
-        return known is not None and known.calls_tools is False
+        return known is None or known.calls_tools is not False
+
+    def refuse_tools(self, model_id: str) -> tuple[str, ...]:
+        if model_id in self._without_tools:  # another task found out meanwhile
+            return ()
+        self._without_tools.add(model_id)
+        return (_NO_TOOLS.format(model_id),)
+
+    def takes_temperature(self, request: ModelRequest) -> bool:
+        """False where the temperature of this request would be refused."""
+        wanted = request.options.temperature
+        refused = wanted is not None and (request.model, wanted) in self._refused_temperatures
+        return wanted is None or (accepts_temperature(request) and not refused)
+
+    def refuse_temperature(self, request: ModelRequest) -> None:
+        if request.options.temperature is not None:
+            self._refused_temperatures.add((request.model, request.options.temperature))
+
+    def notice_temperature(self, request: ModelRequest) -> tuple[str, ...]:
+        """That the temperature of this request is left out."""
+        wanted, place = request.options.temperature, (request.options.session_id, request.model)
+        if wanted is None or place in self._noticed:
+            return ()
+        self._noticed.add(place)
+        return (_WHILE_IT_THINKS.format(wanted) if thinks(request) else _BY_THIS_MODEL.format(wanted, request.model),)

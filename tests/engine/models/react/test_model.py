@@ -13,8 +13,9 @@ from app.engine.models.endpoint import ModelEndpoint
 from app.engine.models.failures import FailureKind, failure_from_response
 from app.engine.models.litellm.library_thread import LibraryThread
 from app.engine.models.litellm.model import LiteLLMModel
-from app.engine.models.react.model import ReActModel
+from app.engine.models.recovery.driver import RecoveringModel
 from app.engine.models.recovery.retry import RetryPolicy
+from app.engine.models.recovery.source import ModelSource
 from app.engine.models.router import ModelRouter
 from tests.engine.models.providers import react, stored_key
 from tests.support.model_replies import SHELL, collect, final, request_for
@@ -117,8 +118,8 @@ async def test_without_tools_the_text_is_left_as_it_is(tmp_path: Path) -> None:
 async def test_a_call_that_the_server_reads_itself_is_taken(tmp_path: Path) -> None:
     async with ModelServer([Reply(text="Hm.", calls=(Call("shell", {"command": "ls"}),))]) as server:
         models = router(tmp_path)
-        native = models.open(NAME, server.url)
-        message = await final(ReActModel(native), request_for(NAME))
+        model = models.open(f"react/{NAME}", server.url)
+        message = await final(model, request_for(f"react/{NAME}"))
         await models.close()
     assert message.content == (Text("Hm."), ToolCall("call_0", "shell", {"command": "ls"}))
 
@@ -144,7 +145,8 @@ async def test_a_model_that_refuses_tools_is_asked_in_text_and_that_is_said_once
 async def test_where_the_library_would_leave_tools_out_they_count_as_refused() -> None:
     row = Provider("perplexity", "Perplexity", "litellm", ("TEST_KEY",), price_prefix="perplexity")
     thread = LibraryThread()
-    model = LiteLLMModel(ModelEndpoint(row, "http://127.0.0.1:9", stored_key), thread, retry=RetryPolicy(attempts=1))
+    provider = LiteLLMModel(ModelEndpoint(row, "http://127.0.0.1:9", stored_key), thread)
+    model = RecoveringModel(ModelSource(provider), RetryPolicy(attempts=1))
     last = (await collect(model, request_for("perplexity/sonar")))[-1]
     await thread.close()
     assert isinstance(last, ReplyEnd)

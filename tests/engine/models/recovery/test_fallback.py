@@ -9,22 +9,38 @@ from app.engine.core.messages import Image, Text, UserMessage
 from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import SettingValues
 from app.engine.models.base import ModelEvent, ModelNotice, ReplyEnd
-from app.engine.models.recovery.fallback import ModelCooldown, ModelFallback
+from app.engine.models.endpoint import ModelEndpoint
+from app.engine.models.http_pool import HttpPool
+from app.engine.models.openai.model import OpenAICompatibleModel
+from app.engine.models.recovery.driver import RecoveringModel
+from app.engine.models.recovery.fallback import FallbackModels, ModelCooldown
 from app.engine.models.recovery.retry import RetryPolicy
+from app.engine.models.recovery.source import ModelSource
 from app.engine.models.router import ModelRouter
+from tests.engine.models.providers import FAST, stored_key
 from tests.support.model_replies import collect, request_for
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 
 DOWN = Reply(status=503, error="we are down")
 FIRST = "openai_compatible/first"
+TWICE = RetryPolicy(attempts=2, first_delay_s=0.001)
 
 
 def router(folder: Path, local: str, others: str, own: str = "") -> ModelRouter:
     """Ollama at `local`; `others` are asked in turn; `own` describes models."""
     keys = KeyStore(folder, {**NO_LOCAL_SERVERS, "OLLAMA_HOST": local.removesuffix("/v1")}, lambda: None)
-    policy = RetryPolicy(attempts=2, first_delay_s=0.001)
-    return ModelRouter(keys, folder, policy, lambda: SettingValues(fallback_models=others, own_models=own))
+    return ModelRouter(keys, folder, TWICE, lambda: SettingValues(fallback_models=others, own_models=own))
+
+
+def two_models(
+    pool: HttpPool, first: ModelServer, second: ModelServer, cooldown: ModelCooldown | None = None
+) -> RecoveringModel:
+    """A model at the first server, with the second as its fallback."""
+    one, other = (
+        ModelSource(OpenAICompatibleModel(ModelEndpoint(FAST, at.url, stored_key), pool)) for at in (first, second)
+    )
+    return RecoveringModel(FallbackModels(one, lambda: ("ollama/second",), lambda _: other, cooldown), TWICE)
 
 
 async def asked(models: ModelRouter, base: str) -> tuple[ReplyEnd, list[str]]:
@@ -134,19 +150,16 @@ async def test_tool_calls_of_the_other_model_arrive_whole(tmp_path: Path) -> Non
     assert [call.arguments for call in end.message.tool_calls] == [{"command": "ls"}]
 
 
-async def test_one_that_kept_waiting_and_failed_is_asked_last_for_a_while(tmp_path: Path) -> None:
+async def test_one_that_kept_waiting_and_failed_is_asked_last_for_a_while() -> None:
     async with (
         ModelServer([DOWN, DOWN, Reply(text="Back.")]) as first,
         ModelServer([Reply(text="Here.")] * 3) as second,
     ):
-        models = router(tmp_path, second.url, "")
-        alone = models.open(FIRST, first.url)
-        with_other = ModelFallback(
-            alone, lambda: ("ollama/second",), models.open, ModelCooldown(slow_s=0.0, rest_s=60.0)
-        )
+        pool = HttpPool()
+        with_other = two_models(pool, first, second, ModelCooldown(slow_s=0.0, rest_s=60.0))
         turns = [await collect(with_other, request_for(FIRST)) for _ in range(2)]
-        now = [await collect(ModelFallback(alone, lambda: ("ollama/second",), models.open), request_for(FIRST))]
-        await models.close()
+        now = [await collect(two_models(pool, first, second), request_for(FIRST))]
+        await pool.close()
         assert len(first.requests) == 3
     assert [remarks(events)[0].partition(", so")[0] for events in turns] == [
         f"{FIRST} did not answer",
@@ -155,13 +168,12 @@ async def test_one_that_kept_waiting_and_failed_is_asked_last_for_a_while(tmp_pa
     assert [remarks(events) for events in now] == [[]]
 
 
-async def test_one_that_is_out_is_asked_again_where_no_other_answers(tmp_path: Path) -> None:
+async def test_one_that_is_out_is_asked_again_where_no_other_answers() -> None:
     async with ModelServer([DOWN, DOWN, Reply(text="Back.")]) as first, ModelServer([Reply(status=401)] * 2) as second:
-        models = router(tmp_path, second.url, "")
-        outages = ModelCooldown(slow_s=0.0)
-        model = ModelFallback(models.open(FIRST, first.url), lambda: ("ollama/second",), models.open, outages)
+        pool = HttpPool()
+        model = two_models(pool, first, second, ModelCooldown(slow_s=0.0))
         failed, found = [await collect(model, request_for(FIRST)) for _ in range(2)]
-        await models.close()
+        await pool.close()
     last, back = failed[-1], found[-1]
     assert isinstance(last, ReplyEnd)
     assert isinstance(back, ReplyEnd)

@@ -6,9 +6,11 @@ import pytest
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import AssistantMessage, Text, ThinkingLevel
-from app.engine.models.base import ModelEvent, ModelNotice, ModelOptions, ModelRequest, ReplyEnd
+from app.engine.models.base import AttemptEvent, ModelNotice, ModelOptions, ModelRequest, ReplyEnd
 from app.engine.models.failures import FailureKind, failure_from_response
-from app.engine.models.recovery.request_adaptation import TemperatureFallback, accepts_temperature
+from app.engine.models.recovery.driver import RecoveringModel
+from app.engine.models.recovery.request_adaptation import LearnedLimits, accepts_temperature
+from app.engine.models.recovery.source import ModelSource
 
 
 def asked(model: str, level: ThinkingLevel = "off", session: str | None = "conv_1") -> ModelRequest:
@@ -58,23 +60,24 @@ def test_other_refusals_are_not() -> None:
 
 
 class Picky:
-    """A model that refuses any temperature."""
+    """A provider whose models refuse any temperature."""
 
     def __init__(self) -> None:
         self.asked: list[float | None] = []
 
-    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+    async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
         self.asked.append(request.options.temperature)
         if request.options.temperature is not None:
             yield ReplyEnd(AssistantMessage((), "error", "refused"), failure=FailureKind.NO_TEMPERATURE)
         else:
             yield ReplyEnd(AssistantMessage((Text("Hi."),), model=request.model))
 
-    async def close(self) -> None:
-        pass
+
+def around(provider: Picky) -> RecoveringModel:
+    return RecoveringModel(ModelSource(provider, LearnedLimits()))
 
 
-async def told(model: TemperatureFallback, request: ModelRequest) -> list[str]:
+async def told(model: RecoveringModel, request: ModelRequest) -> list[str]:
     """What a reply says, remarks among it."""
     said: list[str] = []
     async for event in model.stream(request, CancelSignal()):
@@ -90,7 +93,7 @@ async def told(model: TemperatureFallback, request: ModelRequest) -> list[str]:
 
 async def test_one_that_was_refused_is_left_out_from_then_on_and_said_once_in_a_conversation() -> None:
     picky = Picky()
-    model = TemperatureFallback(picky)
+    model = around(picky)
     said = "The temperature 0.3 is left out: local/olmo does not take it."
     assert [await told(model, asked("local/olmo")) for _ in range(2)] == [[said, "Hi."], ["Hi."]]
     assert await told(model, asked("local/olmo", session="conv_2")) == [said, "Hi."]
@@ -99,7 +102,7 @@ async def test_one_that_was_refused_is_left_out_from_then_on_and_said_once_in_a_
 
 async def test_where_it_is_known_to_be_refused_it_is_not_tried() -> None:
     picky = Picky()
-    model = TemperatureFallback(picky)
+    model = around(picky)
     assert await told(model, asked("openai/o3")) == [
         "The temperature 0.3 is left out: openai/o3 does not take it.",
         "Hi.",
@@ -111,7 +114,7 @@ async def test_where_it_is_known_to_be_refused_it_is_not_tried() -> None:
 
 async def test_a_refusal_of_one_that_was_not_sent_is_an_error_like_any_other() -> None:
     class Confused(Picky):
-        async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
             yield ReplyEnd(AssistantMessage((Text("no"),), "error", "refused"), failure=FailureKind.NO_TEMPERATURE)
 
-    assert await told(TemperatureFallback(Confused()), ModelRequest("local/olmo", "", ())) == ["no"]
+    assert await told(around(Confused()), ModelRequest("local/olmo", "", ())) == ["no"]

@@ -1,16 +1,12 @@
-"""`ChatModel` around a model without tool calls, and its replies as events with a call."""
+"""Tools as text: the request for a model without tool calls, and its reply as events with a call."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from dataclasses import replace
 
-from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import Text, Thinking, ToolCall
 from app.engine.models.base import (
     BlockDelta,
     BlockEnd,
     BlockStart,
-    ChatModel,
     ModelEvent,
     ModelNotice,
     ModelRequest,
@@ -31,7 +27,7 @@ _EMPTY = "The model sent an empty reply: no text and no tool call. Try again, or
 
 
 class ReActReply:
-    """`take` gives the events to pass on for each event of the inner model."""
+    """Decodes one reply: `take` gives the events to pass on for each event of the model. At most one call."""
 
     def __init__(self, request: ModelRequest, limits: ReplyLimits = REPLY_LIMITS) -> None:
         self._limits = limits
@@ -124,32 +120,12 @@ def _takes_summary(tool: ToolDefinition) -> bool:
     return tool.name == _DONE and tool.parameters.get("required") == ["summary"]
 
 
-class ReActModel:
-    """A `ChatModel` around another one. At most one call in a reply; the inner model is not told of tools."""
-
-    def __init__(self, inner: ChatModel, limits: ReplyLimits = REPLY_LIMITS) -> None:
-        self._inner = inner
-        self._limits = limits
-
-    async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        reply = ReActReply(request, self._limits)
-        asked = replace(
-            request,
-            model=request.model.removeprefix(REACT),
-            system_prompt=system_prompt(request.system_prompt, request.tools),
-            messages=to_text_history(request.messages),
-            tools=(),
-        )
-        async with aclosing(self._inner.stream(asked, cancel)) as events:
-            async for event in events:
-                for shown in reply.take(event):
-                    yield shown
-                if isinstance(event, ReplyEnd):
-                    return
-                if end := reply.cut():
-                    for shown in end:
-                        yield shown
-                    return
-
-    async def close(self) -> None:
-        await self._inner.close()
+def with_text_tools(request: ModelRequest) -> ModelRequest:
+    """The request with its tools in the prompt and its history as text; the model's id is without `react/`."""
+    return replace(
+        request,
+        model=request.model.removeprefix(REACT),
+        system_prompt=system_prompt(request.system_prompt, request.tools),
+        messages=to_text_history(request.messages),
+        tools=(),
+    )

@@ -1,0 +1,45 @@
+"""A provider at one address, with what was learnt about it and the streams that are open there."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.models.base import ModelProvider
+from app.engine.models.recovery.request_adaptation import LearnedLimits
+
+
+class ActiveStreams:
+    """Gives each stream a stop signal that follows the task's cancel signal and the closing of the source."""
+
+    def __init__(self) -> None:
+        self._stops: set[CancelSignal] = set()
+        self._closed = False
+
+    @contextmanager
+    def join(self, cancel: CancelSignal) -> Generator[CancelSignal]:
+        stop = CancelSignal()
+        if self._closed:
+            stop.set("the model was closed")
+        unsubscribe = cancel.subscribe(lambda: stop.set(cancel.reason))
+        self._stops.add(stop)
+        try:
+            yield stop
+        finally:
+            unsubscribe()
+            self._stops.discard(stop)
+
+    def close(self) -> None:
+        self._closed = True
+        for stop in tuple(self._stops):
+            stop.set("the model was closed")
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class ModelSource:
+    """`learned` is None where requests are sent unchanged; `estimates_usage` fills in usage that is not reported."""
+
+    provider: ModelProvider
+    learned: LearnedLimits | None = None
+    estimates_usage: bool = True
+    streams: ActiveStreams = field(default_factory=ActiveStreams)
