@@ -122,7 +122,7 @@ def schema() -> JsonObject:
     event, delta, record, resync = shapes[len(roots) : len(roots) + 4]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "The protocol between Errand's engine and its faces",
+        "title": "The protocol between Errand's engine and its clients",
         "methods": methods,
         "notices": {"event": record, "delta": delta, "resync": resync},
         "events": event,
