@@ -153,9 +153,9 @@ class SessionBus:
                 tuple(unpack_variants(message.body)),
             )
             # A signal right after a reply is delivered after the code that awaits the reply has resumed.
-            self._loop.call_soon(self._tell, signal)
+            self._loop.call_soon(self._notify, signal)
 
-    def _tell(self, signal: BusSignal) -> None:
+    def _notify(self, signal: BusSignal) -> None:
         self._listeners.tell(lambda listener: listener(signal))
 
 

@@ -66,9 +66,9 @@ class _Caller(asyncio.Protocol):
 
     def __init__(self, token: str, ring: Callable[[WakeRequest], None], leave: Callable[["_Caller"], None]) -> None:
         self._token = token
-        self._ring = ring
+        self._on_request = ring
         self._leave = leave
-        self._said = b""
+        self._buffer = b""
         self._nonces: tuple[str, str] | None = None
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -80,12 +80,12 @@ class _Caller(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
-        self._said += data
-        line, end, rest = self._said.partition(b"\n")
+        self._buffer += data
+        line, end, rest = self._buffer.partition(b"\n")
         if end:
-            self._said = rest
-            self._hear(line, self._transport)
-        elif len(self._said) > _LONGEST:
+            self._buffer = rest
+            self._on_line(line, self._transport)
+        elif len(self._buffer) > _LONGEST:
             self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -97,7 +97,7 @@ class _Caller(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _hear(self, line: bytes, transport: asyncio.Transport) -> None:
+    def _on_line(self, line: bytes, transport: asyncio.Transport) -> None:
         try:
             if self._nonces is None:
                 nonce, own = msgspec.json.decode(line, type=InstanceChallenge).nonce, new_nonce()
@@ -108,7 +108,7 @@ class _Caller(asyncio.Protocol):
                 return
             wish = msgspec.json.decode(line, type=WakeRequest)
             if is_proof(wish.proof, self._token, "asks", *self._nonces):
-                self._ring(wish)
+                self._on_request(wish)
                 transport.write(b"ok\n")
         except (msgspec.DecodeError, UnicodeDecodeError):
             pass  # an unknown program

@@ -90,7 +90,7 @@ class DesktopIntegration(QObject):
         self.notices = NotificationStore(stores, self._in_front, self._is_active)
         self.tray = self._make_tray()
         self.key = self._make_key()
-        self._tell_notices()
+        self._connect_notifications()
         window.closing.connect(self._on_closing)
         window.quit_asked.connect(self._on_quit_asked)
         window.quick_asked.connect(quick.open)
@@ -161,7 +161,7 @@ class DesktopIntegration(QObject):
             self._stores.session.spawn(key.bind())
         return key
 
-    def _tell_notices(self) -> None:
+    def _connect_notifications(self) -> None:
         self.notices.opened.connect(self._on_opened)
         if sys.platform == "linux":
             notifications = DBusNotifications(self)

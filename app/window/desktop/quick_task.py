@@ -84,7 +84,7 @@ class QuickTaskDialog(FramelessDialog):
         self._field.clear()
         line = " ".join(plain(prompt).split())
         title = line if len(line) <= _LONGEST_TITLE else f"{line[:_LONGEST_TITLE]}…"
-        self._tell(f"Started: {title}", "done")
+        self._show_status(f"Started: {title}", "done")
         self._open.show()
         self._fit()
 
@@ -92,7 +92,7 @@ class QuickTaskDialog(FramelessDialog):
         """The text stays."""
         self._is_starting = False
         self._field.setReadOnly(False)
-        self._tell(words, "failed")
+        self._show_status(words, "failed")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """QDialog's Enter would press a button."""
@@ -120,7 +120,7 @@ class QuickTaskDialog(FramelessDialog):
             column.addLayout(row)
         self._hide_news()
 
-    def _tell(self, text: str, tone: Tone) -> None:
+    def _show_status(self, text: str, tone: Tone) -> None:
         self._news.setText(text)
         self._news.set_tone(tone)
         self._news.setAccessibleName(text)
@@ -148,7 +148,7 @@ class QuickTaskDialog(FramelessDialog):
         if text and not self._is_starting:
             self._is_starting = True
             self._field.setReadOnly(True)
-            self._tell("Starting …", "muted")
+            self._show_status("Starting …", "muted")
             self.submitted.emit(text)
 
     def _on_open(self) -> None:

@@ -259,7 +259,7 @@ class CodeView(TextView):
         return document
 
     def _insert(self, cursor: QTextCursor, run: HighlightedRun) -> None:
-        look = self._look(run.kind)
+        look = self._format(run.kind)
         if not self._has_links:
             cursor.insertText(run.text, look)
             return
@@ -270,7 +270,7 @@ class CodeView(TextView):
             link.setAnchorHref(piece.link)
             cursor.insertText(piece.text, link if piece.link else look)
 
-    def _look(self, kind: TokenKind) -> QTextCharFormat:
+    def _format(self, kind: TokenKind) -> QTextCharFormat:
         look = QTextCharFormat()
         look.setForeground(QColor(self.theme.colour("text" if kind == "text" else f"syntax_{kind}")))
         return look

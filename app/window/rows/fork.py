@@ -22,12 +22,12 @@ class BranchSwitchView(RowView):
         self._row: BranchSwitchRow | None = None
         self._previous = IconButton(theme, "chevron-left", "Previous version")
         self._next = IconButton(theme, "chevron-right", "Next version")
-        self._place = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._position = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._line = QHBoxLayout(self)
         self._line.setContentsMargins(0, 0, 0, 0)
         self._line.setSpacing(theme.tokens.space_tight)
         self._line.addStretch()
-        for widget in (self._previous, self._place, self._next):
+        for widget in (self._previous, self._position, self._next):
             self._line.addWidget(widget)
         self._line.addStretch()
         self._previous.clicked.connect(self._on_previous_clicked)
@@ -38,10 +38,10 @@ class BranchSwitchView(RowView):
         self._row = row
         self._line.setStretch(0, 1 if row.is_user else 0)
         self._line.setStretch(4, 0 if row.is_user else 1)
-        self._place.setText(f"{row.number}/{row.count}")
+        self._position.setText(f"{row.number}/{row.count}")
         words = f"Version {row.number} of {row.count}"
-        self._place.setAccessibleName(words)
-        set_tool_tip(self._place, words)
+        self._position.setAccessibleName(words)
+        set_tool_tip(self._position, words)
         self.setAccessibleName(words)
         self._show_way(self._previous, row.previous_id, "Previous version")
         self._show_way(self._next, row.next_id, "Next version")

@@ -126,7 +126,7 @@ class TextView(QTextBrowser):
         asked = (self.document().revision(), pattern)
         if asked != self._found_for:
             text = self.toPlainText()
-            self._found_for, self._found = asked, tuple(_places(text, pattern))
+            self._found_for, self._found = asked, tuple(_match_ranges(text, pattern))
         return self._found
 
     def between(self, start: int, end: int) -> QTextCursor:
@@ -237,7 +237,7 @@ class TextView(QTextBrowser):
         self.link.emit(url.toString())
 
 
-def _places(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+def _match_ranges(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     """In UTF-16 code units, as Qt counts: a character outside the BMP, such as most emoji, counts as two."""
     is_wide = any(letter > "\uffff" for letter in text)
     for match in pattern.finditer(text):

@@ -67,7 +67,7 @@ class DiffView(CodeView):
         painter = QPainter(self.viewport())
         block = self.cursorForPosition(self.viewport().rect().topLeft()).block()
         while block.isValid() and self._top(block) < self.viewport().height():
-            ground = self._ground(block.text())
+            ground = self._background(block.text())
             if ground:
                 place = QRectF(0, self._top(block), self.viewport().width(), self.line_height())
                 painter.fillRect(place, colour(ground))
@@ -78,7 +78,7 @@ class DiffView(CodeView):
     def _top(self, block: QTextBlock) -> float:
         return self.document().documentLayout().blockBoundingRect(block).top() - self.verticalScrollBar().value()
 
-    def _ground(self, line: str) -> str:
+    def _background(self, line: str) -> str:
         tokens = self.theme.tokens
         if line.startswith("+"):
             return tokens.done_soft

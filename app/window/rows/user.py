@@ -36,11 +36,11 @@ def highlight_mentions(document: QTextDocument, named: Sequence[Speaker], theme:
     for speaker in sorted(named, key=lambda speaker: len(speaker.name)):
         look = QTextCharFormat()
         look.setForeground(QColor(theme.person(speaker.color)))
-        for place in _places(document, f"@{speaker.name}"):
+        for place in _occurrences(document, f"@{speaker.name}"):
             place.mergeCharFormat(look)
 
 
-def _places(document: QTextDocument, word: str) -> Iterator[QTextCursor]:
+def _occurrences(document: QTextDocument, word: str) -> Iterator[QTextCursor]:
     """The separate occurrences: not within an email address or a longer name."""
     place = document.find(word)
     while not place.isNull():

@@ -22,7 +22,7 @@ def app_icon() -> QIcon:
 
 def render_icon(name: str, colour: str, disabled: str) -> QIcon:
     """The icon `name` in `colour`, and in `disabled` on a disabled button."""
-    return QIcon(_kept(_Outline(name, colour, disabled)))
+    return QIcon(_keep_alive(_Outline(name, colour, disabled)))
 
 
 class _Outline(QIconEngine):
@@ -30,7 +30,7 @@ class _Outline(QIconEngine):
 
     def __init__(self, name: str, colour: str, disabled: str) -> None:
         super().__init__()
-        self._look = (name, colour, disabled)
+        self._key = (name, colour, disabled)
         self._drawn: dict[tuple[int, int, bool], QPixmap] = {}
 
     def pixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
@@ -43,7 +43,7 @@ class _Outline(QIconEngine):
         self._renderer(mode).render(painter, QRectF(rect))
 
     def clone(self) -> QIconEngine:
-        return _kept(_Outline(*self._look))
+        return _keep_alive(_Outline(*self._key))
 
     def _picture(self, size: QSize, mode: QIcon.Mode) -> QPixmap:
         picture = QPixmap(size)
@@ -55,7 +55,7 @@ class _Outline(QIconEngine):
         return picture
 
     def _renderer(self, mode: QIcon.Mode) -> QSvgRenderer:
-        name, colour, disabled = self._look
+        name, colour, disabled = self._key
         tint = disabled if mode == QIcon.Mode.Disabled else colour
         return QSvgRenderer(QByteArray(_outline(name).replace("currentColor", tint).encode()))
 
@@ -63,7 +63,7 @@ class _Outline(QIconEngine):
 _engines: list[_Outline] = []
 
 
-def _kept(engine: _Outline) -> _Outline:
+def _keep_alive(engine: _Outline) -> _Outline:
     """Keep a reference forever: an engine that Python collects before its icon is freed twice, and Qt crashes."""
     _engines.append(engine)
     return engine

@@ -75,7 +75,7 @@ class FlowLayout(QLayout):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        places = self._places(width)
+        places = self._rectangles(width)
         return max((place.bottom() + 1 for place in places), default=0)
 
     def sizeHint(self) -> QSize:
@@ -92,13 +92,13 @@ class FlowLayout(QLayout):
 
     def setGeometry(self, rect: QRect) -> None:
         super().setGeometry(rect)
-        for item, place in zip(self._seen(), self._places(rect.width()), strict=True):
+        for item, place in zip(self._seen(), self._rectangles(rect.width()), strict=True):
             item.setGeometry(place.translated(rect.topLeft()))
 
     def _seen(self) -> list[QLayoutItem]:
         return [item for item in self._items if not item.isEmpty()]
 
-    def _places(self, width: int) -> list[QRect]:
+    def _rectangles(self, width: int) -> list[QRect]:
         places: list[QRect] = []
         corner, bottom = QPoint(0, 0), 0
         for item in self._seen():

@@ -22,7 +22,7 @@ class SearchField(QLineEdit):
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
         self._theme = theme
-        self._told = ""
+        self._searched_text = ""
         self._pause = QTimer(self)
         self._pause.setSingleShot(True)
         self._pause.setInterval(_PAUSE_MS)
@@ -45,7 +45,7 @@ class SearchField(QLineEdit):
 
     def search_now(self) -> bool:
         """Skip the debounce; False if the current text was already emitted."""
-        is_new = self.text().strip() != self._told
+        is_new = self.text().strip() != self._searched_text
         self._on_paused()
         return is_new
 
@@ -68,8 +68,8 @@ class SearchField(QLineEdit):
     def _on_paused(self) -> None:
         self._pause.stop()
         text = self.text().strip()
-        if text != self._told:
-            self._told = text
+        if text != self._searched_text:
+            self._searched_text = text
             self.searched.emit(text)
 
     def _on_theme_changed(self) -> None:

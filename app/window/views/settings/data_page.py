@@ -95,7 +95,7 @@ class DataPageView(SettingsPageView):
         self._calls = calls
         self._folder = ""
         self._facts = TextLabel(theme, wrap=True, tone="muted")
-        self._place = TextLabel(theme, mono=True, wrap=True)
+        self._path_label = TextLabel(theme, mono=True, wrap=True)
         self._open = push_button("Open folder")
         self._parts = QVBoxLayout()
         self._parts.setSpacing(theme.tokens.space_normal)
@@ -137,7 +137,7 @@ class DataPageView(SettingsPageView):
         tokens = self.theme.tokens
         head = QHBoxLayout()
         head.setSpacing(tokens.space_close)
-        head.addWidget(self._place, 1)
+        head.addWidget(self._path_label, 1)
         head.addWidget(self._open, 0, Qt.AlignmentFlag.AlignTop)
         self.rows.addLayout(head)
         self.rows.addWidget(self._facts)
@@ -166,7 +166,7 @@ class DataPageView(SettingsPageView):
 
     def _show(self, found: DataSummaryResult) -> None:
         self._folder = found.folder
-        self._place.setText(found.folder)
+        self._path_label.setText(found.folder)
         whole = sum(part.bytes for part in found.parts)
         self._facts.setText(
             f"{count(found.conversations, 'conversation')}, {found.archived:,} of them archived · "

@@ -42,13 +42,13 @@ class AboutPageView(SettingsPageView):
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
         super().__init__(theme, "About", "Errand hands work to AI agents, and keeps you in charge of it.")
         self._calls = calls
-        self._place = QWidget()
-        self._facts = QFormLayout(self._place)
+        self._facts_view = QWidget()
+        self._facts = QFormLayout(self._facts_view)
         self._facts.setContentsMargins(0, 0, 0, 0)
         self._facts.setHorizontalSpacing(theme.tokens.space_wide)
         self._facts.setVerticalSpacing(theme.tokens.space_close)
         self._facts.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
-        self.rows.addWidget(self._place)
+        self.rows.addWidget(self._facts_view)
         again = push_button("Measure again")
         again.clicked.connect(self.load)
         self.rows.addWidget(again, 0, Qt.AlignmentFlag.AlignLeft)

@@ -104,14 +104,14 @@ class SettingView(QWidget):
         self._box.setCurrentText(format_value(setting.value))
         self._reset.setVisible(setting.value != setting.default)
         set_tool_tip(self._reset, f"Back to the default ({format_value(setting.default) or 'empty'})")
-        self._tell("")
+        self._show_problem("")
 
     def take_focus(self) -> None:
         self._own.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def tell_problem(self, text: str) -> None:
         """Show next to the field why the value was rejected; the text in the field stays."""
-        self._tell(text)
+        self._show_problem(text)
 
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
@@ -131,7 +131,7 @@ class SettingView(QWidget):
         row.addWidget(self._box)
         row.addWidget(self._reset)
 
-    def _tell(self, problem: str) -> None:
+    def _show_problem(self, problem: str) -> None:
         self._problem.setText(problem)
         self._problem.setVisible(bool(problem))
         set_style(self._line, "state", "wrong" if problem else "")
@@ -140,13 +140,13 @@ class SettingView(QWidget):
         if value != self._setting.value:
             self.changed.emit(value)
         else:
-            self._tell("")
+            self._show_problem("")
 
     def _on_edited(self) -> None:
         try:
             value = parse_value(self._setting, self._line.text())
         except InvalidValue as error:
-            self._tell(str(error))
+            self._show_problem(str(error))
         else:
             self._change(value)
 

@@ -130,9 +130,9 @@ class ProvidersPageView(SettingsPageView):
 
     async def _try(self, provider: str) -> None:
         result = await self._calls.call(MODEL_TEST, ModelTestParams(provider=provider))
-        self._tell_test(provider, result.text, ok=result.ok)
+        self._show_test(provider, result.text, ok=result.ok)
 
-    def _tell_test(self, provider: str, text: str, *, ok: bool) -> None:
+    def _show_test(self, provider: str, text: str, *, ok: bool) -> None:
         """The page may have been reloaded meanwhile, without the provider."""
         self._under_test.discard(provider)
         if provider in self._rows:
@@ -143,7 +143,7 @@ class ProvidersPageView(SettingsPageView):
             return
         self._under_test.add(provider)
         self._rows[provider].show_testing()
-        self._calls.spawn(self._try(provider), partial(self._tell_test, provider, ok=False))
+        self._calls.spawn(self._try(provider), partial(self._show_test, provider, ok=False))
 
     def _on_key_given(self, provider: str, key: str) -> None:
         tell = partial(self._rows[provider].tell, tone="failed")

@@ -33,7 +33,7 @@ class ServerFormCard(Card):
         self._title = TextLabel(theme, bold=True)
         self._name, self._address, self._key = QLineEdit(), QLineEdit(), QLineEdit()
         self._drop_key = push_button("Remove key", "quiet")
-        self._told = TextLabel(theme, wrap=True)
+        self._status = TextLabel(theme, wrap=True)
         self._save, self._cancel = push_button("Save", "primary"), push_button("Cancel")
         self._test = push_button("Test")
         self._asked: ModelServerTestParams | None = None
@@ -59,7 +59,7 @@ class ServerFormCard(Card):
         self._address.setText(provider.api_base if provider is not None else "")
         self._key.clear()
         self._show_key()
-        self._tell("" if provider is not None else _ABOUT, "muted")
+        self._show_status("" if provider is not None else _ABOUT, "muted")
         self._show_busy("")
         self.show()
         self._name.setFocus(Qt.FocusReason.OtherFocusReason)
@@ -75,12 +75,12 @@ class ServerFormCard(Card):
         names = ", ".join(result.models[:_MOST_NAMED])
         more = f" and {len(result.models) - _MOST_NAMED:,} more" if len(result.models) > _MOST_NAMED else ""
         text = f"{result.text.rstrip('.')}: {names}{more}" if names else result.text
-        self._tell(text, "done" if result.ok and names else "waiting" if result.ok else "failed")
+        self._show_status(text, "done" if result.ok and names else "waiting" if result.ok else "failed")
 
     def tell_failure(self, text: str) -> None:
         """The rejected values stay in the fields."""
         self._show_busy("")
-        self._tell(text, "failed")
+        self._show_status(text, "failed")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
@@ -119,7 +119,7 @@ class ServerFormCard(Card):
         self.body.setSpacing(tokens.space_normal)
         self.body.addWidget(self._title)
         self.body.addLayout(form)
-        self.body.addWidget(self._told)
+        self.body.addWidget(self._status)
         self.body.addLayout(buttons)
 
     def _show_key(self) -> None:
@@ -131,10 +131,10 @@ class ServerFormCard(Card):
             hint = "stored; type another one to replace it" if is_stored else "only if it wants one"
         self._key.setPlaceholderText(hint)
 
-    def _tell(self, text: str, tone: Tone) -> None:
-        self._told.setText(text)
-        self._told.set_tone(tone)
-        self._told.setVisible(bool(text))
+    def _show_status(self, text: str, tone: Tone) -> None:
+        self._status.setText(text)
+        self._status.set_tone(tone)
+        self._status.setVisible(bool(text))
 
     def _show_busy(self, words: str) -> None:
         """The buttons stay enabled meanwhile, because disabling them would lose the focus."""
@@ -142,7 +142,7 @@ class ServerFormCard(Card):
             self._asked = None
         self._test.setText("Testing …" if words else "Test")
         if words:
-            self._tell(words, "muted")
+            self._show_status(words, "muted")
         self._on_changed()
 
     def _on_changed(self) -> None:
@@ -174,7 +174,7 @@ class ServerFormCard(Card):
     def _on_saved(self) -> None:
         if not self._save.isEnabled():
             return
-        self._tell("Saving, and asking it for its models …", "muted")
+        self._show_status("Saving, and asking it for its models …", "muted")
         own = self._provider.name if self._provider is not None else None
         params = ModelServerSaveParams(
             name=self._name.text(), address=self._address.text(), key=self._typed_key, id=own

@@ -152,33 +152,33 @@ class ShortcutStore(QObject):
         """Assign only these keys; removes them from another action."""
         holder = self.holder(keys)
         if holder is not None:
-            self._put(holder.name, tuple(known for known in self.keys(holder.name) if known != keys))
-        self._put(name, (keys,))
-        self._tell()
+            self._set_keys(holder.name, tuple(known for known in self.keys(holder.name) if known != keys))
+        self._set_keys(name, (keys,))
+        self._save_and_notify()
 
     def clear(self, name: ActionName) -> None:
         """Remove all keys."""
-        self._put(name, ())
-        self._tell()
+        self._set_keys(name, ())
+        self._save_and_notify()
 
     def reset(self, name: ActionName) -> None:
         """Restore the default keys, except those that another action has now."""
         taken = {key for action in ACTIONS if action.name != name for key in self.keys(action.name)}
-        self._put(name, tuple(key for key in _action(name).shortcuts if key not in taken))
-        self._tell()
+        self._set_keys(name, tuple(key for key in _action(name).shortcuts if key not in taken))
+        self._save_and_notify()
 
     def reset_all(self) -> None:
         self._state.kept.shortcuts.clear()
-        self._tell()
+        self._save_and_notify()
 
-    def _put(self, name: ActionName, keys: tuple[str, ...]) -> None:
+    def _set_keys(self, name: ActionName, keys: tuple[str, ...]) -> None:
         kept = self._state.kept.shortcuts
         if keys == _action(name).shortcuts:
             kept.pop(name, None)
         else:
             kept[name] = list(keys)
 
-    def _tell(self) -> None:
+    def _save_and_notify(self) -> None:
         self._state.save_soon()
         self.changed.emit()
 

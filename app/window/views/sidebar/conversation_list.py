@@ -24,7 +24,7 @@ class RenameDelegate(ItemDelegate):
     renamed = Signal(str, str)
 
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: _Index) -> QWidget:
-        return _TitleEdit(parent, _said(index.data(KEY)), _said(index.data()))
+        return _TitleEdit(parent, _string(index.data(KEY)), _string(index.data()))
 
     def setEditorData(self, editor: QWidget, index: _Index) -> None:
         """The editor gets its title on creation: an event that arrives while the user types must not reset it."""
@@ -51,7 +51,7 @@ class _TitleEdit(QLineEdit):
         self.selectAll()
 
 
-def _said(value: object) -> str:
+def _string(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 

@@ -102,27 +102,27 @@ class ConversationModel(QAbstractListModel):
         self.beginInsertRows(QModelIndex(), first, first + count - 1)
         self._count += count
         self.endInsertRows()
-        self._tell_changed(first + count)
+        self._emit_changed(first + count)
 
     def _on_removed(self, index: int) -> None:
         self.beginRemoveRows(QModelIndex(), index, index)
         self._count -= 1
         self.endRemoveRows()
-        self._tell_changed(index)
+        self._emit_changed(index)
 
     def _on_moved(self, old: int, new: int) -> None:
         self.beginMoveRows(QModelIndex(), old, old, QModelIndex(), new if new < old else new + 1)
         self.endMoveRows()
-        self._tell_changed(min(old, new), max(old, new) + 1)
+        self._emit_changed(min(old, new), max(old, new) + 1)
 
     def _on_updated(self, index: int) -> None:
-        self._tell_changed(index, index + 1)
+        self._emit_changed(index, index + 1)
 
     def _on_new_day(self) -> None:
         self._await_midnight()
-        self._tell_changed(0, self._count - 1)
+        self._emit_changed(0, self._count - 1)
 
-    def _tell_changed(self, first: int, last: int | None = None) -> None:
+    def _emit_changed(self, first: int, last: int | None = None) -> None:
         """A change of conversations can change the headings, and the headings change the row heights."""
         last = min(first if last is None else last, self._count - 1)
         if first <= last:

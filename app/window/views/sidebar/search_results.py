@@ -119,7 +119,7 @@ def _of_hit(hit: SearchHit, now: datetime, place: int) -> _Result:
     hint = f"Archived · {hint}" if hit.conversation_archived else hint
     heading = "" if place else "Messages"
     where = f"Entry {hit.place:,} of {hit.of:,}"
-    lines = (where, _said("Before", hit.before), _said("After", hit.after))
+    lines = (where, _labelled("Before", hit.before), _labelled("After", hit.after))
     from html import escape  # not needed at startup
 
     # Qt renders tool tips that look like HTML as rich text: user text must be escaped.
@@ -127,7 +127,7 @@ def _of_hit(hit: SearchHit, now: datetime, place: int) -> _Result:
     return _Result(hit.conversation_id, hit.node_id, hit.conversation_title, snippet, hint, heading, around)
 
 
-def _said(word: str, text: str) -> str:
+def _labelled(word: str, text: str) -> str:
     return f"{word}: {text}" if text else ""
 
 
