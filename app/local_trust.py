@@ -53,8 +53,7 @@ def own_user() -> int:
 
 
 def start_of(pid: int) -> int:
-    """Start time of a process in clock ticks since boot; together with the pid it identifies the process. 0 if
-    unknown."""
+    """Start time of a process in clock ticks since boot, 0 if unknown; with the pid it identifies the process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[19])

@@ -66,7 +66,7 @@ class Redactor:
         return data if hidden == text else hidden.encode("utf-8", "surrogateescape")
 
     def split(self, text: str, *, is_end: bool) -> tuple[str, str]:
-        """Redact the text up to a possible partial secret; the second part is the rest, empty if the text is at its
+        """Redact the text up to a possible partial secret, which is the second part; empty if the text is at its
         end."""
         if self._beginnings is None or (found := self._beginnings.search(text)) is None:
             return text, ""
@@ -87,8 +87,7 @@ class Redactor:
         return "".join((*parts, text[kept:])), ""
 
     def _longest(self, text: str, start: int) -> tuple[int | None, float]:
-        """The end of the secret that begins here, None if there is none; and the share of a partial secret that is
-        present.
+        """The end of the secret that begins here, or None; and the present share of a partial secret.
 
         Follows all secrets at once: a hostile text may begin a secret at each of its characters.
         """
@@ -153,8 +152,7 @@ def _meant(escape: re.Match[str]) -> str:
 
 
 def _beginnings(secret: str) -> tuple[str, ...]:
-    """Patterns for the beginning of a secret: its first two characters, literal or escaped, or the part that is
-    present."""
+    """Patterns for the beginning of a secret: its first two characters, literal or escaped, or the present part."""
     first, second = re.escape(secret[0]), re.escape(secret[1])
     after = rf"(?:{second}|{_escaped(secret[1])}|(?={_BEGUN_ESCAPE})|\Z)"
     return f"{first}{after}", f"{_escaped(secret[0])}{after}"

@@ -97,8 +97,7 @@ def check_replaceable(path: Path, *, overwrite: bool, folder: int | None = None)
 
 @contextmanager
 def written_whole(path: Path, *, overwrite: bool, mode: int = 0o600, folder: int | None = None) -> Generator[BinaryIO]:
-    """A file to write to, which appears at `path` once it is complete and flushed to disk; an error leaves nothing
-    behind.
+    """A file to write to, which appears at `path` once it is complete and flushed to disk; an error leaves nothing.
 
     Replaces an existing file only with `overwrite`, and never anything but a regular file. A relative path starts at
     `folder`, if that is a descriptor.

@@ -56,8 +56,7 @@ _MONEY: tuple[LimitKind, ...] = ("money", "day_money")
 
 @dataclass(frozen=True, slots=True)
 class CallWords:
-    """`doing` describes a running call, `done` a finished one; `object` is the command, path or pattern, maybe
-    empty.
+    """`doing` describes a running call, `done` a finished one; `object` is the command, path or pattern, or empty.
 
     `action` is the tool's name, or for the code tool its action.
     """

@@ -1,5 +1,4 @@
-"""A loopback socket to the engine: whole messages, one error type. The only module that imports the websockets
-library."""
+"""A loopback socket to the engine: whole messages, one error type. The only module that imports websockets."""
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
@@ -12,7 +11,7 @@ _FIRST_BYTES = 65_536
 
 
 class Socket:
-    """Made by `open_socket`. All methods except `trust` and `close` raise `SocketFailed` once the connection is
+    """Made by `open_socket`. All methods except `trust` and `close` raise `SocketFailed` after the connection is
     lost."""
 
     def __init__(self, socket: ClientConnection) -> None:

@@ -49,8 +49,8 @@ class FollowedScopes:
             self._position = record.sequence
 
     def begin_catching_up(self) -> None:
-        """The position stays fixed while scopes are replayed one by one: an event seen by one may be missing in
-        another."""
+        """Freeze the position while scopes are replayed one by one: one scope may miss an event that another has
+        seen."""
         self._catching_up = True
 
     def caught_up(self) -> None:

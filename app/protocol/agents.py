@@ -28,8 +28,7 @@ class Personality(Wire, frozen=True, kw_only=True):
 
 
 class Agent(Wire, frozen=True, kw_only=True):
-    """A participant in a conversation: a personality plus a head. `version` increases by one with each move of the
-    head.
+    """A participant in a conversation: a personality plus a head. Each move of the head increases `version` by one.
 
     A non-empty `model` overrides the personality's. `beside` names the agent that this one answers for on a separate
     branch: because both received a message at the same moment, or to compare models. An agent with `beside` takes no
@@ -50,18 +49,16 @@ class Agent(Wire, frozen=True, kw_only=True):
 
 
 def first_agent(agents: Iterable[Agent]) -> Agent | None:
-    """The agent whose branch a conversation shows by default: the oldest one that takes turns. `agents` come oldest
-    first."""
+    """The agent whose branch a conversation shows by default: the first of `agents`, oldest first, that takes turns."""
     every = tuple(agents)
     return next((agent for agent in every if agent.beside is None), every[0] if every else None)
 
 
 class AgentCreateParams(Wire, frozen=True, kw_only=True):
-    """Add an agent to a conversation, at `node_id` or at the head of its first agent; without `conversation_id` to a
-    new one.
+    """Add an agent to a conversation, at `node_id` or at the head of its first agent, or to a new conversation.
 
     The client may choose `agent_id`; repeating an id returns the existing agent. `name` defaults to the
-    personality's; names are unique within a conversation.
+    personality's; names are unique within a conversation. A null `conversation_id` creates a conversation.
     """
 
     agent_id: str | None = None

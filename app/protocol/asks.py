@@ -29,8 +29,7 @@ class GrantedCall(Wire, frozen=True, kw_only=True):
 
 
 class Grant(Wire, frozen=True, kw_only=True):
-    """`call` is what the grant allows, null for a grant in an old format that is no longer valid; `exact` describes
-    it.
+    """`call` is what the grant allows, null for a grant in an old format, which is invalid; `exact` describes it.
 
     `scope_id` is the conversation's id or the workspace's path.
     """

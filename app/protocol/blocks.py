@@ -76,7 +76,7 @@ class NoticeBlock(Wire, frozen=True, kw_only=True, tag="notice"):
 
 
 class SummaryBlock(Wire, frozen=True, kw_only=True, tag="summary"):
-    """Replaces the branch from its beginning to `until_id` in the model's context. The newest summary of a branch
+    """Replaces the branch from its beginning to `until_id` in the model's context. A branch's newest summary
     applies.
 
     `nodes` is the number of nodes it replaces. `tokens_before` and `tokens_after` estimate their size and the

@@ -110,8 +110,7 @@ class ConversationSummariseParams(Wire, frozen=True, kw_only=True):
 
 
 class SummaryEditParams(Wire, frozen=True, kw_only=True):
-    """Replace the text of a summary: adds a node at the head of the agent whose branch holds it. The old summary
-    stays."""
+    """Replace the text of a summary: adds a node at the head of the agent on that branch. The old summary stays."""
 
     node_id: str
     text: str

@@ -280,8 +280,7 @@ class AgentChatParams(Wire, frozen=True, kw_only=True):
 
 
 class AgentChatResult(Wire, frozen=True, kw_only=True):
-    """`position` is the question's node. `branched`: another caller was first, and `agent` answers beside the one
-    asked.
+    """`position` is the question's node. `branched`: another caller was first, `agent` answers beside the one asked.
 
     The first caller learns of it from the `agentUpdate` of that agent and from a remark at the head of its branch.
     """

@@ -49,8 +49,7 @@ class DataExportResult(Wire, frozen=True, kw_only=True):
 
 
 class DataImportParams(Wire, frozen=True, kw_only=True):
-    """Read a file that was exported as `json`, or conversations of another program: a file, a zip, a folder of
-    files.
+    """Read a file that was exported as `json`, or conversations of another program: a file, a zip or a folder.
 
     Existing conversations stay unchanged.
     """

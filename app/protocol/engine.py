@@ -29,8 +29,8 @@ _ADDRESSES = frozenset(
 
 
 class Endpoint(Wire, frozen=True, kw_only=True):
-    """`url` is the WebSocket address. `token` is the secret that both sides prove to know, see `challenge`; it is
-    never sent.
+    """`url` is the WebSocket address. `token` is a secret that both sides prove to know (`challenge`); it is never
+    sent.
 
     `process_start` is the start time of the process in clock ticks since boot, 0 if the system does not provide it.
     """
@@ -82,10 +82,11 @@ class ChallengeParams(Wire, frozen=True, kw_only=True):
 
 
 class ChallengeResult(Wire, frozen=True, kw_only=True):
-    """The engine's `nonce` and `proof`: HMAC-SHA256 in hex, keyed with the endpoint file's token, of the text
-    `answers`, the client's nonce and the engine's nonce, separated by line feeds.
+    """The engine's `nonce` and its `proof` that it knows the token of the endpoint file.
 
-    A client continues only if the proof is right: another process may have taken the port of an engine that died.
+    `proof` is HMAC-SHA256 in hex, keyed with the token, of the text `answers`, the client's nonce and the engine's
+    nonce, separated by line feeds. A client continues only if the proof is right: another process may have taken the
+    port of an engine that died.
     """
 
     nonce: str
@@ -181,8 +182,10 @@ class UnsubscribeParams(Wire, frozen=True, kw_only=True):
 
 
 class EngineShutdownParams(Wire, frozen=True, kw_only=True):
-    """Tasks get at most 2 s to finish the current step, then they are interrupted. With `hand_over` the next engine,
-    which the caller starts at once, resumes them."""
+    """Tasks get at most 2 s to finish the current step, then they are interrupted.
+
+    With `hand_over` the next engine, which the caller starts at once, resumes them.
+    """
 
     hand_over: bool = False
 

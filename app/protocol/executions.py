@@ -8,8 +8,7 @@ OutputName = Literal["text", "stdout", "stderr"]
 
 
 class ExecutionOutput(Wire, frozen=True, kw_only=True):
-    """`text` is the text that the model read; a stream that was too long for it is stored in full. `size` is in
-    bytes."""
+    """`text` is the text for the model; a stream that was too long for it is stored in full. `size` is in bytes."""
 
     name: OutputName
     size: int

@@ -116,8 +116,7 @@ class ModelTestParams(Wire, frozen=True, kw_only=True):
 
 
 class ModelTestResult(Wire, frozen=True, kw_only=True):
-    """`text` reports the outcome in plain words: the model that answered and in what time, or the reason of the
-    failure."""
+    """`text` reports the outcome in plain words: the model that answered and in what time, or the error."""
 
     ok: bool
     model: str
@@ -137,8 +136,7 @@ class ModelServerTestParams(Wire, frozen=True, kw_only=True):
 
 
 class ModelServerTestResult(Wire, frozen=True, kw_only=True):
-    """`text` reports the outcome in plain words. `address` is where the models were found, perhaps with a path
-    added."""
+    """`text` reports the outcome in plain words. `address` is where the models were found; it may have a path added."""
 
     ok: bool
     address: str

@@ -51,8 +51,7 @@ class UsageRow(Wire, frozen=True, kw_only=True):
 
 
 class UsageReportResult(Wire, frozen=True, kw_only=True):
-    """`days` are oldest first and omit days without usage. The others are sorted by cost, then tokens, highest
-    first.
+    """`days` are oldest first, without unused days. The others are sorted by cost, then tokens, highest first.
 
     `conversations` has the first 200. `total` has the key "".
     """

@@ -1,2 +1,2 @@
-"""Follows running tasks: receives events, sends answers and interrupts. `rendering` makes the text. Start with
+"""Follows running tasks: receives events, sends answers and interrupts. `rendering` makes the text. Start at
 watch.py."""

@@ -59,8 +59,7 @@ class TaskFollower:
         return self._finish(tasks)
 
     async def as_onlooker(self, task: Task) -> int:
-        """Follow a task that keeps running after Ctrl+C. Without a person at the prompt, its questions are left to
-        others."""
+        """Follow a task that keeps running after Ctrl+C. Without a person here, other clients answer its questions."""
         with Interrupts(None) as interrupts:
             try:
                 answers = self._person(interrupts) or OtherClientsAnswerer(self._terminal)

@@ -58,8 +58,7 @@ def write_backup(database: Path, paths: Paths, target: Path) -> BackupContents:
 
 @contextmanager
 def open_backup(file: Path) -> Generator[tarfile.TarFile]:
-    """Open a backup. Refuses compression, so that nothing expands beyond its size. Raises OSError or
-    tarfile.TarError."""
+    """Open a backup. Refuses compression, which could expand beyond any limit. Raises OSError or TarError."""
     with open_regular(file) as opened, tarfile.open(fileobj=opened, mode="r:") as archive:
         yield archive
 

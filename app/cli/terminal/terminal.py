@@ -16,8 +16,8 @@ _CLEAR_LINE = "\r\x1b[2K"
 
 
 class OutputClosed(Exception):
-    """Nothing more can be written. The text is the reason, empty if the reader closed the pipe (`| head`), which is
-    no error."""
+    """Nothing more can be written. The text is the reason; empty, and no error, if the reader closed the pipe (`|
+    head`)."""
 
 
 class Terminal:
@@ -138,8 +138,7 @@ def _open_or_nothing(stream: TextIO | None, mode: str) -> TextIO:
 
 
 def close_output() -> None:
-    """After `OutputClosed`: redirect the output to the null device, so that the interpreter's last flush does not
-    fail."""
+    """After `OutputClosed`: redirect output to the null device, so that the interpreter's last flush succeeds."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(nothing, stream.fileno())

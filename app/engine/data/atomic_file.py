@@ -27,7 +27,7 @@ def check_target(path: Path, paths: Paths, *, overwrite: bool) -> None:
 
 
 class AtomicFile:
-    """An async context manager: a normal exit puts the file at its path, an error leaves nothing. Readable by its
+    """An async context manager: a normal exit puts the file at its path, an error leaves nothing. Private to its
     owner.
 
     Errors of the file system become `InvalidParams` with the system's text.

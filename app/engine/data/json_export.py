@@ -40,8 +40,7 @@ class BranchRecords:
         self.pictures = frozenset(path for node in branch for path in pictures_of(node.blocks))
 
     def fitted(self, record: Record) -> str | None:
-        """Its JSON; None for a record of another branch. An agent elsewhere in the tree moves to the end of this
-        branch."""
+        """Its JSON; None for a record of another branch. An agent elsewhere in the tree moves to the branch's end."""
         kind, body = record
         match kind:
             case "conversation":

@@ -1,2 +1,1 @@
-"""Permission checks for tool calls: policy, dangerous commands, grants. agent/run asks the person. Start at
-policy.py."""
+"""Permission checks for tool calls: policy, dangerous commands, grants. agent/run asks. Start at policy.py."""

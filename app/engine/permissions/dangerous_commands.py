@@ -92,8 +92,7 @@ def _hits_root(command: SimpleCommand, home: Path, folder: str) -> bool:
 
 
 def _plain(word: str, home: Path, folder: str) -> str:
-    """An operand as a path: expands the home directory, resolves `..` and a final `/*`; relative ones start at
-    `folder`."""
+    """An operand as a path: home directory expanded, `..` and a final `/*` resolved, relative to `folder`."""
     path = re.sub(r"^(~|\$HOME|\$\{HOME\})(?=/|$)", str(home), word)
     path = re.sub(r"/(?:\.?\*|\{,\.\}\*)$", "/", re.sub("/+", "/", path))
     if not path.startswith("/"):

@@ -1,5 +1,4 @@
-"""The permission policy: reads inside the workspace are allowed, a few calls are always denied, everything else
-asks.
+"""The permission policy: allows reads inside the workspace, denies a few calls always, and asks for the others.
 
 It judges the effects that a tool declares (`Access`); asking and storing happen elsewhere. Matching command text is
 a convenience, not a security boundary.
@@ -41,8 +40,7 @@ def decide(
     private: Path,
     home: Path = HOME,
 ) -> Decision:
-    """Decide on a call. `private` is the app's data folder, closed to tools except for the task's workspace inside
-    it.
+    """Decide on a call. `private` is the app's data folder, closed to tools except for a workspace inside it.
 
     `granted` are the calls that the valid grants for this tool allow.
     """
@@ -112,7 +110,7 @@ def _skills(home: Path) -> tuple[Path, ...]:
 def _stays_inside(access: Access, folders: tuple[Path, ...], blocked: tuple[Path, ...]) -> bool:
     if not access.reads:
         return False
-    # A workspace such as the home directory contains closed folders, so listing or searching all of it is not a plain
+    # A workspace such as the home directory contains closed folders: listing or searching all of it is not a plain
     # read.
     holds_blocked = any(_is_inside(folder, path) for folder in blocked for path in access.reads)
     return not holds_blocked and all(any(_is_inside(path, one) for one in folders) for path in access.reads)

@@ -1,5 +1,4 @@
-"""Splits a shell command line into simple commands, tolerantly and in bounded time; finds danger, does not prove
-safety."""
+"""Splits a shell command line into simple commands, in bounded time; finds danger, does not prove safety."""
 
 import re
 from collections.abc import Iterator
@@ -35,8 +34,8 @@ class TooComplex(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """A program by its bare name, at an index of a line of unquoted words. `wrapped`: sudo or a similar wrapper
-    precedes it."""
+    """A program by its bare name, at an index of a line of unquoted words. `wrapped`: after sudo or a similar
+    wrapper."""
 
     program: str
     line: tuple[str, ...]

@@ -39,8 +39,7 @@ class NoSummary:
 
 
 class RecordedTurn:
-    """A recorded reply, the results of its calls, remarks of the model layer, and messages that people sent
-    meanwhile."""
+    """A recorded reply, the results of its calls, remarks of the model layer, and messages sent meanwhile."""
 
     def __init__(self, reply: Node) -> None:
         self.reply = reply
@@ -184,8 +183,8 @@ def begins_with_a_message(record: TaskRecord) -> bool:
 
 
 def _turns(nodes: Sequence[Node], told: Collection[str]) -> list[RecordedTurn]:
-    """Split nodes into turns. Messages before the first reply are the prompt; nudges and prompt remarks come from
-    the loop."""
+    """Split nodes into turns, without the prompt before the first reply and without the loop's own nudges and
+    remarks."""
     turns: list[RecordedTurn] = []
     nudge = prompt_text("nudge")
     for node in nodes:

@@ -43,8 +43,7 @@ class TokenBucket:
 
 @dataclass(frozen=True, slots=True)
 class AcceptLimits:
-    """`admit_s` is the maximum time before authentication, `strangers` the maximum number of unauthenticated
-    connections.
+    """`admit_s` is the maximum time before authentication, `strangers` the maximum number of such connections.
 
     At the maximum a new connection replaces the oldest one that has been silent for `silent_s`, or that has sent a
     request but is not authenticated after `asked_s`; it waits if all are newer.

@@ -131,8 +131,7 @@ class ClientSession:
         """
         others = [one for one in self._subscriptions.values() if one is not subscription and one.live]
         missed = [record for record in records if subscription.covers(record.event)]
-        # Records that another scope had in its snapshot are outdated: they are sent only together with all later
-        # records.
+        # Records that another scope had in its snapshot are outdated: send them only together with all later ones.
         if not any(_knew(one, record) for one in others for record in missed):
             missed = [record for record in missed if not any(_wants(one, record) for one in others)]
         if len(missed) > self.outbox.free_messages // 2:

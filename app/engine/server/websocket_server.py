@@ -34,8 +34,7 @@ _SETTLE_S = 5.0
 
 
 class ClientConnection:
-    """Owns the asyncio tasks that serve one client. Its requests run concurrently; reads are cancelled with the
-    connection."""
+    """Owns the asyncio tasks of one client. Its requests run concurrently; a disconnect cancels its reads."""
 
     def __init__(self, socket: web.WebSocketResponse, session: ClientSession, dispatcher: Dispatcher) -> None:
         self._socket = socket
@@ -102,8 +101,7 @@ class ClientConnection:
 
 
 def bound(port: int) -> socket.socket:
-    """A socket on 127.0.0.1; port 0 selects a free one. Raises ConfigurationError if the port is in use or not
-    permitted."""
+    """A socket on 127.0.0.1; port 0 selects a free one. Raises ConfigurationError if the port cannot be used."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         if os.name == "posix":  # a recently closed port is free; elsewhere the option lets two processes share one

@@ -1,2 +1,1 @@
-"""The process `errand share-models`: serves models to engines on other machines without its keys. Start at
-server.py."""
+"""The process `errand share-models`: serves models to other machines; the keys stay on this one. Start at server.py."""

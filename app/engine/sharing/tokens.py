@@ -25,8 +25,7 @@ class TokenHolder:
 
 
 class Tokens:
-    """Maps tokens to holders. A line is `token` or `name token`; `#` begins a comment. A removed token is refused at
-    once."""
+    """Maps tokens to holders. A line is `token` or `name token`; `#` begins a comment. Removal takes effect at once."""
 
     def __init__(self, file: Path, redactor: Redactor) -> None:
         self._file = file

@@ -75,8 +75,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Glob syntax as in ripgrep: without a slash it matches the name alone, `**` spans folders, {a,b} are
-    alternatives."""
+    """Glob syntax as in ripgrep: without a slash it matches the name, `**` spans folders, {a,b} are alternatives."""
     return any(_matches_one(path, choice) for choice in _choices(pattern))
 
 

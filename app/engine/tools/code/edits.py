@@ -130,8 +130,7 @@ def _range(first: int, end: int) -> str:
 
 
 class _LineMatcher(SequenceMatcher[str]):
-    """Patience diff: matches lines that are unique in both texts first, then difflib handles the small gaps between
-    them.
+    """Patience diff: matches lines that are unique in both texts first, then difflib handles the small gaps.
 
     A large gap without unique lines is shown as replaced.
     """

@@ -33,8 +33,8 @@ class TextFile:
 
 
 def decode(data: bytes) -> TextFile | None:
-    """Decode a file; None if it is binary. Text that is neither UTF-8 nor has a BOM is read as Latin-1, which
-    accepts any bytes."""
+    """Decode a file; None if it is binary. Text that is neither UTF-8 nor has a BOM is read as Latin-1, which never
+    fails."""
     bom, encoding = next(((bom, name) for bom, name in _BOMS if data.startswith(bom)), (b"", "utf-8"))
     if b"\0" in data and not encoding.startswith("utf-16"):
         return None

@@ -26,8 +26,7 @@ _seen: dict[tuple[int, float], int] = {}
 
 @dataclass(frozen=True, slots=True)
 class ProcessMark:
-    """The mark of one call; `number` is unique among the marks of this engine, `began` is in system ticks since
-    boot."""
+    """The mark of one call; `number` is unique in this engine, `began` is in system ticks since boot."""
 
     task_id: str
     number: int
@@ -128,8 +127,7 @@ if sys.platform == "linux":
 
     @contextmanager
     def stamped(mark: ProcessMark) -> Generator[None]:
-        """Children started inside inherit the mark's number. Do not await inside, since it is also the engine's
-        limit."""
+        """Children started inside inherit the mark's number. Do not await inside: it is also the engine's limit."""
         if not STAMPED:
             yield
             return

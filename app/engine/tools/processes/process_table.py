@@ -42,8 +42,7 @@ def _ignore(entry: ProcessEntry) -> None:
 
 @dataclass(slots=True)
 class Search:
-    """Repeated scans for the same processes. `on_found` receives each at once, before the scan continues with its
-    children.
+    """Repeated scans for the same processes. `on_found` receives each before the scan continues with its children.
 
     `is_whole` is False if a process ended during the last scan: its children were reparented to the engine, possibly
     to a part already scanned. An empty result then does not prove that nothing is left.

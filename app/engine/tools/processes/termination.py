@@ -73,8 +73,7 @@ def reap_orphans(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
                 reap(entry)
 
     def on_child_ended() -> None:
-        # Delayed: when fifty tasks stop, hundreds of processes end within milliseconds, and each scan visits all of
-        # them.
+        # Delayed: when fifty tasks stop, hundreds of processes end within milliseconds, and each scan visits them all.
         nonlocal timer
         timer = timer or loop.call_later(_PAUSE_S, sweep)
 

@@ -78,8 +78,7 @@ def _loop(tools: "_Tools", heartbeat: str, pid: str, report: str, longest_s: str
 
 
 class _Loop:
-    """The state of the engine's event loop, from its heartbeat and the system. `heartbeat.py` writes what is read
-    here."""
+    """The state of the engine's event loop, from the heartbeat that `heartbeat.py` writes and from the system."""
 
     def __init__(self, tools: "_Tools", heartbeat: int, pid: int, report: str, longest_s: float) -> None:
         self.is_looked_at = True
