@@ -35,7 +35,7 @@ class Background:
 
     def keep(self, work: Callable[[], Coroutine[None, None, None]], name: str, again_s: float) -> None:
         """Run `work` until `close`; if it raises, restart it after `again_s` seconds."""
-        self.start(work(), name, lambda: self._later(again_s, lambda: self.keep(work, name, again_s)))
+        self.start(work(), name, lambda: self._call_later(again_s, lambda: self.keep(work, name, again_s)))
 
     async def close(self) -> None:
         """Cancel all running tasks and wait for them."""
@@ -56,7 +56,7 @@ class Background:
         if failed is not None and not self._closing:
             failed()
 
-    def _later(self, seconds: float, then: Callable[[], None]) -> None:
+    def _call_later(self, seconds: float, then: Callable[[], None]) -> None:
         def due() -> None:
             self._timers.discard(timer)
             then()

@@ -30,8 +30,8 @@ _Key: TypeAlias = tuple[str, int]
 _FLUSH_SECONDS = 0.033
 
 # Number of events available for replay; older clients take a snapshot. The log stores every node a second time.
-_KEPT = 20_000
-_PRUNED_EACH = 1_000
+_MOST_EVENTS = 20_000
+_PRUNE_EVERY = 1_000
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -194,8 +194,8 @@ class EventLog:
         last = replace(last, on_commit=lambda: self._on_commit(record, on_commit))
         change = self._journal.put(*first, last, after=after)
         self.head = record.sequence
-        if self.head % _PRUNED_EACH == 0:
-            self._journal.put(events.prune(_KEPT))
+        if self.head % _PRUNE_EVERY == 0:
+            self._journal.put(events.prune(_MOST_EVENTS))
         if isinstance(event, TaskMessage):
             self._deltas.finish(event.node)
         return change

@@ -68,19 +68,19 @@ _logger = logging.getLogger(__name__)
 _RETRY = RetryPolicy()
 
 # Results of commands are stored this long; a command sent again later is executed again.
-_REMEMBERED = timedelta(days=7)
+_COMMANDS_STORED = timedelta(days=7)
 
 # Delay before a failed background job restarts.
-_AGAIN_S = 3600.0
+_RESTART_S = 3600.0
 
 # Time limits of an orderly shutdown: for current steps, and in total.
 _STEP_S = 2.0
-_LEAVES_WITHIN_S = 3.0
+_SHUTDOWN_S = 3.0
 # An event loop iteration of this length is a defect: no client gets a response, and no task can be stopped.
 _STALL_S = 10.0
 _LONGEST_STALL_S = 86_400.0
 # A stall of the previous engine is reported to clients for an hour.
-_STALL_TOLD_S = 3_600.0
+_STALL_REPORTED_S = 3_600.0
 
 
 def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
@@ -153,7 +153,7 @@ async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat |
         loop.set_exception_handler(DescriptorLimit(health, lambda: condition("no_descriptors", "")).on_error)
         if stalled is not None:
             health.report(stalled)
-            loop.call_later(_STALL_TOLD_S, health.clear, stalled.kind)
+            loop.call_later(_STALL_REPORTED_S, health.clear, stalled.kind)
         await _listen(services, listener, stack)
         if heartbeat is not None:
             heartbeat.on_turn = services.stalls.turn
@@ -165,18 +165,18 @@ async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat |
         await end.wait()
         _logger.info("ending")
         # While clients are still connected: those following a task learn at once that it is interrupted.
-        loop.call_later(_LEAVES_WITHIN_S, _leave, paths)
+        loop.call_later(_SHUTDOWN_S, _exit_now, paths)
         await services.runner.drain(_STEP_S)
         await services.runner.close()
 
 
 def _on_signal(end: asyncio.Event, paths: Paths) -> None:
     if end.is_set():
-        _leave(paths)  # requested twice
+        _exit_now(paths)  # requested twice
     end.set()
 
 
-def _leave(paths: Paths) -> None:
+def _exit_now(paths: Paths) -> None:
     """Exit at once. Commits are kept, the watchdog ends tool processes, the next start does the rest."""
     _logger.warning("leaving before all is ended in order")
     with suppress(OSError):
@@ -202,7 +202,7 @@ async def open_services(
     log = EventLog(database.journal, database.epoch, head, newest.write)
     stack.callback(log.close)
     database.journal.put(
-        commands.prune(datetime.now(UTC) - _REMEMBERED),
+        commands.prune(datetime.now(UTC) - _COMMANDS_STORED),
         *(agents.add_personality(shipped) for shipped in BUILTIN_PERSONALITIES),
     )
     desk = PendingAsks(log, database.asks)
@@ -210,7 +210,7 @@ async def open_services(
     await mark_interrupted(database, log, paths)
     background = Background()
     stack.push_async_callback(background.close)
-    await _recovered(database, log, desk, background)
+    await _wait_recovered(database, log, desk, background)
     models = ModelRouter(keys, Path(str(files("resources") / "tour")), retry, lambda: settings.values, paths.models)
     stack.push_async_callback(models.close)
     grants = Grants(await database.grants.valid())
@@ -225,7 +225,7 @@ async def open_services(
     background.start(Remover(log, database, claims, grants, paths).sweep(), name="sweep of left files")
     if not settings.values.database_url:
         copies = DailyBackups(paths.database, paths.copies, database.health)
-        background.keep(copies.run, "daily copies", _AGAIN_S)
+        background.keep(copies.run, "daily copies", _RESTART_S)
     return Services(
         log=log,
         database=database,
@@ -248,7 +248,7 @@ async def open_services(
     )
 
 
-async def _recovered(database: Database, log: EventLog, desk: PendingAsks, background: Background) -> None:
+async def _wait_recovered(database: Database, log: EventLog, desk: PendingAsks, background: Background) -> None:
     """Wait until recovery from a crash is stored, unless nothing can be saved: reads work meanwhile."""
     keeping = background.start(keep_asks(database, log, desk), name="asks of an earlier engine")
     ill = asyncio.Event()

@@ -12,17 +12,17 @@ from collections.abc import Callable
 # Two 8-byte integers, also defined in `watchdog_child.py`: the start of the current loop iteration (monotonic
 # nanoseconds, 0 while the loop waits), and 1 while the watchdog checks.
 _SIZE = 16
-_BEGAN, _IS_LOOKED_AT = 0, 1
+_BEGAN, _IS_WATCHED = 0, 1
 
 OnTurn = Callable[[int, int], None]
 
 _BEAT_NS = 10_000_000
-_KEPT = 20_000
+_MOST_BEATS = 20_000
 # Maximum number of on-time beats that count for a time without iterations.
-_MOST_IN_TIME = 100
+_MOST_ON_TIME = 100
 
 
-def _nobody(began: int, ended: int) -> None:
+def _ignore(began: int, ended: int) -> None:
     pass
 
 
@@ -30,12 +30,12 @@ class Heartbeat:
     """An event loop's heartbeat; `loop` creates the loop. `on_turn` gets start and end of each iteration (in ns)."""
 
     def __init__(self) -> None:
-        self.on_turn: OnTurn = _nobody
+        self.on_turn: OnTurn = _ignore
         self._wake: Callable[[], None] | None = None
         self.descriptor = os.memfd_create("errand-heartbeat")
         os.ftruncate(self.descriptor, _SIZE)
         self._page = memoryview(mmap.mmap(self.descriptor, _SIZE)).cast("q")
-        self._page[_IS_LOOKED_AT] = 1
+        self._page[_IS_WATCHED] = 1
 
     def loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.SelectorEventLoop(_BeatingSelector(self))
@@ -43,13 +43,13 @@ class Heartbeat:
     def watch(self, wake: Callable[[], None]) -> None:
         """From now on, call `wake` whenever the loop starts an iteration while the watchdog does not check."""
         self._wake = wake
-        self._page[_IS_LOOKED_AT] = 0
+        self._page[_IS_WATCHED] = 0
 
     def begin(self) -> None:
         page = self._page
         page[_BEGAN] = time.monotonic_ns()
-        if not page[_IS_LOOKED_AT] and self._wake is not None:
-            page[_IS_LOOKED_AT] = 1
+        if not page[_IS_WATCHED] and self._wake is not None:
+            page[_IS_WATCHED] = 1
             self._wake()
 
     def end(self, waits: bool) -> None:
@@ -89,7 +89,7 @@ class LoopLatency:
     """Lateness of the beats in the last minutes of activity."""
 
     def __init__(self) -> None:
-        self._late = deque[float](maxlen=_KEPT)
+        self._late = deque[float](maxlen=_MOST_BEATS)
         self._due = 0
 
     def turn(self, began: int, ended: int) -> None:
@@ -98,7 +98,7 @@ class LoopLatency:
             return
         missed = (began - self._due) // _BEAT_NS + 1 if began > self._due else 0
         if self._due and missed:
-            self._late.extend([0.0] * min(missed, _MOST_IN_TIME))
+            self._late.extend([0.0] * min(missed, _MOST_ON_TIME))
         due = self._due + missed * _BEAT_NS
         if due <= ended:
             self._late.append((ended - due) / 1e9)

@@ -35,13 +35,13 @@ def take_keys() -> Mapping[str, str]:
     if len(clean) == len(os.environ):
         return keys
     if os.name == "posix":
-        _begin_anew(clean, keys)
+        _re_execute(clean, keys)
     for name in set(os.environ) - set(clean):  # on Windows this changes what others see
         del os.environ[name]
     return keys
 
 
-def _begin_anew(environment: Mapping[str, str], keys: Mapping[str, str]) -> None:
+def _re_execute(environment: Mapping[str, str], keys: Mapping[str, str]) -> None:
     receiver, sender = os.pipe()
     data = msgspec.json.encode(keys)
     os.set_blocking(sender, False)

@@ -14,14 +14,14 @@ from app.protocol.engine import Condition, ConditionKind
 
 HealthListener = Callable[[], None]
 
-_AGAIN_S = 1.0
-_ENOUGH = 65_536  # cap for a higher hard limit
-_NEEDED = 32  # descriptors for starting a program, including those that threads open meanwhile
+_RETRY_S = 1.0
+_MOST = 65_536  # cap for a higher hard limit
+_SPARE = 32  # descriptors for starting a program, including those that threads open meanwhile
 
 # For the endpoint file, a log line and the files that SQLite adds to an open database.
-_BYTES = 1024 * 1024
+_RESERVE_BYTES = 1024 * 1024
 # Free space required to create the reserve.
-_PLENTY = 4 * _BYTES
+_MIN_FREE_BYTES = 4 * _RESERVE_BYTES
 
 
 class Health:
@@ -44,18 +44,18 @@ class Health:
         """Add a condition; a known one keeps its start time."""
         if condition.kind not in self._conditions:
             self._conditions[condition.kind] = condition
-            self._tell()
+            self._notify()
 
     def clear(self, kind: ConditionKind) -> None:
         """Remove a condition."""
         if self._conditions.pop(kind, None) is not None:
-            self._tell()
+            self._notify()
 
     def subscribe(self, listener: HealthListener) -> Callable[[], None]:
         """Call `listener` after each change; returns the unsubscriber, which may be called repeatedly."""
         return self._listeners.add(listener)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._listeners.tell(lambda listener: listener())
 
 
@@ -70,12 +70,12 @@ if sys.platform == "win32":
 else:
     import resource
 
-    _former = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _original = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     def raise_limit() -> None:
         """Raise this process's soft limit to the hard one. A few hundred tasks use up the usual 1,024."""
-        soft, hard = _former
-        wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
+        soft, hard = _original
+        wanted = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
         if soft != resource.RLIM_INFINITY and soft < wanted:
             with suppress(OSError, ValueError):  # macOS has a second limit
                 resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
@@ -88,10 +88,10 @@ else:
         one; if it is too close to the original limit, the children get the raised one.
         """
         raised = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if raised[0] <= _former[0] or newest + _NEEDED > _former[0]:
+        if raised[0] <= _original[0] or newest + _SPARE > _original[0]:
             yield
             return
-        resource.setrlimit(resource.RLIMIT_NOFILE, _former)
+        resource.setrlimit(resource.RLIMIT_NOFILE, _original)
         try:
             yield
         finally:
@@ -104,37 +104,37 @@ class DescriptorLimit:
     def __init__(self, health: Health, describe: Callable[[], Condition]) -> None:
         self._health = health
         self._describe = describe
-        self._is_looking = False
+        self._is_retrying = False
 
     def on_error(self, loop: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             self._health.report(self._describe())
-            if not self._is_looking:
-                self._is_looking = True
-                loop.call_later(_AGAIN_S, self._look_again, loop)
+            if not self._is_retrying:
+                self._is_retrying = True
+                loop.call_later(_RETRY_S, self._retry, loop)
         else:
             loop.default_exception_handler(dict(context))
 
-    def _look_again(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _retry(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             os.close(os.open(os.devnull, os.O_RDONLY))
         except OSError:
-            loop.call_later(_AGAIN_S, self._look_again, loop)
+            loop.call_later(_RETRY_S, self._retry, loop)
         else:
-            self._is_looking = False
+            self._is_retrying = False
             self._health.clear("no_descriptors")
 
 
 def release_disk_reserve(file: Path) -> None:
     """Delete the reserve file if the disk is full."""
     with suppress(OSError):
-        if shutil.disk_usage(file.parent).free < _BYTES:
+        if shutil.disk_usage(file.parent).free < _RESERVE_BYTES:
             file.unlink(missing_ok=True)
 
 
 def keep_disk_reserve(file: Path) -> None:
     """Create the reserve file if it is missing and there is enough free space."""
     with suppress(OSError):
-        if not file.exists() and shutil.disk_usage(file.parent).free >= _PLENTY:
-            file.write_bytes(bytes(_BYTES))
+        if not file.exists() and shutil.disk_usage(file.parent).free >= _MIN_FREE_BYTES:
+            file.write_bytes(bytes(_RESERVE_BYTES))

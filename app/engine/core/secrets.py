@@ -125,7 +125,7 @@ class KeyStore:
         if provider in self._read:
             return self._read[provider]
         async with self._lock:
-            key = await self._within_time(lambda: self._load(provider))
+            key = await self._with_timeout(lambda: self._load(provider))
             if key is not None:
                 self.redactor.add(key.value)
                 self._read[provider] = key
@@ -140,13 +140,13 @@ class KeyStore:
         self.redactor.add(value)
         async with self._lock:
             self._read.pop(provider, None)
-            return await self._within_time(lambda: self._store(provider, value))
+            return await self._with_timeout(lambda: self._store(provider, value))
 
     async def remove(self, provider: str) -> str:
         """Remove a stored key. Keys in the environment remain."""
         async with self._lock:
             self._read.pop(provider, None)
-            await self._within_time(lambda: self._forget(provider))
+            await self._with_timeout(lambda: self._forget(provider))
         return f"The stored key of {provider} was removed."
 
     def choose(self, provider: str, address: str) -> None:
@@ -169,14 +169,14 @@ class KeyStore:
                 self._chosen = []
         return self._chosen
 
-    async def _within_time(self, work: Callable[[], T]) -> T:
+    async def _with_timeout(self, work: Callable[[], T]) -> T:
         try:
             return await in_workspace(self._folder, work, self._patience_s)
         except FolderNotAnswering as error:
             raise ConfigurationError("The keyring does not answer. Unlock it, or set the key's variable.") from error
 
     def _load(self, provider: str) -> Key | None:
-        place = self._places().get(provider)
+        place = self._read_index().get(provider)
         if place == "keyring":
             vault = self._usable_vault()
             value = vault.get(provider) if vault else None
@@ -194,27 +194,27 @@ class KeyStore:
         if vault is not None:
             vault.set(provider, value)
             self._file.remove(provider)
-            self._note(provider, "keyring")
+            self._write_index(provider, "keyring")
             return f"The key of {provider} is in the system's keyring."
         self._file.put(provider, value)
-        self._note(provider, "file")
+        self._write_index(provider, "file")
         return (
             f"This machine has no usable keyring, so the key of {provider} is in an encrypted file in {self._folder}. "
             "Whoever can read your files there can read the key."
         )
 
     def _forget(self, provider: str) -> None:
-        if self._places().get(provider) == "keyring" and (vault := self._usable_vault()):
+        if self._read_index().get(provider) == "keyring" and (vault := self._usable_vault()):
             vault.remove(provider)
         self._file.remove(provider)
-        self._note(provider, None)
+        self._write_index(provider, None)
 
     def _usable_vault(self) -> Vault | None:
         if not self._vault_opened:
             self._vault, self._vault_opened = self._open_vault(), True
         return self._vault
 
-    def _places(self) -> dict[str, str]:
+    def _read_index(self) -> dict[str, str]:
         try:
             return msgspec.json.decode(read_regular(self._index, _LARGEST), type=dict[str, str])
         except FileNotFoundError:
@@ -222,8 +222,8 @@ class KeyStore:
         except (OSError, ValueError) as error:
             raise ConfigurationError(f"{self._index} cannot be read; delete it and store the keys again.") from error
 
-    def _note(self, provider: str, place: KeySource | None) -> None:
-        places = self._places()
+    def _write_index(self, provider: str, place: KeySource | None) -> None:
+        places = self._read_index()
         places.pop(provider, None)
         if place is not None:
             places[provider] = place

@@ -47,12 +47,12 @@ def parse(text: str) -> tuple[OwnModel, ...]:
 def _model(words: list[str]) -> OwnModel:
     provider, _, name = words[0].partition("/")
     if not provider or not name:
-        raise _wrong(words, "it begins with an id such as ollama/qwen3")
+        raise _invalid_row(words, "it begins with an id such as ollama/qwen3")
     if len(words) < 4:
-        raise _wrong(words, "after the id come context tokens and two prices, or - for what is not known")
+        raise _invalid_row(words, "after the id come context tokens and two prices, or - for what is not known")
     abilities = set(words[4:])
     if unknown := abilities - {*_ABILITIES, "text"}:
-        raise _wrong(words, f"{min(unknown)!r} is none of {', '.join(_ABILITIES)}, text")
+        raise _invalid_row(words, f"{min(unknown)!r} is none of {', '.join(_ABILITIES)}, text")
     context = _number(words, words[1])
     return OwnModel(
         words[0],
@@ -67,11 +67,11 @@ def _number(words: list[str], word: str) -> float | None:
     if word == _UNKNOWN:
         return None
     if not re.fullmatch(r"\d{1,12}(\.\d{1,9})?", word):
-        raise _wrong(words, f"{word!r} is not a number from 0 up; - stands for what is not known")
+        raise _invalid_row(words, f"{word!r} is not a number from 0 up; - stands for what is not known")
     return float(word)
 
 
-def _wrong(words: list[str], reason: str) -> InvalidParams:
+def _invalid_row(words: list[str], reason: str) -> InvalidParams:
     return InvalidParams(f"Own models, “{' '.join(words)[:80]}”: {reason}.")
 
 
@@ -210,12 +210,12 @@ class Settings:
         parse(values.own_models)
         if name in _ADDRESSES:
             check_address(str(value))
-        self._keep(values)
+        self._store(values)
 
     def set_model_servers(self, servers: tuple[ModelServer, ...]) -> None:
-        self._keep(msgspec.structs.replace(self.values, model_servers=servers))
+        self._store(msgspec.structs.replace(self.values, model_servers=servers))
 
-    def _keep(self, values: SettingValues) -> None:
+    def _store(self, values: SettingValues) -> None:
         _write(self._file, values)
         self.values = values
 

@@ -68,12 +68,12 @@ async def in_workspace(folder: Path, work: Callable[[], T], within_s: float = PA
         raise FolderNotAnswering(name, 0)
     result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     context = copy_context()  # as asyncio.to_thread does
-    _free_thread().take(lambda: context.run(_do, work, result))
+    _free_thread().take(lambda: context.run(_run, work, result))
     try:
         await asyncio.wait((result,), timeout=within_s)
     finally:
         if not result.done():
-            _leave_behind(result, name)
+            _abandon(result, name)
     if not result.done():
         raise FolderNotAnswering(name, within_s)
     return result.result()
@@ -92,22 +92,22 @@ def _free_thread() -> _Thread:
         return _Thread()
 
 
-def _do(work: Callable[[], T], result: "asyncio.Future[T]") -> None:
+def _run(work: Callable[[], T], result: "asyncio.Future[T]") -> None:
     try:
         value = work()
     except BaseException as error:  # noqa: BLE001 -- raised to the caller, in its own thread
-        _tell(result, lambda error=error: result.set_exception(error))
+        _notify(result, lambda error=error: result.set_exception(error))
     else:
-        _tell(result, lambda: result.set_result(value))
+        _notify(result, lambda: result.set_result(value))
 
 
-def _tell(result: "asyncio.Future[T]", how: Callable[[], None]) -> None:
+def _notify(result: "asyncio.Future[T]", how: Callable[[], None]) -> None:
     loop = result.get_loop()
     if not loop.is_closed():  # otherwise no caller waits any more
         loop.call_soon_threadsafe(how)
 
 
-def _leave_behind(result: "asyncio.Future[T]", name: str) -> None:
+def _abandon(result: "asyncio.Future[T]", name: str) -> None:
     _hanging[name] += 1
 
     def back(result: "asyncio.Future[T]") -> None:

@@ -77,7 +77,7 @@ class Database:
         engine, writer = await open_engine(url, copies)
         journal = Journal(writer, engine)
         try:
-            epoch = await _first_rows(journal, Reader(engine, journal.health))
+            epoch = await _ensure_epoch(journal, Reader(engine, journal.health))
         except StorageError as error:
             await journal.close()
             await engine.dispose()
@@ -93,7 +93,7 @@ class Database:
         await self._engine.dispose()
 
 
-async def _first_rows(journal: Journal, reader: Reader) -> str:
+async def _ensure_epoch(journal: Journal, reader: Reader) -> str:
     """Ensure the epoch and the default personality; returns the epoch. Does not wait if the epoch exists."""
     if (epoch := await _epoch(reader)) is not None:
         return epoch

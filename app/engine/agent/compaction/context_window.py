@@ -38,7 +38,7 @@ _AFTER_LEAVING_OUT = 0.5
 # rest.
 _CANNOT_FIT = 2.0
 # If a provider refuses a request as too long, assume that it can read this share of it.
-_LEARNT = 0.75
+_REFUSED_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,85 +68,85 @@ class ContextWindow:
         self._database = database
         self._known = known
         self._tell = tell
-        self._measure: TokenEstimate | None = None
-        self._learnt: int | None = None
+        self._estimate: TokenEstimate | None = None
+        self._learnt_window: int | None = None
         self._is_refused = False
         self._is_stale = False
-        self._before = 0
-        self._tries = True
+        self._tokens_before = 0
+        self._may_summarise = True
         self._left_out: frozenset[str] = frozenset()
         self._kept: tuple[str, ...] = ()
-        self._replaced = 0
-        self._instead: tuple[ModelMessage, ...] = ()
+        self._replaced_count = 0
+        self._replacement: tuple[ModelMessage, ...] = ()
 
     async def fit(self, whole: ModelRequest, cancel: CancelSignal) -> ModelRequest:
         """The request to send. Raises `EngineError` if it does not fit after leaving out everything that may be."""
-        if self._measure is None:
-            self._measure = await self._counted(whole.model)
-            self._before = self._measure.tokens
-            self._kept = await self._kept_now()
+        if self._estimate is None:
+            self._estimate = await self._estimate_for(whole.model)
+            self._tokens_before = self._estimate.tokens
+            self._kept = await self._kept_ids()
         self._is_refused = False
-        if self._is_stale or await self._is_kept_otherwise(whole):
+        if self._is_stale or await self._has_kept_changed(whole):
             self._is_stale = False
-            await self._take(await self._reach(), whole)
+            await self._replace_with(await self._visible_history(), whole)
         request, window = self._current(whole), self._window(whole.model)
         if window is None:
             return request
         tokens = self._tokens(request)
         if tokens >= (self._known.share or _FULL) * window:
-            request = await self._smaller(whole, window, cancel)
+            request = await self._shrink(whole, window, cancel)
             tokens = self._tokens(request)
-        elif self._before < (self._known.share - _WARNED_BEFORE) * window <= tokens:
+        elif self._tokens_before < (self._known.share - _WARNED_BEFORE) * window <= tokens:
             share = f"{tokens / window:.0%}".replace("%", " %")
             self._tell(f"About {share} of what the model can read is used; soon the older part will be summarised.")
-        self._before = tokens
+        self._tokens_before = tokens
         return request
 
     async def after_reply(
         self, whole: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
     ) -> ModelRequest | None:
         """Learn from how a call ended; returns a shorter request if the provider refused this one as too long."""
-        assert self._measure is not None, "it was fitted"
+        assert self._estimate is not None, "it was fitted"
         counted = end.message.usage.input_tokens
         if counted:
-            self._measure = TokenEstimate(_characters(sent), counted)
-            self._before = counted
+            self._estimate = TokenEstimate(_characters(sent), counted)
+            self._tokens_before = counted
         if end.failure is not FailureKind.TOO_LONG or self._is_refused or cancel.is_set:
             return None
         self._is_refused = True
         self._record.refused(end.message)
-        shorter = await self._smaller(whole, self._learn(sent), cancel)
+        shorter = await self._shrink(whole, self._learn(sent), cancel)
         return shorter if _characters(shorter) < _characters(sent) else None
 
     def _learn(self, refused: ModelRequest) -> int:
         """A new estimate of the window: smaller than this request, unless the token estimate was too low."""
         window = self._window(refused.model)
-        if window is not None and self._measure == TokenEstimate():
-            self._measure = TokenEstimate(_characters(refused), window)
+        if window is not None and self._estimate == TokenEstimate():
+            self._estimate = TokenEstimate(_characters(refused), window)
             return window
-        self._learnt = round(_LEARNT * min(self._tokens(refused), window or self._tokens(refused)))
-        return self._learnt
+        self._learnt_window = round(_REFUSED_SHARE * min(self._tokens(refused), window or self._tokens(refused)))
+        return self._learnt_window
 
     async def summarise(self, model: str, cancel: CancelSignal) -> str | None:
         """Summarise on a user's request. Returns the reason if no summary was made."""
-        reach = await self._reach()
-        older = await self._older(reach, None)
+        reach = await self._visible_history()
+        older = await self._summary_input(reach, None)
         if not older.nodes:
             return "There is nothing to summarise yet."
-        self._measure = await self._counted(model)
-        made = await self._summaries.make(older, model, self._window(model), self._measure, cancel)
+        self._estimate = await self._estimate_for(model)
+        made = await self._summaries.make(older, model, self._window(model), self._estimate, cancel)
         self._is_stale = True
         return f"No summary was made: {made.why}" if isinstance(made, SummaryFailed) else None
 
-    async def _smaller(self, whole: ModelRequest, window: int, cancel: CancelSignal) -> ModelRequest:
-        reach = await self._reach()
-        if self._tries and self._known.share and await self._summarise(reach, whole, window, cancel):
-            reach = await self._reach()
-            await self._take(reach, whole)
+    async def _shrink(self, whole: ModelRequest, window: int, cancel: CancelSignal) -> ModelRequest:
+        reach = await self._visible_history()
+        if self._may_summarise and self._known.share and await self._summarise(reach, whole, window, cancel):
+            reach = await self._visible_history()
+            await self._replace_with(reach, whole)
         request = self._current(whole)
         if cancel.is_set or self._tokens(request) < _FULL * window:
             return request
-        request = await self._without_oldest(reach, whole, window)
+        request = await self._truncate(reach, whole, window)
         tokens = self._tokens(request)
         if tokens > _CANNOT_FIT * window:
             release = "take entries out of those that are kept in context, " if self._kept else ""
@@ -158,33 +158,37 @@ class ContextWindow:
 
     async def _summarise(self, reach: VisibleHistory, whole: ModelRequest, window: int, cancel: CancelSignal) -> bool:
         """True if a new summary was made. After a permanent failure this task does not try again."""
-        assert self._measure is not None, "it was fitted"
-        older = await self._older(reach, self._measure.characters_of(_NEWEST * window))
-        if not older.nodes or older.characters < self._measure.characters_of(_WORTH * window):
+        assert self._estimate is not None, "it was fitted"
+        older = await self._summary_input(reach, self._estimate.characters_of(_NEWEST * window))
+        if not older.nodes or older.characters < self._estimate.characters_of(_WORTH * window):
             return False
-        made = await self._summaries.make(older, whole.model, window, self._measure, cancel)
+        made = await self._summaries.make(older, whole.model, window, self._estimate, cancel)
         if not isinstance(made, SummaryFailed):
             return True
-        self._tries = made.passes
+        self._may_summarise = made.passes
         if not cancel.is_set:
             self._tell(f"The older part could not be summarised: {made.why}")
         return False
 
-    async def _without_oldest(self, reach: VisibleHistory, whole: ModelRequest, window: int) -> ModelRequest:
-        assert self._measure is not None, "it was fitted"
+    async def _truncate(self, reach: VisibleHistory, whole: ModelRequest, window: int) -> ModelRequest:
+        assert self._estimate is not None, "it was fitted"
         fixed = _characters(replace(whole, messages=replace(reach, rest=()).messages(self._known.heard)))
-        room, most = (self._measure.characters_of(share * window) - fixed for share in (_AFTER_LEAVING_OUT, _FULL))
+        room, most = (self._estimate.characters_of(share * window) - fixed for share in (_AFTER_LEAVING_OUT, _FULL))
         found = await asyncio.to_thread(truncate, reach, self._kept, room, most)
         if found.left_out - self._left_out or found.shortens:
             self._left_out = found.left_out
-            self._tell(_told(sum(node.role != "system" and node.id in found.left_out for node in reach.rest), found))
-        await self._take(found.reach, whole)
+            self._tell(
+                _truncation_notice(
+                    sum(node.role != "system" and node.id in found.left_out for node in reach.rest), found
+                )
+            )
+        await self._replace_with(found.reach, whole)
         return self._current(whole)
 
-    async def _counted(self, model: str) -> TokenEstimate:
+    async def _estimate_for(self, model: str) -> TokenEstimate:
         return TokenEstimate(*await self._database.turns.counted(self._branch.position.conversation_id, model))
 
-    async def _older(self, reach: VisibleHistory, most: int | None) -> SummaryInput:
+    async def _summary_input(self, reach: VisibleHistory, most: int | None) -> SummaryInput:
         """All but the newest quarter of the history, or less if that exceeds `most` characters."""
 
         def part() -> SummaryInput:
@@ -193,43 +197,43 @@ class ContextWindow:
 
         return await asyncio.to_thread(part)
 
-    async def _reach(self) -> VisibleHistory:
+    async def _visible_history(self) -> VisibleHistory:
         """The visible history of the branch as stored now."""
         await self._branch.save()
         at = self._branch.position
         assert at.node_id is not None, "a request follows something"
-        self._kept = await self._kept_now()
+        self._kept = await self._kept_ids()
         path = await recent_path(self._database.nodes, at.node_id, self._kept)
         return await asyncio.to_thread(visible_history, path, self._kept)
 
-    async def _is_kept_otherwise(self, whole: ModelRequest) -> bool:
+    async def _has_kept_changed(self, whole: ModelRequest) -> bool:
         """True if the kept entries changed and the request contains a summary or has been truncated."""
         sent = self._current(whole).messages
         is_part = bool(self._left_out) or (bool(sent) and isinstance(sent[0], SummaryMessage))
-        return is_part and self._kept != await self._kept_now()
+        return is_part and self._kept != await self._kept_ids()
 
-    async def _kept_now(self) -> tuple[str, ...]:
+    async def _kept_ids(self) -> tuple[str, ...]:
         conversation = await self._database.conversations.get(self._branch.position.conversation_id)
         return conversation.kept if conversation is not None else ()
 
-    async def _take(self, reach: VisibleHistory, whole: ModelRequest) -> None:
+    async def _replace_with(self, reach: VisibleHistory, whole: ModelRequest) -> None:
         """Send this history instead of the messages in `whole` from now on."""
         messages = await asyncio.to_thread(reach.messages, self._known.heard)
-        self._instead = tuple(await load_images(messages))
-        self._replaced = len(whole.messages)
+        self._replacement = tuple(await load_images(messages))
+        self._replaced_count = len(whole.messages)
 
     def _current(self, whole: ModelRequest) -> ModelRequest:
-        return replace(whole, messages=(*self._instead, *whole.messages[self._replaced :]))
+        return replace(whole, messages=(*self._replacement, *whole.messages[self._replaced_count :]))
 
     def _tokens(self, request: ModelRequest) -> int:
-        assert self._measure is not None, "it was fitted"
-        return self._measure.tokens_of(_characters(request))
+        assert self._estimate is not None, "it was fitted"
+        return self._estimate.tokens_of(_characters(request))
 
     def _window(self, model: str) -> int | None:
-        return self._learnt or self._known.window_of(model)
+        return self._learnt_window or self._known.window_of(model)
 
 
-def _told(count: int, remainder: Truncation) -> str:
+def _truncation_notice(count: int, remainder: Truncation) -> str:
     entries = ["the oldest entry" if count == 1 else f"the oldest {count} entries"] if count else []
     what = [*entries, *(["the middle of the newest result"] if remainder.shortens else [])]
     told = f"{' and '.join(what)} {'is' if len(what) == 1 and count < 2 else 'are'} {LEFT_OUT}."

@@ -79,7 +79,7 @@ def record_of(earlier: str, nodes: Sequence[Node], room: int) -> str:
     messages = [(node, message) for node in nodes if (message := message_of(node)) is not None]
     told: list[str] = []
     for longest in _LONGEST:
-        told = [_told(node, message, longest) for node, message in messages]
+        told = [_describe(node, message, longest) for node, message in messages]
         if len(earlier) + sum(map(len, told)) <= room:
             break
     begin, left_out = [f"# Earlier summary\n\n{earlier}"] if earlier else [], 0
@@ -92,7 +92,7 @@ def record_of(earlier: str, nodes: Sequence[Node], room: int) -> str:
     return "\n\n".join((*begin, *told[left_out:]))
 
 
-def _told(node: Node, message: ModelMessage, longest: int) -> str:
+def _describe(node: Node, message: ModelMessage, longest: int) -> str:
     match message.role:
         case "user":
             heading = "# Person" if node.is_from_person else "# App"  # not the user's request
@@ -103,10 +103,10 @@ def _told(node: Node, message: ModelMessage, longest: int) -> str:
             heading = f"# {'Error' if message.is_error else 'Result'} of {message.tool_name}"
         case _:
             assert_never(message.role)
-    return "\n\n".join((heading, *(said for block in message.content if (said := _said(block, longest)))))
+    return "\n\n".join((heading, *(said for block in message.content if (said := _block_text(block, longest)))))
 
 
-def _said(block: Text | Image | Thinking | ToolCall, longest: int) -> str:
+def _block_text(block: Text | Image | Thinking | ToolCall, longest: int) -> str:
     match block:
         case Text(text=said):
             return shorten(said, longest)
@@ -175,9 +175,9 @@ class Summarizer:
             tries -= 1
             asked = await asyncio.to_thread(request_for, model, earlier, nodes, room, words)
             end = await self._ask(asked, cancel)
-            failed = _wrong(end, older.characters)
+            failed = _failure(end, older.characters)
             if failed is None:
-                return await self._keep(end.message, older, measure)
+                return await self._store(end.message, older, measure)
             self._record.summarised(end.message, None)
             if not tries or cancel.is_set or failed.passes:
                 return failed
@@ -193,7 +193,7 @@ class Summarizer:
                     return event
         return ReplyEnd(AssistantMessage(stop_reason="error", error="The model's stream ended without an end."))
 
-    async def _keep(self, message: AssistantMessage, older: SummaryInput, measure: TokenEstimate) -> SummaryBlock:
+    async def _store(self, message: AssistantMessage, older: SummaryInput, measure: TokenEstimate) -> SummaryBlock:
         said = message.text.strip()
         earlier = older.earlier.nodes if older.earlier is not None else 0
         block = SummaryBlock(
@@ -208,7 +208,7 @@ class Summarizer:
         return block
 
 
-def _wrong(end: ReplyEnd, characters: int) -> SummaryFailed | None:
+def _failure(end: ReplyEnd, characters: int) -> SummaryFailed | None:
     message = end.message
     if message.stop_reason in ("error", "aborted"):
         return SummaryFailed(message.error or "The call failed.", passes=end.later is not None)

@@ -110,11 +110,11 @@ def _part_of_node(node: Node, kept: Collection[str]) -> ContextPart:
 
 
 def _beginning(node: Node) -> str:
-    said = " ".join(" ".join(_words(block) for block in node.blocks).split())
+    said = " ".join(" ".join(_block_text(block) for block in node.blocks).split())
     return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
 
 
-def _words(
+def _block_text(
     block: TextBlock | ThinkingBlock | ImageBlock | FileBlock | ToolCallBlock | Result | Notice | SummaryBlock,
 ) -> str:
     match block:

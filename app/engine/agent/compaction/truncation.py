@@ -29,7 +29,7 @@ def truncate(reach: VisibleHistory, kept: Collection[str], room: int, most: int)
     results of that step lose their middle.
     """
     steps = turn_groups(reach.rest)
-    always = _always(steps, kept)
+    always = _always_included(steps, kept)
     left, first = room - sum(length_of(steps[place]) for place in always), len(steps)
     while first and (first - 1 in always or (left := left - length_of(steps[first - 1])) >= 0):
         first -= 1
@@ -45,7 +45,7 @@ def truncate(reach: VisibleHistory, kept: Collection[str], room: int, most: int)
     )
 
 
-def _always(steps: Sequence[tuple[Node, ...]], kept: Collection[str]) -> set[int]:
+def _always_included(steps: Sequence[tuple[Node, ...]], kept: Collection[str]) -> set[int]:
     said = [place for place, step in enumerate(steps) if step[0].role == "user"]
     held = {place for place, step in enumerate(steps) if any(node.id in kept for node in step)}
     return held | set(said[-1:]) | ({len(steps) - 1} if steps else set())

@@ -19,7 +19,7 @@ _MOST = 20
 _LARGEST_PICTURE = 10 * 1024 * 1024
 _HEAD = 16
 # Number of files whose size at the time of attaching is cached.
-_KEPT = 1000
+_MOST_SIZES = 1000
 
 _LARGEST = 10 * 1024 * 1024  # the largest attachment accepted
 
@@ -58,7 +58,7 @@ class Attachments:
         path, size = await in_workspace(Path(given).parent, partial(_accept, given, self._folder))
         self._sizes.pop(path, None)
         self._sizes[path] = size
-        if len(self._sizes) > _KEPT:
+        if len(self._sizes) > _MOST_SIZES:
             del self._sizes[next(iter(self._sizes))]
         return path
 
@@ -90,15 +90,15 @@ def _accept(given: str, folder: Path) -> tuple[str, int]:
     try:
         if path.is_dir():
             raise InvalidParams(f"{given} is a folder. Name it in the text, or attach the files in it.")
-        size, data = _opened(path)
-        return (given if data is None else str(_kept(path, data, folder))), size
+        size, data = _read_attachment(path)
+        return (given if data is None else str(_store_copy(path, data, folder))), size
     except FileNotFoundError as error:
         raise InvalidParams(f"{given} is not there any more. Take it out, or attach it again.") from error
     except OSError as error:
         raise InvalidParams(f"{given} cannot be attached: {error.strerror}. Check it, or take it out.") from error
 
 
-def _opened(path: Path) -> tuple[int, bytes | None]:
+def _read_attachment(path: Path) -> tuple[int, bytes | None]:
     """The size of a file, and its bytes if it is an image."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -112,7 +112,7 @@ def _opened(path: Path) -> tuple[int, bytes | None]:
     return size, data
 
 
-def _kept(path: Path, data: bytes, folder: Path) -> Path:
+def _store_copy(path: Path, data: bytes, folder: Path) -> Path:
     """The path of the copy: a folder named by the content hash, with the original file name."""
     if path.is_relative_to(folder):
         return path
@@ -128,12 +128,12 @@ def _kept(path: Path, data: bytes, folder: Path) -> Path:
 async def load_images(messages: Sequence[Message]) -> Sequence[ModelMessage]:
     """The messages converted for a model, with attached images loaded; a missing image becomes a text."""
     known = await to_model_messages(messages)
-    if not any(_is_stored(block) for message in known for block in _said(message)):
+    if not any(_is_stored(block) for message in known for block in _content_of(message)):
         return known
-    return await asyncio.to_thread(lambda: tuple(_filled(message) for message in known))
+    return await asyncio.to_thread(lambda: tuple(_with_images(message) for message in known))
 
 
-def _said(message: ModelMessage) -> tuple[UserContent, ...]:
+def _content_of(message: ModelMessage) -> tuple[UserContent, ...]:
     return message.content if isinstance(message, UserMessage) else ()
 
 
@@ -141,13 +141,13 @@ def _is_stored(block: UserContent) -> bool:
     return isinstance(block, Image) and not block.data
 
 
-def _filled(message: ModelMessage) -> ModelMessage:
+def _with_images(message: ModelMessage) -> ModelMessage:
     if not isinstance(message, UserMessage):
         return message
-    return replace(message, content=tuple(_read(block) for block in message.content))
+    return replace(message, content=tuple(_load_image(block) for block in message.content))
 
 
-def _read(block: UserContent) -> UserContent:
+def _load_image(block: UserContent) -> UserContent:
     if isinstance(block, Text) or block.data:
         return block
     try:

@@ -89,7 +89,7 @@ class BranchWriter:
         self.agent = msgspec.structs.replace(self.agent, head_id=self._saved_head, version=self.agent.version + 1)
 
     def _publish(self, node: Node, also: tuple[Write, ...]) -> None:
-        agent = self.agent if self.agent.head_id == node.id else self._pointing_to(node.id)
+        agent = self.agent if self.agent.head_id == node.id else self._with_head(node.id)
         self._newest = self._log.publish(
             TaskMessage(node=node),
             also=(agents.save_agent(agent), *also),
@@ -116,9 +116,9 @@ class BranchWriter:
         if version != self.agent.version:
             raise Conflict(f"The agent has moved on: its version is {self.agent.version}, not {version}.")
         self.position = self.position.advance(node_id)
-        self.agent = self._pointing_to(node_id)
+        self.agent = self._with_head(node_id)
         self._saved_head = node_id
         self.announce_head()
 
-    def _pointing_to(self, node_id: str) -> Agent:
+    def _with_head(self, node_id: str) -> Agent:
         return msgspec.structs.replace(self.agent, head_id=node_id, version=self.agent.version + 1)

@@ -149,7 +149,7 @@ def blocks_of(message: Message, execution_id: str = "", summary: str = "") -> tu
                 text=text_of(message),
                 is_error=message.is_error,
                 summary=summary,
-                details=_beside(text_of(message), message.details),
+                details=_without_repeated(text_of(message), message.details),
                 execution_id=execution_id,
                 images=images,
             ),
@@ -162,7 +162,7 @@ def blocks_of_reply(reply: PartialReply) -> tuple[Block, ...]:
     return tuple(_block_of(block) for block in reply.content)
 
 
-def _beside(text: str, details: JsonObject | None) -> JsonObject | None:
+def _without_repeated(text: str, details: JsonObject | None) -> JsonObject | None:
     """Drops details that the text repeats: they would double the node, and the execution record has them."""
     if details is None:
         return None

@@ -118,9 +118,9 @@ class Participants:
 
         A node's result does not depend on the length of the branch, so the provider's cache stays valid.
         """
-        return tuple(self._heard(nodes)) if self._names else tuple(nodes)
+        return tuple(self._convert(nodes)) if self._names else tuple(nodes)
 
-    def _heard(self, nodes: Sequence[Node]) -> Iterator[Node]:
+    def _convert(self, nodes: Sequence[Node]) -> Iterator[Node]:
         speaker: str | None = None
         for index, node in enumerate(nodes):
             if node.role == "assistant":
@@ -128,7 +128,7 @@ class Participants:
             if speaker is None or node.role not in ("assistant", "tool_result"):
                 yield node
             elif node.role == "assistant":
-                yield _said(node, speaker, _results(nodes, index))
+                yield _as_user_message(node, speaker, _results(nodes, index))
             else:
                 yield msgspec.structs.replace(node, blocks=())  # described together with its call
 
@@ -147,29 +147,29 @@ def _results(nodes: Sequence[Node], reply: int) -> dict[str, ToolResultBlock]:
     return {block.call_id: block for node in after for block in node.blocks if isinstance(block, ToolResultBlock)}
 
 
-def _said(reply: Node, name: str, results: dict[str, ToolResultBlock]) -> Node:
+def _as_user_message(reply: Node, name: str, results: dict[str, ToolResultBlock]) -> Node:
     """Another agent's reply as a user message: its text and a line for each call, without its thinking."""
     lines: list[str] = []
     for block in reply.blocks if reply.status != "failed" else ():
         if isinstance(block, TextBlock) and block.text.strip():
             lines.append(block.text.strip())
         elif isinstance(block, ToolCallBlock):
-            lines.append(_call(block, results.get(block.call_id)))
+            lines.append(_call_line(block, results.get(block.call_id)))
     if not lines:
         return msgspec.structs.replace(reply, blocks=())
     words = TextBlock(text=f"[{name}]: " + "\n".join(lines))
     return msgspec.structs.replace(reply, role="user", blocks=(words,), status="complete")
 
 
-def _call(call: ToolCallBlock, result: ToolResultBlock | None) -> str:
+def _call_line(call: ToolCallBlock, result: ToolResultBlock | None) -> str:
     if call.tool == "task_complete":
         return str(call.arguments.get("summary", ""))
     given = call.invalid if call.invalid is not None else msgspec.json.encode(call.arguments, order="sorted").decode()
-    came = "no result" if result is None else result.summary or _short(result.text)
-    return f"(used {call.tool} {_short(given)}: {came})"
+    came = "no result" if result is None else result.summary or _shorten(result.text)
+    return f"(used {call.tool} {_shorten(given)}: {came})"
 
 
-def _short(given: str) -> str:
+def _shorten(given: str) -> str:
     line = " ".join(given.split())
     return line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + "…"
 

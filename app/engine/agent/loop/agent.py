@@ -79,7 +79,7 @@ class Agent:
         self._cancel: CancelSignal | None = None
         self._idle = asyncio.Event()
         self._idle.set()
-        self._telling = asyncio.Lock()
+        self._emit_lock = asyncio.Lock()
         self.state = AgentState(
             system_prompt=options.system_prompt,
             model=options.model,
@@ -239,7 +239,7 @@ class Agent:
 
     async def _emit(self, event: AgentEvent) -> None:
         # Parallel tools emit at any time; the lock gives every listener the events in the same order.
-        async with self._telling:
+        async with self._emit_lock:
             self._apply(event)
             for listener in tuple(self._listeners):
                 await listener(event)

@@ -63,7 +63,7 @@ async def _refuse_cut(caller: ToolCaller, calls: tuple[ToolCall, ...], cut: str)
 
 
 async def _sequential(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, ...]) -> ToolBatch:
-    watch = _Watch(run)
+    watch = _StartGuard(run)
     results: list[ToolResult] = []
     messages: list[ToolResultMessage] = []
     for call in calls:
@@ -74,27 +74,27 @@ async def _sequential(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, .
             result = await caller.refuse(call, watch.refusal)
         results.append(result)
         messages.append(await caller.answer(call, result))
-        watch.look()
-    return ToolBatch(tuple(messages), _goes_on(results), watch.steering)
+        watch.check()
+    return ToolBatch(tuple(messages), _must_continue(results), watch.steering)
 
 
 async def _parallel(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, ...]) -> ToolBatch:
     """Begin in order, then run parallel-safe calls concurrently; results are published in the order of the calls."""
-    watch = _Watch(run)
+    watch = _StartGuard(run)
     begun: list[PendingCall | ToolResult] = []
     for call in calls:
         if begun:
-            watch.look()
+            watch.check()
         if watch.refusal is None:
             begun.append(await caller.begin(call))
         else:
             begun.append(await caller.refuse(call, watch.refusal))
     results = await _finish_all(caller, begun)
     messages = [await caller.answer(call, result) for call, result in zip(calls, results, strict=True)]
-    return ToolBatch(tuple(messages), _goes_on(results), watch.steering)
+    return ToolBatch(tuple(messages), _must_continue(results), watch.steering)
 
 
-class _Watch:
+class _StartGuard:
     """Decides whether remaining calls may start: not after an abort, nor while a steering message is waiting."""
 
     def __init__(self, run: LoopRun) -> None:
@@ -102,7 +102,7 @@ class _Watch:
         self.refusal: str | None = None
         self.steering: tuple[Message, ...] = ()
 
-    def look(self) -> None:
+    def check(self) -> None:
         if self.refusal is not None:
             return
         if self._run.cancel.is_set:
@@ -125,5 +125,5 @@ async def _finish_all(caller: ToolCaller, begun: list[PendingCall | ToolResult])
     return [entry if isinstance(entry, ToolResult) else tasks[index].result() for index, entry in enumerate(begun)]
 
 
-def _goes_on(results: list[ToolResult]) -> bool:
+def _must_continue(results: list[ToolResult]) -> bool:
     return not all(result.terminate for result in results)

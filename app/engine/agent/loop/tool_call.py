@@ -33,7 +33,7 @@ class ToolUpdates:
         self._run = run
         self._waiting: deque[ToolExecutionUpdate] = deque(maxlen=_MOST_WAITING)
         self._delivery: asyncio.Task[None] | None = None
-        self._delivering = asyncio.Lock()
+        self._delivery_lock = asyncio.Lock()
 
     def put(self, update: ToolExecutionUpdate) -> None:
         self._waiting.append(update)
@@ -43,7 +43,7 @@ class ToolUpdates:
 
     async def flush(self) -> None:
         """Return when all updates added so far have reached the listeners, even if another task delivers them."""
-        async with self._delivering:
+        async with self._delivery_lock:
             while self._waiting:
                 await self._run.emit(self._waiting.popleft())
 
@@ -91,7 +91,7 @@ class ToolCaller:
         """Everything before execution. Returns a result, with its end event emitted, if the call must not run."""
         await self._start(call)
         # A storage failure is not the call's fault and would hit every further call: the run ends.
-        pending = await _settle(self._prepare(call), StorageError)
+        pending = await _as_result(self._prepare(call), StorageError)
         if isinstance(pending, ToolResult):
             await self._end(call, pending)
         return pending
@@ -154,12 +154,12 @@ class ToolCaller:
             return _error(ABORTED)
         updates = ToolCallUpdates(pending.call, self._updates)
         try:
-            result = await _settle(pending.tool.execute(pending.call.id, pending.arguments, cancel, updates.put))
+            result = await _as_result(pending.tool.execute(pending.call.id, pending.arguments, cancel, updates.put))
         finally:
             updates.close()
         if updates.given:
             await self._updates.settle()
-        return await _settle(self._change(FinishedCall(pending, result)))
+        return await _as_result(self._change(FinishedCall(pending, result)))
 
     async def _change(self, finished: FinishedCall) -> ToolResult:
         after = self._run.config.hooks.after_tool_call
@@ -176,7 +176,7 @@ class ToolCaller:
         )
 
 
-async def _settle(step: Awaitable[T], *passed_on: type[Exception]) -> T | ToolResult:
+async def _as_result(step: Awaitable[T], *passed_on: type[Exception]) -> T | ToolResult:
     """The only function that turns an exception of a tool or its hooks into a result for the model."""
     try:
         return await step

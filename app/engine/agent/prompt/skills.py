@@ -24,10 +24,10 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _NOT_PLAIN = tuple("[]{}&*!%@`,")
 
 NAME = "SKILL.md"
-_PLACES = (".errand/skills", ".agents/skills")
+_SKILL_FOLDERS = (".errand/skills", ".agents/skills")
 _MOST = 64
 _MOST_READ = 500
-_MOST_LOOKED_AT = 5_000
+_MOST_SCANNED = 5_000
 _HEAD_BYTES = 16_384
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 500
@@ -60,13 +60,13 @@ def _value(lines: list[str]) -> str:
     whole = " ".join(line.strip() for line in lines).strip()
     if (quoted := _QUOTED.fullmatch(whole)) is not None:
         double, single = quoted.groups()
-        return _in_one_line(_ESCAPED.sub(_meant, double) if double is not None else single.replace("''", "'"))
+        return _in_one_line(_ESCAPED.sub(_unescape, double) if double is not None else single.replace("''", "'"))
     if whole.startswith(('"', "'", *_NOT_PLAIN)):
         return ""
     return _in_one_line(" ".join(re.sub(r"(?:^|[ \t])#.*", "", line) for line in lines))
 
 
-def _meant(escape: "re.Match[str]") -> str:
+def _unescape(escape: "re.Match[str]") -> str:
     return {"n": "\n", "t": "\t"}.get(escape[1], escape[1])
 
 
@@ -95,7 +95,7 @@ def skills_part(occasion: PromptContext) -> PromptPart | None:
             broken.append(file)
         else:
             found.setdefault(skill.name, skill)
-    remarks = [*_left_out(broken), *_not_looked_at(files[looked_at:])]
+    remarks = [*_broken_remarks(broken), *_unread_remarks(files[looked_at:])]
     if not files:
         return None
     lines = "\n".join(f"- {skill.name}: {skill.description} (`{skill.file}`)" for skill in found.values())
@@ -107,7 +107,7 @@ def skills_part(occasion: PromptContext) -> PromptPart | None:
     )
 
 
-def _left_out(broken: list[Path]) -> list[str]:
+def _broken_remarks(broken: list[Path]) -> list[str]:
     if not broken:
         return []
     others = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
@@ -116,7 +116,7 @@ def _left_out(broken: list[Path]) -> list[str]:
     return [f"{what} {verb} left out: a skill begins with a front matter that has a name and a description."]
 
 
-def _not_looked_at(files: list[tuple[Path, Path]]) -> list[str]:
+def _unread_remarks(files: list[tuple[Path, Path]]) -> list[str]:
     if not files:
         return []
     first = clean_name(str(files[0][0]))
@@ -127,13 +127,13 @@ def _folders(occasion: PromptContext) -> Iterator[tuple[Path, Path]]:
     """Pairs of a skills folder and the root folder that its links must not leave."""
     ground = workspace_folders(occasion.workspace, occasion.home)
     for folder in reversed(ground):
-        yield from ((folder / place, ground[0]) for place in _PLACES)
+        yield from ((folder / place, ground[0]) for place in _SKILL_FOLDERS)
     yield from ((occasion.home / place, occasion.home / place) for place in OWN_SKILLS)
 
 
 def _files(folder: Path) -> list[Path]:
     try:
-        return sorted(one / NAME for one in islice(folder.iterdir(), _MOST_LOOKED_AT) if _is_file(one / NAME))
+        return sorted(one / NAME for one in islice(folder.iterdir(), _MOST_SCANNED) if _is_file(one / NAME))
     except OSError:
         return []
 

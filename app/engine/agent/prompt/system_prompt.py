@@ -43,7 +43,7 @@ def instructions_part(occasion: PromptContext) -> PromptPart | None:
         file = folder / NAME
         found = read_inside(file, within, room)
         if found is None or b"\0" in found:
-            remarks += _why_unread(file, found)
+            remarks += _unread_remarks(file, found)
         elif found.strip():
             if len(found) > room:
                 remarks.append(f"Only the first {room:,} bytes of {file} are read: {MOST_BYTES:,} are read in all.")
@@ -60,7 +60,7 @@ def instructions_part(occasion: PromptContext) -> PromptPart | None:
     )
 
 
-def _why_unread(file: Path, found: bytes | None) -> tuple[str, ...]:
+def _unread_remarks(file: Path, found: bytes | None) -> tuple[str, ...]:
     if found is not None:
         return (f"{file} is not read: it is no text.",)
     if not os.path.lexists(file):

@@ -16,7 +16,7 @@ from app.protocol.tasks import TaskMode
 from app.regular_file import read_beginning
 
 _MOST_SHOWN = 40
-_MOST_LOOKED_AT = 2_000
+_MOST_SCANNED = 2_000
 _LONGEST_NAME = 80
 
 
@@ -36,9 +36,9 @@ def workspace_folders(workspace: Path, home: Path) -> tuple[Path, ...]:
 
     The walk up stops at a folder owned by another user: in a shared folder anyone could plant instructions.
     """
-    way = _own((workspace, *workspace.parents))
+    way = _owned_folders((workspace, *workspace.parents))
     for count, folder in enumerate(way, start=1):
-        if _is_there(folder / ".git"):
+        if _exists(folder / ".git"):
             return tuple(reversed(way[:count]))
         if folder == home:
             return tuple(reversed(way[: max(1, count - 1)]))
@@ -54,14 +54,14 @@ def read_inside(file: Path, folder: Path, most: int) -> bytes | None:
         return None
 
 
-def _is_there(place: Path) -> bool:
+def _exists(place: Path) -> bool:
     try:
         return place.exists()
     except OSError:  # inside an unreadable folder
         return False
 
 
-def _own(way: tuple[Path, ...]) -> tuple[Path, ...]:
+def _owned_folders(way: tuple[Path, ...]) -> tuple[Path, ...]:
     if sys.platform == "win32":
         return way
     return (way[0], *takewhile(_is_own, way[1:]))
@@ -76,22 +76,22 @@ def _is_own(folder: Path) -> bool:
 
 def workspace_part(occasion: PromptContext) -> PromptPart:
     facts = Template(prompt_text("workspace")).safe_substitute(
-        workspace=_plain(str(occasion.workspace)),
+        workspace=_sanitised(str(occasion.workspace)),
         system=f"{platform.system()} {platform.machine()}",
         date=occasion.now.strftime("%A, %d %B %Y"),
     )
-    lines = (facts, _branch(occasion), _top(occasion))
+    lines = (facts, _branch(occasion), _top_level(occasion))
     return PromptPart(name="workspace", text="\n".join(line for line in lines if line))
 
 
-def _top(occasion: PromptContext) -> str:
+def _top_level(occasion: PromptContext) -> str:
     """The top-level entries; none for the home directory, whose other contents are private."""
     if occasion.workspace == occasion.home:
         return ""
     try:
         with os.scandir(occasion.workspace) as entries:
-            looked_at = islice(entries, _MOST_LOOKED_AT)
-            found = sorted(f"{_plain(one.name)}{os.sep if is_folder(one) else ''}" for one in looked_at)
+            looked_at = islice(entries, _MOST_SCANNED)
+            found = sorted(f"{_sanitised(one.name)}{os.sep if is_folder(one) else ''}" for one in looked_at)
     except OSError:
         return ""
     if not found:
@@ -101,7 +101,7 @@ def _top(occasion: PromptContext) -> str:
 
 
 def _count(number: int) -> str:
-    return str(number) if number + _MOST_SHOWN < _MOST_LOOKED_AT else "many"
+    return str(number) if number + _MOST_SHOWN < _MOST_SCANNED else "many"
 
 
 def _branch(occasion: PromptContext) -> str:
@@ -112,7 +112,9 @@ def _branch(occasion: PromptContext) -> str:
     except OSError:
         return ""
     reference, _, name = head.partition("refs/heads/")
-    return f"- Git branch: `{_plain(name)}`." if reference == "ref: " and name else "- Git: no branch is checked out."
+    return (
+        f"- Git branch: `{_sanitised(name)}`." if reference == "ref: " and name else "- Git: no branch is checked out."
+    )
 
 
 def _git_folder(place: Path) -> Path:
@@ -122,7 +124,7 @@ def _git_folder(place: Path) -> Path:
     return place.parent / os.fsdecode(read_beginning(place, 4_000)).removeprefix("gitdir:").strip()
 
 
-def _plain(name: str) -> str:
+def _sanitised(name: str) -> str:
     """A name that cannot break out of its line or its backticks."""
     shown = "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in name)
     return shown if len(shown) <= _LONGEST_NAME or os.sep in shown else f"{shown[:_LONGEST_NAME]}…"

@@ -11,14 +11,14 @@ from app.protocol.base import JsonObject, JsonValue
 
 SUMMARY: JsonObject = {"type": "string", "description": "What was accomplished, in a few sentences."}
 
-_PLACE = "answer"
+_ANSWER = "answer"
 _MOST_BYTES = 100_000
 # About 5 µs each. Nested references grow exponentially: two to one part, which has two to the next, and so on.
 _MOST_PARTS = 20_000
 # They define a base for references, but the schema is embedded into another one.
-_OWN_PLACES = ("$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef")
+_BASE_KEYWORDS = ("$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef")
 # From a later draft than the checker supports: with `items` beside it, it would reject every answer.
-_LATER = "prefixItems"
+_PREFIX_ITEMS = "prefixItems"
 
 
 def check_answer_schema(schema: JsonObject) -> None:
@@ -26,11 +26,11 @@ def check_answer_schema(schema: JsonObject) -> None:
     size = len(msgspec.json.encode(schema))
     if size > _MOST_BYTES:
         raise InvalidParams(f"answerSchema: {size:,} bytes; at most {_MOST_BYTES:,} are taken.")
-    if name := _first_own_place(schema):
+    if name := _first_base_keyword(schema):
         raise InvalidParams(f"answerSchema: {name} is not taken. Refer to places by `#/$defs/…` alone.")
-    if _has_later(schema):
-        raise InvalidParams(f"answerSchema: {_LATER} is not taken. Write the list as `items`, as in draft 7.")
-    if _parts(schema) > _MOST_PARTS:
+    if _has_prefix_items(schema):
+        raise InvalidParams(f"answerSchema: {_PREFIX_ITEMS} is not taken. Write the list as `items`, as in draft 7.")
+    if _count_parts(schema) > _MOST_PARTS:
         raise InvalidParams(f"answerSchema: with its references followed it has more than {_MOST_PARTS:,} parts.")
     try:
         check_schema("task_complete", with_answer_schema(schema))  # compiled once: it can take a second
@@ -42,42 +42,44 @@ def with_answer_schema(schema: JsonObject) -> JsonObject:
     """The parameters of `task_complete`: a summary, and an `answer` that follows the schema."""
     return {
         "type": "object",
-        "properties": {"summary": SUMMARY, _PLACE: _moved(schema)},
-        "required": ["summary", _PLACE],
+        "properties": {"summary": SUMMARY, _ANSWER: _rebased(schema)},
+        "required": ["summary", _ANSWER],
     }
 
 
-def _moved(schema: JsonValue) -> JsonValue:
+def _rebased(schema: JsonValue) -> JsonValue:
     """The schema with its references rebased to its new location."""
     if isinstance(schema, list):
-        return [_moved(item) for item in schema]
+        return [_rebased(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return {name: _moved_reference(item) if name == "$ref" else _moved(item) for name, item in schema.items()}
+    return {name: _rebased_reference(item) if name == "$ref" else _rebased(item) for name, item in schema.items()}
 
 
-def _moved_reference(reference: JsonValue) -> JsonValue:
+def _rebased_reference(reference: JsonValue) -> JsonValue:
     if isinstance(reference, str) and reference.startswith("#"):
-        return f"#/properties/{_PLACE}{reference[1:]}"
+        return f"#/properties/{_ANSWER}{reference[1:]}"
     return reference
 
 
-def _first_own_place(schema: JsonValue) -> str:
+def _first_base_keyword(schema: JsonValue) -> str:
     if isinstance(schema, list):
-        return next((name for item in schema if (name := _first_own_place(item))), "")
+        return next((name for item in schema if (name := _first_base_keyword(item))), "")
     if not isinstance(schema, dict):
         return ""
-    found = next((name for name in _OWN_PLACES if isinstance(schema.get(name), str)), "")
-    return found or next((name for item in schema.values() if (name := _first_own_place(item))), "")
+    found = next((name for name in _BASE_KEYWORDS if isinstance(schema.get(name), str)), "")
+    return found or next((name for item in schema.values() if (name := _first_base_keyword(item))), "")
 
 
-def _has_later(schema: JsonValue) -> bool:
+def _has_prefix_items(schema: JsonValue) -> bool:
     if isinstance(schema, list):
-        return any(map(_has_later, schema))
-    return isinstance(schema, dict) and (isinstance(schema.get(_LATER), list) or any(map(_has_later, schema.values())))
+        return any(map(_has_prefix_items, schema))
+    return isinstance(schema, dict) and (
+        isinstance(schema.get(_PREFIX_ITEMS), list) or any(map(_has_prefix_items, schema.values()))
+    )
 
 
-def _parts(root: JsonObject) -> int:
+def _count_parts(root: JsonObject) -> int:
     """The number of subschemas with every reference followed; a reference cycle counts once."""
     known: dict[int, int] = {}
 
@@ -86,7 +88,7 @@ def _parts(root: JsonObject) -> int:
             return 0
         if id(part) not in known:
             known[id(part)] = 1
-            inner = [*part.values(), _referred(root, part.get("$ref"))] if isinstance(part, dict) else part
+            inner = [*part.values(), _resolve(root, part.get("$ref"))] if isinstance(part, dict) else part
             known[id(part)] = 1 + sum(map(count, inner))
         return known[id(part)]
 
@@ -96,7 +98,7 @@ def _parts(root: JsonObject) -> int:
         return _MOST_PARTS + 1
 
 
-def _referred(root: JsonObject, reference: JsonValue) -> JsonValue:
+def _resolve(root: JsonObject, reference: JsonValue) -> JsonValue:
     """The part at `#/$defs/name`; None if it is missing, which the checker reports."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None

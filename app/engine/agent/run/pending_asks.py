@@ -112,13 +112,13 @@ class PendingAsks:
         """Settle an ask; later answers get the first result. Raises `InvalidParams` if the answer does not fit."""
         entry = self._waiting.get(params.ask_id)
         if entry is None:
-            return await self._late(params)
+            return await self._late_answer(params)
         if entry.answered.done():
             return AskAnswerResult(won=False, ask=entry.answered.result())
         _check(entry.ask, params)
         settled = _settled(entry.ask, params, by)
         self._settle(settled)
-        self._settle_of_day(params, settled)
+        self._settle_daily(params, settled)
         await self._log.flush()
         return AskAnswerResult(won=True, ask=settled)
 
@@ -128,10 +128,10 @@ class PendingAsks:
             if not entry.answered.done() and entry.is_allowed_by(grant):
                 self._settle(_settled(entry.ask, AskAnswerParams(ask_id=entry.ask.id, allow=True), grant.created_by))
 
-    def _settle_of_day(self, params: AskAnswerParams, settled: Ask) -> None:
+    def _settle_daily(self, params: AskAnswerParams, settled: Ask) -> None:
         """Settle the same daily-limit ask of all tasks: the limit is raised for all at once."""
-        for entry in tuple(self._waiting.values()) if settled.allowed and _is_of_day(settled) else ():
-            if not entry.answered.done() and _is_of_day(entry.ask) and entry.ask.text == settled.text:
+        for entry in tuple(self._waiting.values()) if settled.allowed and _is_daily(settled) else ():
+            if not entry.answered.done() and _is_daily(entry.ask) and entry.ask.text == settled.text:
                 self._settle(_settled(entry.ask, params, settled.answered_by or ""))
 
     def _cancel(self, ask: Ask) -> None:
@@ -148,7 +148,7 @@ class PendingAsks:
         self._log.publish(AskUpdate(ask=ask))
         entry.answered.set_result(ask)
 
-    async def _late(self, params: AskAnswerParams) -> AskAnswerResult:
+    async def _late_answer(self, params: AskAnswerParams) -> AskAnswerResult:
         await self._log.flush()  # the answer may not be committed yet
         ask = await self._store.get(params.ask_id)
         if ask is None:
@@ -173,10 +173,10 @@ def _settled(ask: Ask, params: AskAnswerParams, by: str) -> Ask:
 
 def _is_same(ask: Ask, other: Ask) -> bool:
     """True if a resumed turn repeats the ask."""
-    return _what(ask) == _what(other)
+    return _content(ask) == _content(other)
 
 
-def _what(ask: Ask) -> tuple[object, ...]:
+def _content(ask: Ask) -> tuple[object, ...]:
     return (ask.kind, ask.call_id, ask.text, ask.choices, ask.approval, ask.unknown)
 
 
@@ -195,7 +195,7 @@ def _check(ask: Ask, params: AskAnswerParams) -> None:
         raise InvalidParams("This cannot be remembered; answer it with `remember`: once.")
 
 
-def _is_of_day(ask: Ask) -> bool:
+def _is_daily(ask: Ask) -> bool:
     return ask.limit is not None and ask.limit.kind in ("day_money", "day_tokens")
 
 

@@ -110,7 +110,7 @@ def with_changed_entry(queue: QueuedEntries, params: TaskQueueChangeParams) -> Q
     )
     if params.place is None and new.kind == old.kind:
         return tuple(new if entry is old else entry for entry in queue)
-    return _placed(without_entry(queue, old.id), new, params.place)
+    return _insert(without_entry(queue, old.id), new, params.place)
 
 
 def without_entry(queue: QueuedEntries, queued_id: str) -> QueuedEntries:
@@ -118,7 +118,7 @@ def without_entry(queue: QueuedEntries, queued_id: str) -> QueuedEntries:
     return tuple(entry for entry in queue if entry is not gone)
 
 
-def _placed(queue: QueuedEntries, entry: Queued, place: int | None) -> QueuedEntries:
+def _insert(queue: QueuedEntries, entry: Queued, place: int | None) -> QueuedEntries:
     if place is not None and place < 0:
         raise InvalidParams(f"place: {place}; it counts from 0.")
     peers = [index for index, other in enumerate(queue) if other.kind == entry.kind]

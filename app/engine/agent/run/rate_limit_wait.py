@@ -15,7 +15,7 @@ from app.engine.core.messages import AssistantMessage
 from app.engine.models.base import ReplyEnd, Retry
 from app.protocol.tasks import Task
 
-_SAME = timedelta(seconds=1)
+_TOLERANCE = timedelta(seconds=1)
 
 
 def _now() -> datetime:
@@ -58,12 +58,12 @@ class RateLimitWait:
     def settle(self, end: ReplyEnd) -> ReplyEnd | Retry:
         """The end of a reply unchanged, or a `Retry` if the call was rate limited."""
         if end.later is None:
-            self._pass()
+            self._reset()
             return end
         now, task = self._now(), self._live.task
         since = min(task.limited_at or now, now)
         at = end.later.at or now + timedelta(seconds=self._guess_s())
-        if why := self._why_not(since, at):
+        if why := self._limit_reached(since, at):
             return ReplyEnd(replace(end.message, error=f"{end.message.error} {why}"))
         self._count += 1
         self._reason = end.later.reason
@@ -73,7 +73,7 @@ class RateLimitWait:
         void = AssistantMessage(model=end.message.model)
         return Retry(self._count, self._waits.most, (at - now) / timedelta(seconds=1), self._reason, void)
 
-    def _why_not(self, since: datetime, at: datetime) -> str:
+    def _limit_reached(self, since: datetime, at: datetime) -> str:
         if self._count >= self._waits.most:
             return f"It has waited {self._count} times for this limit to pass."
         if at > since + self._waits.longest:
@@ -112,7 +112,7 @@ class RateLimitWait:
         if task.retry_at is not None:
             self._live.set(self._waiting(task, task.retry_at))
 
-    def _pass(self) -> None:
+    def _reset(self) -> None:
         """A reply came. The next change of the task publishes this."""
         self._count = 0
         if self._live.task.limited_at is not None:
@@ -121,7 +121,7 @@ class RateLimitWait:
     def _show(self, at: datetime) -> None:
         """Publish changes only: the status of a resumed task, or an end that moved with the clock."""
         task = self._live.task
-        has_moved = task.retry_at is None or abs(at - task.retry_at) > _SAME
+        has_moved = task.retry_at is None or abs(at - task.retry_at) > _TOLERANCE
         if has_moved or task.status != "paused":
             self._live.set(self._waiting(task, at if has_moved else task.retry_at or at))
 

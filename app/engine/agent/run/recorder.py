@@ -121,10 +121,10 @@ class TaskRecorder:
         self._call_started = time.monotonic()
         self._in_call = False
         self._request: ModelRequest | None = None
-        self._leaves = False
-        self._withholds = False
+        self._is_detached = False
+        self._withholds_results = False
         self._remarks: list[str] = []
-        self._remarked_before: set[str] = set()
+        self._remarks_made: set[str] = set()
 
     async def listen(self, event: AgentEvent) -> None:
         match event:
@@ -135,7 +135,7 @@ class TaskRecorder:
                 if self._in_call:
                     self._live.set_activity(f"retrying in {retry.delay_s:.0f} s: {retry.reason}")
             case MessageUpdate(event=ModelNotice(text=text)):
-                self._remarked(text)
+                self._remark_once(text)
             case MessageEnd(message=message):
                 self._message(message)
             case ToolExecutionUpdate():
@@ -195,7 +195,7 @@ class TaskRecorder:
 
     def detach(self) -> None:
         """The engine shuts down: calls that did not run stay open, for the engine that resumes the task."""
-        self._leaves = True
+        self._is_detached = True
 
     def close(self) -> None:
         """Store the partial reply of an aborted model call, or of one that will not be retried."""
@@ -205,15 +205,15 @@ class TaskRecorder:
                 message = with_usage(message, usage_or_estimate(self._request, message))
             self._assistant(message)
 
-    def _remarked(self, text: str) -> None:
+    def _remark_once(self, text: str) -> None:
         """Add a notice once per task, even if each turn repeats it, and clear an outdated activity."""
-        if text not in self._remarked_before:
-            self._remarked_before.add(text)
+        if text not in self._remarks_made:
+            self._remarks_made.add(text)
             self._remarks.append(text)
         if self._in_call and self._live.task.activity:
             self._live.set_activity("")
 
-    def _say_remarks(self) -> None:
+    def _publish_remarks(self) -> None:
         """After their reply: before it they would stand between the reply and its siblings."""
         for text in self._remarks:
             self.notice("model", text)
@@ -231,13 +231,13 @@ class TaskRecorder:
             self._assistant(message)
             if message.cut:
                 self.notice("warning", CUT.format(message.cut))
-            self._say_remarks()
+            self._publish_remarks()
         elif isinstance(message, ToolResultMessage):
             self._result(message)
         else:
-            self._words(message)
+            self._user_message(message)
 
-    def _words(self, message: Message) -> None:
+    def _user_message(self, message: Message) -> None:
         """Move a message from the queue into the tree in one commit, so that it is never read twice.
 
         A message that was not queued comes from the engine.
@@ -284,9 +284,9 @@ class TaskRecorder:
 
     def _result(self, message: ToolResultMessage) -> None:
         execution_id, summary = self._executions.finish(message.tool_call_id)
-        if self._leaves and not execution_id:
-            self._withholds = True
-        if self._withholds:
+        if self._is_detached and not execution_id:
+            self._withholds_results = True
+        if self._withholds_results:
             return  # results are stored in the order of their calls
         task = self._live.task
         blocks = blocks_of(message, execution_id, summary)
@@ -305,7 +305,7 @@ class TaskRecorder:
             if message.model not in ("", task.model):
                 self._journal.put(turns.answered_by(task.id, task.step_count, message.model))
                 if task.budget_usd is not None and usage.cost_usd is None:
-                    self._remarked(UNKNOWN_PRICE.format(message.model))
+                    self._remark_once(UNKNOWN_PRICE.format(message.model))
         return usage
 
     def _usage(self, message: AssistantMessage) -> Usage:

@@ -27,9 +27,9 @@ from app.engine.tools.base import ToolResult
 from app.protocol.asks import Ask
 from app.protocol.base import JsonObject
 
-_TOLD_AT = 3
-_ASKED_EVERY = 5
-_ENDED_AT = 2 * _ASKED_EVERY
+_HINT_AT = 3
+_ASK_EVERY = 5
+_END_AT = 2 * _ASK_EVERY
 _LONGEST_CALL = 160
 _CUT = "(cut at the limit of the reply)"
 _ABOUT_TO = "It is about to make the same call for the"
@@ -69,14 +69,14 @@ class RepeatDetector:
     async def listen(self, event: AgentEvent) -> None:
         match event:
             case MessageEnd(message=UserMessage()):
-                self._forget()
+                self._reset()
             case MessageEnd(message=AssistantMessage(stop_reason=reason)):
                 self._is_cut = reason == "length"
             case ToolExecutionStart(call_id=call_id, tool=tool, arguments=arguments):
                 self._begin(call_id, tool, arguments)
             case TurnStart():
                 self._counts.clear()
-                self._say()
+                self._publish_remark()
             case _:
                 pass
 
@@ -101,13 +101,13 @@ class RepeatDetector:
     async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ResultChange | None:
         """Append a hint for the model to the result."""
         word, content = Text(f"\n\n{prompt_text('repeated')}"), finished.result.content
-        if self._counts.get(finished.pending.call.id) != _TOLD_AT or _is_told(content, word):
+        if self._counts.get(finished.pending.call.id) != _HINT_AT or _has_hint(content, word):
             return None
         return ResultChange(content=(*content, word))
 
     def _read(self, message: Message) -> None:
         if isinstance(message, UserMessage):
-            self._forget()
+            self._reset()
         elif isinstance(message, AssistantMessage):
             self._is_cut = message.stop_reason == "length"
             for call in message.tool_calls:
@@ -116,13 +116,13 @@ class RepeatDetector:
     def _begin(self, call_id: str, tool: str, arguments: JsonObject) -> None:
         self._add(tool, arguments)
         self._counts[call_id] = self._count
-        self._is_due = self._count > 0 and self._count % _ASKED_EVERY == 0
-        if self._count == _TOLD_AT:
+        self._is_due = self._count > 0 and self._count % _ASK_EVERY == 0
+        if self._count == _HINT_AT:
             self._remark = f"The same call was made three times in a row: {_shown(self._call)}"
 
     def _add(self, tool: str, arguments: JsonObject) -> None:
         if tool == AskUser.name:  # the user's answer ends the repetition
-            self._forget()
+            self._reset()
             return
         # The arguments of a truncated call depend on the output limit: they cannot be compared.
         shown = _CUT if self._is_cut else msgspec.json.encode(arguments, order="deterministic").decode()
@@ -130,10 +130,10 @@ class RepeatDetector:
         self._count = self._count + 1 if call == self._call else 1
         self._call = call
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._call, self._count = "", 0
 
-    def _say(self) -> None:
+    def _publish_remark(self) -> None:
         """At the start of a turn: within a turn the notice would stand between a reply and its results."""
         if self._remark:
             self._tell(self._remark)
@@ -149,7 +149,7 @@ class RepeatDetector:
         self._is_due = False
         if can_be_asked(self._live.task):
             await self._ask(call_id, cancel)
-        elif call_id is None and self._count >= _ENDED_AT:
+        elif call_id is None and self._count >= _END_AT:
             self._end(f"It tried {self._count} times in a row to make a call that cannot be made: {_shown(self._call)}")
 
     async def _ask(self, call_id: str | None, cancel: CancelSignal) -> None:
@@ -169,7 +169,7 @@ class RepeatDetector:
             cancel.set(f"Stopped by {settled.answered_by}")
 
 
-def _is_told(content: Iterable[object], word: Text) -> bool:
+def _has_hint(content: Iterable[object], word: Text) -> bool:
     """True for a result that was replayed from storage."""
     return any(isinstance(block, Text) and block.text.endswith(word.text) for block in content)
 

@@ -87,14 +87,14 @@ class InterruptedTurn:
         self.history = history
         self.stored = stored
         self._past: Mapping[str, RecordedCalls] = past
-        self._is_told = False
+        self._is_taken = False
 
     def take_reply(self) -> AssistantMessage | None:
         """The reply, on the first call; afterwards None, and the recorded calls are dropped."""
-        if self._is_told:
+        if self._is_taken:
             self._past = {}
             return None
-        self._is_told = True
+        self._is_taken = True
         return self.reply
 
     def past(self, call_id: str) -> RecordedCalls | None:
@@ -121,7 +121,7 @@ def recorded_calls(
     for execution in executions:
         started, finished = execution.started, execution.finished
         if started.turn == turn:
-            past[started.call_id] = _of_record(finished) if finished is not None else started
+            past[started.call_id] = _from_record(finished) if finished is not None else started
     for node in results:
         for block in node.blocks:
             # `task_complete` runs again: it has no effects, and the end of the task depends on it.
@@ -130,7 +130,7 @@ def recorded_calls(
     return past
 
 
-def _of_record(finished: ExecutionEnd) -> RecordedCall:
+def _from_record(finished: ExecutionEnd) -> RecordedCall:
     result = ToolResult((Text(finished.text),), finished.details, finished.summary, finished.is_error)
     return RecordedCall(result, finished.execution_id)
 

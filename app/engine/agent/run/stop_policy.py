@@ -47,7 +47,7 @@ class StopPolicy:
         self._nudges = 0
         self._nudge = False
         self._is_cut = False
-        self._word = ""
+        self._next_prompt = ""
         self.limit_end: LimitUse[LimitKind] | None = None
         self.stuck: str | None = None
 
@@ -78,14 +78,14 @@ class StopPolicy:
 
     async def prepare_next_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> NextTurn | None:
         nudge = "cut" if self._is_cut else "nudge"
-        word, self._word = nudge if self._nudge else self._word, ""
+        word, self._next_prompt = nudge if self._nudge else self._next_prompt, ""
         self._nudge = False
         return NextTurn(add=(user_text(prompt_text(word)),)) if word else None
 
     def take_for(self, mode: DecidedMode) -> None:
         """Apply a mode chosen by the user from the end of this turn on; tell the agent if it is now a chat."""
         self._live.set_mode(mode, mode)
-        self._word = "as_chat" if mode == "chat" else ""
+        self._next_prompt = "as_chat" if mode == "chat" else ""
 
     def _is_nudge_due(self, turn: FinishedTurn) -> bool:
         if self._live.task.mode != "task" or turn.message.tool_calls:

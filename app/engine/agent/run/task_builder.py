@@ -42,7 +42,7 @@ from app.protocol.agents import Personality
 from app.protocol.tasks import Task
 
 
-def _as_they_are(tools: tuple[GuardedTool, ...]) -> tuple[GuardedTool, ...]:
+def _unchanged(tools: tuple[GuardedTool, ...]) -> tuple[GuardedTool, ...]:
     return tools
 
 
@@ -60,7 +60,7 @@ class TaskBuilder:
     day: DailyBudget
     has_price: Callable[[str], bool]
     window_of: Callable[[str], int | None]
-    replace_tools: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _as_they_are
+    replace_tools: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _unchanged
 
     def build(
         self,

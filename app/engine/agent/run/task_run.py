@@ -37,7 +37,7 @@ _LONGEST_SUMMARY = 100_000
 _SUMMARISED = "What was said before is summarised for the model."
 
 # Tools stop on the signal; after this time they are cancelled.
-_PATIENCE_S = 5.0
+_CANCEL_AFTER_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,10 @@ class TaskRun:
         self._cancel = cancel
         self._briefing = briefing
         self._room = room
-        self._unmade: str | None = None
+        self._summary_error: str | None = None
         self._has_replied = True
         self._engine_ends = asyncio.Event()
-        self._takes_words = True
+        self._accepts_messages = True
         self._resumes = False
         self._processes: dict[str, str] = {}
         agent.subscribe(recorder.listen)
@@ -188,7 +188,7 @@ class TaskRun:
         self._queue.edit(change)
 
     def _check_open(self) -> None:
-        if self._cancel.is_set or not self._takes_words:
+        if self._cancel.is_set or not self._accepts_messages:
             raise IllegalMove("The task is ending. Start a new one in this conversation.")
 
     async def _work(self, opening: UserMessage | InterruptedTurn | None) -> None:
@@ -208,32 +208,32 @@ class TaskRun:
 
     async def _prompt(self, opening: UserMessage | InterruptedTurn | None) -> None:
         try:
-            await self._brief()
+            await self._set_system_prompt()
             if self.task.summarises:
-                self._unmade = await self._room.summarise(self.task.model, self._cancel)
+                self._summary_error = await self._room.summarise(self.task.model, self._cancel)
                 self._has_replied = False
             elif isinstance(opening, UserMessage):
                 await self._agent.prompt(opening, self._cancel)
             else:
                 await self._agent.continue_(self._cancel, skip_first_poll=opening is not None)
-            while self._is_read_on():
+            while self._has_unread():
                 self._has_replied = True
                 self._completion.completed = None
                 await self._agent.continue_(self._cancel)
         finally:
-            self._takes_words = False
+            self._accepts_messages = False
 
-    async def _brief(self) -> None:
+    async def _set_system_prompt(self) -> None:
         """Set the system prompt; notices about omitted parts appear once per conversation."""
         parts = await self._briefing.parts()
         self._agent.set_system_prompt(join_parts(parts))
         if not self._agent.state.messages:
             self._recorder.remark(*(remark for part in parts for remark in part.remarks))
 
-    def _is_read_on(self) -> bool:
+    def _has_unread(self) -> bool:
         """True if messages arrived while the last turn ended: they are read although it ended the task."""
         ended_well = not self._cancel.is_set and self._agent.state.error is None and not self._course.has_ended_it
-        return ended_well and self._unmade is None and bool(self.task.queue)
+        return ended_well and self._summary_error is None and bool(self.task.queue)
 
     async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
         """After the signal: end the processes, showing how many are left, then wait for the work to end."""
@@ -241,7 +241,7 @@ class TaskRun:
         try:
             self._remember(await end_task(self.task.id, self._show_left))
         finally:
-            await asyncio.wait([work], timeout=_PATIENCE_S)
+            await asyncio.wait([work], timeout=_CANCEL_AFTER_S)
             work.cancel()
 
     def _remember(self, ended: tuple[str, ...]) -> None:
@@ -267,8 +267,8 @@ class TaskRun:
         if self._agent.state.error is not None:
             error = self._agent.state.error
             return _End("error", "error", ("error", error), error)
-        if self._unmade is not None:
-            return _End("error", "error", ("error", self._unmade), self._unmade)
+        if self._summary_error is not None:
+            return _End("error", "error", ("error", self._summary_error), self._summary_error)
         if self.task.answer_schema is not None and self._completion.completed is None:
             return _End("error", "error", ("error", NO_ANSWER), NO_ANSWER)
         return _End("completed", "completed")
@@ -276,13 +276,13 @@ class TaskRun:
     async def _conclude(self, end: _End) -> None:
         """Write the final record, then publish the end; the task's processes have ended by now."""
         self._recorder.close()
-        self._tell(end.notice, self._remarks(end))
-        lost = await self._saved(self.branch.save)
+        self._announce_end(end.notice, self._remarks(end))
+        lost = await self._try_save(self.branch.save)
         if lost:
             self.branch.take_back()
             notice: tuple[NoticeKind, str] = ("error", f"The end of the task could not be saved. {lost}")
-            self._tell(notice, [])
-            await self._saved(self.branch.save)
+            self._announce_end(notice, [])
+            await self._try_save(self.branch.save)
             end = _End("error", "error", notice, lost)
         if end.reason is None:
             task = msgspec.structs.replace(
@@ -295,18 +295,18 @@ class TaskRun:
         else:
             task = ended_task(self.task, end.status, end.reason, end.error)
         answer = self._completion.answer if end.status == "completed" else None
-        completion = self._came_to() if end.status == "completed" else None
+        completion = self._completion_kind() if end.status == "completed" else None
         self._live.set(msgspec.structs.replace(task, summary=self._summary(), answer=answer, completion=completion))
-        await self._saved(self._log.flush)
+        await self._try_save(self._log.flush)
 
-    def _tell(self, notice: tuple[NoticeKind, str] | None, remarks: list[str]) -> None:
+    def _announce_end(self, notice: tuple[NoticeKind, str] | None, remarks: list[str]) -> None:
         """Add a notice about the end of the task, if there is one."""
         if notice is not None or remarks:
             kind, text = notice or ("info", "The task is over.")
             self._recorder.notice(kind, " ".join((text, *remarks)))
         self.branch.announce_head()
 
-    async def _saved(self, save: Callable[[], Awaitable[None]]) -> str:
+    async def _try_save(self, save: Callable[[], Awaitable[None]]) -> str:
         """Save; returns the error text. Empty also for `CannotSave`: then the whole engine shuts down."""
         try:
             await save()
@@ -315,7 +315,7 @@ class TaskRun:
             return "" if isinstance(error, CannotSave) else str(error)
         return ""
 
-    def _came_to(self) -> Completion:
+    def _completion_kind(self) -> Completion:
         """How the completion was determined (docs/decisions/0003)."""
         if self.task.refused_calls and not self.task.acting_calls:
             return "refused"
@@ -342,7 +342,7 @@ class TaskRun:
         if self._completion.completed is not None:
             return self._completion.completed
         if not self._has_replied:
-            return _SUMMARISED if self._unmade is None and not self._cancel.is_set else ""
+            return _SUMMARISED if self._summary_error is None and not self._cancel.is_set else ""
         replies = (m.text for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage) and m.text)
         return shorten(next(replies, ""), _LONGEST_SUMMARY)
 

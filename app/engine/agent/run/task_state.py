@@ -84,17 +84,21 @@ class TaskState:
         self._idle_since: float | None = None
         self._worked_before = task.worked_s
         self._started = time.monotonic()
-        self._idled = 0.0
-        self._held = ""
+        self._idle_total = 0.0
+        self._hold_reason = ""
 
     @property
     def shown(self) -> Task:
         """The task as shown to users: paused while storage is failing, which cannot be stored."""
-        return msgspec.structs.replace(self.task, status="paused", activity=self._held) if self._held else self.task
+        return (
+            msgspec.structs.replace(self.task, status="paused", activity=self._hold_reason)
+            if self._hold_reason
+            else self.task
+        )
 
     def hold(self, why: str) -> None:
         """Storage is failing, so the next step waits; that time does not count as work. Empty once it continues."""
-        self._held = why
+        self._hold_reason = why
         self._watch_idle(self._is_idle())
 
     def set(self, task: Task) -> None:
@@ -180,15 +184,15 @@ class TaskState:
     def worked_s(self) -> float:
         """Seconds of work, including earlier engines, without time spent waiting for a user."""
         now = time.monotonic()
-        idle = self._idled + (now - self._idle_since if self._idle_since is not None else 0.0)
+        idle = self._idle_total + (now - self._idle_since if self._idle_since is not None else 0.0)
         return self._worked_before + now - self._started - idle
 
     def _is_idle(self) -> bool:
-        return bool(self._held) or self.task.status in ("waiting_user", "paused")
+        return bool(self._hold_reason) or self.task.status in ("waiting_user", "paused")
 
     def _watch_idle(self, idle: bool) -> None:
         if idle and self._idle_since is None:
             self._idle_since = time.monotonic()
         elif not idle and self._idle_since is not None:
-            self._idled += time.monotonic() - self._idle_since
+            self._idle_total += time.monotonic() - self._idle_since
             self._idle_since = None

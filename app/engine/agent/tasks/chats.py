@@ -12,7 +12,7 @@ from app.protocol.agents import Agent
 from app.protocol.conversations import AgentChatParams, AgentChatResult, Position
 from app.protocol.tasks import Task, TaskStartParams
 
-_BESIDE = (
+_BRANCHED = (
     "{name} was at work or had moved on when this was asked: {other} answers here, on a branch of its own. "
     "Both replies are kept."
 )
@@ -30,31 +30,31 @@ class Chats:
         self._database = database
         self._roster = roster
         self._runner = runner
-        self._one_of_a_task = KeyedLock()
+        self._task_locks = KeyedLock()
 
     async def chat(self, params: AgentChatParams) -> AgentChatResult:
         """Start a task for one reply; returns once the message is stored."""
-        async with self._one_of_a_task.lock(params.task_id or new_id("task")):
+        async with self._task_locks.lock(params.task_id or new_id("task")):
             task = await self._database.tasks.get(params.task_id) if params.task_id is not None else None
             if task is None:
                 task = await self._start(params)
-            place = await self._place_of(task)
+            place = await self._first_message(task)
         agent = await self._roster.get(task.agent_id)
         return AgentChatResult(agent=agent, task=task, position=place[0], branched=task.agent_id != params.agent_id)
 
     async def _start(self, params: AgentChatParams) -> Task:
         agent = await self._roster.get(params.agent_id)
         try:
-            return await self._runner.start(_as_start(params, agent), params.version)
+            return await self._runner.start(_start_params(params, agent), params.version)
         except (AgentBusy, Conflict):
             return await self._start_beside(agent, params)
 
     async def _start_beside(self, agent: Agent, params: AgentChatParams) -> Task:
         seen = params.node_id or await self._before_last_task(agent)
         another = await self._roster.beside(agent, seen)
-        remark = _BESIDE.format(name=agent.name, other=another.name)
+        remark = _BRANCHED.format(name=agent.name, other=another.name)
         try:
-            return await self._runner.start(_as_start(params, another), remark=remark)
+            return await self._runner.start(_start_params(params, another), remark=remark)
         except EngineError:
             await self._roster.delete(another.id)
             raise
@@ -62,9 +62,9 @@ class Chats:
     async def _before_last_task(self, agent: Agent) -> str | None:
         """The agent's position before its newest task: most likely what the client showed when the user wrote."""
         task = await self._database.tasks.last_of(agent)
-        return (await self._place_of(task))[1] if task is not None else agent.head_id
+        return (await self._first_message(task))[1] if task is not None else agent.head_id
 
-    async def _place_of(self, task: Task) -> tuple[Position, str | None]:
+    async def _first_message(self, task: Task) -> tuple[Position, str | None]:
         """A task's first message and its parent: searched upwards from the agent's head, then in the whole tree."""
         agent = await self._database.agents.get(task.agent_id)
         position = Position(conversation_id=task.conversation_id, node_id=None)
@@ -80,7 +80,7 @@ class Chats:
         return (position.advance(found.id), found.parent_id) if found is not None else (position, None)
 
 
-def _as_start(params: AgentChatParams, agent: Agent) -> TaskStartParams:
+def _start_params(params: AgentChatParams, agent: Agent) -> TaskStartParams:
     return TaskStartParams(
         prompt=params.prompt,
         task_id=params.task_id,

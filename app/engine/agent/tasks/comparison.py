@@ -26,7 +26,7 @@ from app.protocol.usage import Usage, add_usage
 
 _FEWEST, _MOST = 2, 8
 
-_PIECE = 100
+_BATCH = 100
 
 
 class ComparisonStarter(Protocol):
@@ -50,7 +50,7 @@ class ModelComparison:
         self._runner = runner
         self._models = models
         self._settings = settings
-        self._one_of_a_task = KeyedLock()
+        self._task_locks = KeyedLock()
 
     async def ask(self, params: TaskCompareModelsParams) -> TaskCompareModelsResult:
         """Start one task per model; returns once all have started. Starts none if one of the models cannot be used."""
@@ -62,7 +62,7 @@ class ModelComparison:
             model = start.model or ""
             address = start.api_base or default_api_base(model, self._settings.values)
             self._models.open(model, address, start.api_key)
-        async with self._one_of_a_task.lock(name):
+        async with self._task_locks.lock(name):
             first = await self._runner.start(starts[0])
             message = await self._message_of(first)
             others = [await self._beside(first, start, message) for start in starts[1:]]
@@ -151,8 +151,8 @@ async def _side(ids: Sequence[str], tasks: Sequence[Task], limit: int, database:
     wrote: set[str | None] = set()
     shown: list[Node] = []
     usage = Usage()
-    for first in range(0, len(ids), _PIECE):
-        for node in await database.nodes.several(ids[first : first + _PIECE]):
+    for first in range(0, len(ids), _BATCH):
+        for node in await database.nodes.several(ids[first : first + _BATCH]):
             wrote.add(node.task_id)
             usage = add_usage(usage, node.usage) if node.usage is not None else usage
             if len(shown) < limit:

@@ -43,7 +43,7 @@ class ConversationAgents:
         self._database = database
         self._claims = claims
         self._paths = paths
-        self._one_of_a_conversation = KeyedLock()
+        self._conversation_locks = KeyedLock()
 
     async def get(self, agent_id: str) -> Agent:
         agent = await self._database.agents.get(agent_id)
@@ -57,7 +57,7 @@ class ConversationAgents:
             _check_id(params.agent_id)
         if params.node_id is not None and params.conversation_id is None:
             raise InvalidParams("nodeId goes with the conversationId of its conversation.")
-        async with self._one_of_a_conversation.lock(params.conversation_id or params.agent_id or new_id("agent")):
+        async with self._conversation_locks.lock(params.conversation_id or params.agent_id or new_id("agent")):
             known = await self._database.agents.get(params.agent_id) if params.agent_id is not None else None
             if known is None:
                 return await self._create(params)
@@ -67,7 +67,7 @@ class ConversationAgents:
 
     async def beside(self, agent: Agent, node_id: str | None, model: str | None = None) -> Agent:
         """Create an agent of the same personality that answers for `agent` on a side branch."""
-        async with self._one_of_a_conversation.lock(agent.conversation_id):
+        async with self._conversation_locks.lock(agent.conversation_id):
             conversation = await self._conversation(agent.conversation_id)
             await self._check_node(node_id, conversation)
             others = await self._database.agents.list(conversation.id)
@@ -136,7 +136,7 @@ class ConversationAgents:
             conversation_id=conversation.id,
             personality_id=personality.id,
             name=unused_name(name, (other.name for other in others)),
-            head_id=params.node_id or await self._where_others_stand(conversation, others),
+            head_id=params.node_id or await self._default_head(conversation, others),
             version=1,
             created_at=datetime.now(UTC),
             model=params.model,
@@ -160,7 +160,7 @@ class ConversationAgents:
         finally:
             self._claims.release(agent.id)
 
-    async def _where_others_stand(self, conversation: Conversation, others: tuple[Agent, ...]) -> str | None:
+    async def _default_head(self, conversation: Conversation, others: tuple[Agent, ...]) -> str | None:
         first = first_agent(others)
         return first.head_id if first is not None else await self._database.nodes.newest(conversation.id)
 

@@ -37,7 +37,7 @@ class AgentLocks:
         self._desk = desk
         self._busy: dict[str, str] = {}  # agent id → conversation id
         self._held: set[str] = set()
-        self._one_of_an_agent = KeyedLock()
+        self._keyed_lock = KeyedLock()
         self._closed = False
 
     @property
@@ -49,7 +49,7 @@ class AgentLocks:
 
     async def acquire(self, agent: Agent) -> None:
         """Raises `AgentBusy` if the agent is in use; waits for short holders (`while_idle`)."""
-        async with self._one_of_an_agent.lock(agent.id):
+        async with self._keyed_lock.lock(agent.id):
             if self._closed:
                 raise Busy("The engine is ending. Try again when it is back.")
             if agent.id in self._busy:
@@ -76,7 +76,7 @@ class AgentLocks:
     @asynccontextmanager
     async def while_idle(self, agent: Agent) -> AsyncGenerator[Agent | None]:
         """The current version of an idle agent, locked during the block (keep it short); None if it is in use."""
-        async with self._one_of_an_agent.lock(agent.id):
+        async with self._keyed_lock.lock(agent.id):
             is_free = agent.id not in self._busy and agent.conversation_id not in self._held
             yield await self._database.agents.get(agent.id) if is_free else None
 

@@ -30,7 +30,7 @@ from app.protocol.usage import Usage, add_usage
 # Enough nodes to contain an open turn's reply and the results of its calls.
 _NEWEST = 1_000
 # A folder that does not respond must not delay the engine's start.
-_LOOK_S = 2.0
+_FOLDER_TIMEOUT_S = 2.0
 
 _logger = logging.getLogger(__name__)
 
@@ -105,7 +105,9 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
         if not isinstance(block, ToolCallBlock) or started is None or started.execution_id in asked:
             continue
         try:
-            access = await in_workspace(workplace.workspace, partial(_access, tools.get(block.tool), block), _LOOK_S)
+            access = await in_workspace(
+                workplace.workspace, partial(_access, tools.get(block.tool), block), _FOLDER_TIMEOUT_S
+            )
         except FolderNotAnswering:
             return  # asked when the task is resumed
         if access is not None and has_effects(access):
@@ -149,9 +151,9 @@ class RestartResume:
             return
         for task in await self._database.tasks.active():
             if task.status == "interrupted" and (task.resumes or task.retry_at):
-                await asyncio.wait([self._background.start(self._go_on(task), f"resume {task.id}")])
+                await asyncio.wait([self._background.start(self._resume_task(task), f"resume {task.id}")])
 
-    async def _go_on(self, task: Task) -> None:
+    async def _resume_task(self, task: Task) -> None:
         if task.own_key:
             self._leave_to_person(task, _KEY_IS_GONE)
             return

@@ -20,11 +20,11 @@ from app.protocol.tasks import Task, TaskStartParams
 
 _logger = logging.getLogger(__name__)
 
-_PIECE = 200
+_BATCH = 200
 
 _LIMIT = "The limit of {replies} in a row is reached. Write something and they go on."
 _FAILED = "The round ends here: {speaker} failed, and {next} has not spoken. Name {next} with @ to go on."
-_NO_MONEY = "The round ends here: its budget is used up, and {next} has not spoken. Write something and they go on."
+_BUDGET_USED = "The round ends here: its budget is used up, and {next} has not spoken. Write something and they go on."
 _NOT_STARTED = "The round ends here: {next} could not begin. {why}"
 
 
@@ -39,7 +39,7 @@ class Rounds:
     async def begin(self, before: Agent, now: Agent) -> None:
         """An agent has started a task: agents on the same node follow it."""
         try:
-            await self._take_along(now, {before.head_id})
+            await self._move_together(now, {before.head_id})
         except StorageError as error:
             _logger.warning("the other agents stay where they were: %s", error)
 
@@ -62,10 +62,10 @@ class Rounds:
         speaker = await self._database.agents.get(task.agent_id)
         if speaker is None or speaker.head_id is None or speaker.beside is not None:
             return None
-        if not await self._has_company(speaker):
+        if not await self._has_others(speaker):
             return None
         path = await self._since_person(speaker.head_id, task)
-        together = await self._take_along(speaker, _walked(path, task))
+        together = await self._move_together(speaker, _nodes_of(path, task))
         conversation = await self._database.conversations.get(task.conversation_id)
         if conversation is None or task.status not in ("completed", "error") or not _has_spoken(path, task):
             return None
@@ -78,19 +78,19 @@ class Rounds:
             await self._remark(task, remark)
         return None if remark else agent
 
-    async def _has_company(self, agent: Agent) -> bool:
+    async def _has_others(self, agent: Agent) -> bool:
         every = await self._database.agents.list(agent.conversation_id)
         return any(other.id != agent.id and other.beside is None for other in every)
 
     async def _since_person(self, leaf_id: str, task: Task) -> tuple[Node, ...]:
         """The end of a branch that includes the last prompt of a user and all nodes of `task`."""
-        path, more = await self._database.nodes.branch(leaf_id, _PIECE)
+        path, more = await self._database.nodes.branch(leaf_id, _BATCH)
         while more and (_last_prompt(path) < 1 or path[0].task_id == task.id):
-            older, more = await self._database.nodes.branch(leaf_id, _PIECE, path[0].id)
+            older, more = await self._database.nodes.branch(leaf_id, _BATCH, path[0].id)
             path = (*older, *path)
         return path
 
-    async def _take_along(self, agent: Agent, stood: Collection[str | None]) -> tuple[Agent, ...]:
+    async def _move_together(self, agent: Agent, stood: Collection[str | None]) -> tuple[Agent, ...]:
         """All agents on the same node, in order of joining, after those on `stood` have followed."""
         if agent.beside is not None:
             return ()
@@ -101,10 +101,10 @@ class Rounds:
             elif other.beside is None:
                 async with self._claims.while_idle(other) as free:
                     if free is not None and free.head_id in (*stood, agent.head_id):
-                        together.append(await self._brought(free, agent.head_id))
+                        together.append(await self._moved(free, agent.head_id))
         return tuple(together)
 
-    async def _brought(self, agent: Agent, head_id: str | None) -> Agent:
+    async def _moved(self, agent: Agent, head_id: str | None) -> Agent:
         if agent.head_id == head_id:
             return agent
         moved = msgspec.structs.replace(agent, head_id=head_id, version=agent.version + 1)
@@ -125,7 +125,7 @@ class Rounds:
             branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))
             branch.announce_head()
             await self._log.flush()
-        await self._take_along(branch.agent, {free.head_id})
+        await self._move_together(branch.agent, {free.head_id})
 
 
 async def next_reply(task: Task, agent: Agent, database: Database) -> tuple[TaskTarget, TaskStartParams]:
@@ -144,7 +144,7 @@ async def next_reply(task: Task, agent: Agent, database: Database) -> tuple[Task
         approve=task.approve,
         attended=task.attended,
         max_turns=task.max_turns,
-        budget_usd=_money_left(task),
+        budget_usd=_budget_left(task),
     )
     return TaskTarget(conversation, agent, personality), params
 
@@ -153,14 +153,14 @@ def _end(task: Task, speaker: Agent, agent: Agent, so_far: SpeakingRound, rule: 
     """Why the round ends before the next agent, as text for the user; empty if it continues."""
     if task.status == "error":
         return _FAILED.format(speaker=speaker.name, next=agent.name)
-    if _money_left(task) == 0:
-        return _NO_MONEY.format(next=agent.name)
+    if _budget_left(task) == 0:
+        return _BUDGET_USED.format(next=agent.name)
     if len(so_far.speakers) >= rule.limit:
         return _LIMIT.format(replies="1 reply" if rule.limit == 1 else f"{rule.limit} replies")
     return ""
 
 
-def _money_left(task: Task) -> float | None:
+def _budget_left(task: Task) -> float | None:
     """What is left of the budget, which covers the whole round; None without a budget."""
     budget = (task.allowance and task.allowance.budget_usd) or task.budget_usd
     return max(budget - (task.usage.cost_usd or 0.0), 0.0) if budget is not None else None
@@ -171,7 +171,7 @@ def _has_spoken(path: Sequence[Node], task: Task) -> bool:
     return any(node.role == "assistant" and node.task_id == task.id for node in path)
 
 
-def _walked(path: Sequence[Node], task: Task) -> set[str | None]:
+def _nodes_of(path: Sequence[Node], task: Task) -> set[str | None]:
     """The nodes of a task, and the node it started from."""
     own = [node for node in path if node.task_id == task.id]
     return {node.id for node in own} | ({own[0].parent_id} if own else set())

@@ -46,13 +46,13 @@ class AgentTaskRunner:
         self._assembly = assembly
         self._claims = claims
         self._background = background
-        self._starts = TaskFactory(assembly, models)
+        self._factory = TaskFactory(assembly, models)
         self._rounds = Rounds(assembly.log, assembly.database, claims)
         health = assembly.database.health
         self._runs = RunningTasks(claims, assembly.desk, health, background, self._next_reply)
         self._handover = RestartResume(assembly.log, assembly.database, claims, self.resume, background)
         self._has_taken_over = False
-        self._one_of_a_task = KeyedLock()
+        self._task_locks = KeyedLock()
         self._began = datetime.now(UTC)
 
     def running(self) -> tuple[Task, ...]:
@@ -65,25 +65,25 @@ class AgentTaskRunner:
         Raises `Conflict` if `version` is not the agent's version. A `remark` follows the message.
         """
         check_start_params(params)
-        return await self._once(params.task_id, lambda: self._starts.new(params, version, remark))
+        return await self._start_once(params.task_id, lambda: self._factory.new(params, version, remark))
 
     async def reply(self, params: TaskStartParams) -> Task:
         """Let an agent reply at its head, without a new message. A known `task_id` returns the existing task."""
-        return await self._once(params.task_id, lambda: self._starts.reply(params))
+        return await self._start_once(params.task_id, lambda: self._factory.reply(params))
 
     async def retry(self, params: TaskRetryParams) -> Task:
         """Retry a reply on a sibling branch. A known `task_id` returns the existing task."""
-        return await self._once(params.task_id, lambda: self._starts.retry(params))
+        return await self._start_once(params.task_id, lambda: self._factory.retry(params))
 
     async def summarise(self, params: ConversationSummariseParams) -> Task:
         """Summarise the older part of a branch. A known `task_id` returns the existing task."""
-        return await self._once(params.task_id, lambda: self._starts.summary(params))
+        return await self._start_once(params.task_id, lambda: self._factory.summary(params))
 
     async def stop(self, task_id: str, by: str) -> Task:
         """Request a stop. Cancels an interrupted task. Raises `IllegalMove` for an ended one."""
         run = self._runs.get(task_id)
         if run is None:
-            async with self._one_of_a_task.lock(task_id):
+            async with self._task_locks.lock(task_id):
                 run = self._runs.get(task_id)
                 if run is None:
                     return await self._cancel_interrupted(await self._stored(task_id))
@@ -97,23 +97,23 @@ class AgentTaskRunner:
 
     async def resume(self, task_id: str) -> Task:
         """Resume a paused task, or an interrupted one from its last finished step."""
-        async with self._one_of_a_task.lock(task_id):
+        async with self._task_locks.lock(task_id):
             run = self._runs.get(task_id)
             if run is None:
-                return await self._begin(await self._starts.resumed(await self._stored(task_id)))
+                return await self._begin(await self._factory.resumed(await self._stored(task_id)))
         run.resume()
         return run.task
 
     async def try_now(self, task_id: str) -> Task:
         """Retry the model call now instead of waiting for a rate limit; also resumes an interrupted task."""
-        async with self._one_of_a_task.lock(task_id):
+        async with self._task_locks.lock(task_id):
             run = self._runs.get(task_id)
             if run is None:
                 task = await self._stored(task_id)
                 if task.retry_at is None:
                     raise IllegalMove(f"The task is {status_text(task.status)}; it does not wait for a limit.")
                 task = msgspec.structs.replace(task, retry_at=None)
-                return await self._begin(await self._starts.resumed(task))
+                return await self._begin(await self._factory.resumed(task))
         run.try_now()
         return run.task
 
@@ -122,11 +122,11 @@ class AgentTaskRunner:
         known = await self._known(params.new_task_id) if params.new_task_id is not None else None
         if known is not None:
             return known
-        async with self._one_of_a_task.lock(params.task_id):
+        async with self._task_locks.lock(params.task_id):
             run = self._runs.get(params.task_id)
             task = await self._stored(params.task_id) if run is None else run.task
             if task.ended_at is not None:
-                return await self._once(params.new_task_id, lambda: self._starts.as_task(task, params))
+                return await self._start_once(params.new_task_id, lambda: self._factory.as_task(task, params))
             if run is None:
                 task = msgspec.structs.replace(task, mode=params.mode, decided=params.mode)
                 self._assembly.log.publish(TaskUpdate(task=task))
@@ -141,7 +141,7 @@ class AgentTaskRunner:
         if not params.text.strip() and not params.attachments:
             raise InvalidParams("The text is empty.")
         known = await self._known(params.task_id)
-        if known is not None and await self._is_said(known, params.queued_id):
+        if known is not None and await self._is_queued_or_read(known, params.queued_id):
             return known
         run = await self._run(params.task_id)
         entry = Queued(
@@ -199,9 +199,9 @@ class AgentTaskRunner:
             self._has_taken_over = True
             self._background.start(self._handover.take(), name="resume after a restart")
 
-    async def _once(self, task_id: str | None, find: Callable[[], Awaitable[TaskStart]]) -> Task:
+    async def _start_once(self, task_id: str | None, find: Callable[[], Awaitable[TaskStart]]) -> Task:
         """Start the task that `find` returns. A known `task_id` returns the existing task."""
-        async with self._one_of_a_task.lock(task_id or new_id("task")):
+        async with self._task_locks.lock(task_id or new_id("task")):
             known = await self._known(task_id) if task_id is not None else None
             return known if known is not None else await self._begin(await find())
 
@@ -226,7 +226,7 @@ class AgentTaskRunner:
         if agent is None:
             return
         try:
-            await self._begin(await self._starts.next_reply(task, agent))
+            await self._begin(await self._factory.next_reply(task, agent))
         except EngineError as error:
             await self._rounds.not_started(task, agent, str(error))
 
@@ -240,7 +240,7 @@ class AgentTaskRunner:
         return task
 
     async def _edit_queue(self, task_id: str, change: Callable[[QueuedEntries], QueuedEntries]) -> Task:
-        async with self._one_of_a_task.lock(task_id):
+        async with self._task_locks.lock(task_id):
             run = self._runs.get(task_id)
             if run is None:
                 task = await self._stored(task_id)
@@ -254,7 +254,7 @@ class AgentTaskRunner:
             await self._assembly.log.flush()
         return task
 
-    async def _is_said(self, task: Task, queued_id: str | None) -> bool:
+    async def _is_queued_or_read(self, task: Task, queued_id: str | None) -> bool:
         """The message is queued, or the agent had read it before an earlier engine could respond.
 
         Tasks of this engine need no lookup in storage, which would delay the message behind later requests.

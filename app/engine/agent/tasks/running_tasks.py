@@ -12,7 +12,7 @@ from app.engine.background import Background
 from app.engine.core.resources import Health
 from app.protocol.tasks import Task
 
-_LOOK_AGAIN_S = 0.02
+_POLL_S = 0.02
 
 
 class RunningTasks:
@@ -34,9 +34,9 @@ class RunningTasks:
         self._runs: dict[str, TaskRun] = {}
         self._settled: dict[str, asyncio.Event] = {}
         self._resumes = False
-        self._at_work = 0  # tasks, including those whose `after` still runs
-        self._quiet = asyncio.Event()
-        self._quiet.set()
+        self._active_count = 0  # tasks, including those whose `after` still runs
+        self._idle = asyncio.Event()
+        self._idle.set()
         health.subscribe(self._on_health)
 
     def get(self, task_id: str) -> TaskRun | None:
@@ -50,8 +50,8 @@ class RunningTasks:
         run = beginning.run
         self._runs[run.task.id] = run
         self._settled[run.task.id] = asyncio.Event()
-        self._at_work += 1
-        self._quiet.clear()
+        self._active_count += 1
+        self._idle.clear()
         self._background.start(self._run_to_end(beginning), name=f"task {run.task.id}")
         if self._claims.is_closed:
             run.interrupt(resumes=self._resumes)
@@ -70,7 +70,7 @@ class RunningTasks:
         """Interrupt all tasks and wait for the last one to end."""
         for run in tuple(self._runs.values()):
             run.interrupt(resumes=self._resumes)
-        await self._quiet.wait()
+        await self._idle.wait()
 
     async def drain(self, seconds: float) -> None:
         """Let each task finish its current step, for at most `seconds`."""
@@ -80,7 +80,7 @@ class RunningTasks:
         while time.monotonic() < give_up_at:
             if all(run.is_between_steps for run in self._runs.values()):
                 return
-            await asyncio.sleep(_LOOK_AGAIN_S)
+            await asyncio.sleep(_POLL_S)
 
     async def _run_to_end(self, beginning: StartedTask) -> None:
         run = beginning.run
@@ -95,9 +95,9 @@ class RunningTasks:
             await self._after(run.task)
         finally:
             self._settled.pop(run.task.id).set()
-            self._at_work -= 1
-            if not self._at_work:
-                self._quiet.set()
+            self._active_count -= 1
+            if not self._active_count:
+                self._idle.set()
 
     def _on_health(self) -> None:
         held = self._health.holding

@@ -80,7 +80,7 @@ class TaskStarter:
         model = self._models.open_again(task.model, task.api_base, params.api_key)
         if not self._models.has_price(task.model):  # a notice about it would stand between the reply and its sibling
             task = msgspec.structs.replace(task, budget_usd=None)
-        return await self._begun(task, place, model, reply.parent_id)
+        return await self._start_at(task, place, model, reply.parent_id)
 
     async def without_message(
         self,
@@ -97,9 +97,9 @@ class TaskStarter:
         task = await new_task(params, place, self._assembly.settings.values, self._models)
         model = self._models.open_again(task.model, task.api_base, params.api_key)
         task = msgspec.structs.replace(task, summarises=summarises, follows=follows)
-        return await self._begun(task, place, model, agent.head_id)
+        return await self._start_at(task, place, model, agent.head_id)
 
-    async def _begun(self, task: Task, place: TaskTarget, model: ChatModel, after: str) -> StartedTask:
+    async def _start_at(self, task: Task, place: TaskTarget, model: ChatModel, after: str) -> StartedTask:
         company = await participants_of(place.agent, self._assembly.database)
         history = await self._history(after, place, company)
         await make_workspace(place.conversation)
@@ -108,7 +108,7 @@ class TaskStarter:
         await self._assembly.log.flush()
         personality = company.with_introduction(place.personality)
         run = self._assembly.build(task, branch, personality, model, history, 0, company.as_messages)
-        return StartedTask(run, _going_on(history))
+        return StartedTask(run, _continuation(history))
 
     async def resumed(self, task: Task, agent: Agent) -> StartedTask:
         """A resumed task, from its last finished step."""
@@ -132,7 +132,7 @@ class TaskStarter:
         # Stored before the response: a client that follows the task next must not find it interrupted.
         self._assembly.log.publish(TaskUpdate(task=task))
         await self._assembly.log.flush()
-        return StartedTask(run, turn if turn is not None else _going_on(history))
+        return StartedTask(run, turn if turn is not None else _continuation(history))
 
     async def _open_turn(
         self, task: Task, path: tuple[Node, ...], kept: tuple[str, ...], company: Participants
@@ -175,7 +175,7 @@ class TaskStarter:
             raise IllegalMove("The agent is on another branch now. Go back to the branch of this task, then resume it.")
 
 
-def _going_on(history: tuple[ModelMessage, ...]) -> UserMessage | None:
+def _continuation(history: tuple[ModelMessage, ...]) -> UserMessage | None:
     """A prompt to continue after a cut reply: models cannot continue from their own message."""
     return user_text(prompt_text("resume")) if history and history[-1].role == "assistant" else None
 
@@ -193,7 +193,7 @@ class TaskFactory:
 
     def __init__(self, assembly: TaskBuilder, models: ModelRouter) -> None:
         self._assembly = assembly
-        self._beginnings = TaskStarter(assembly, models)
+        self._starter = TaskStarter(assembly, models)
 
     async def new(self, params: TaskStartParams, version: int | None, remark: str) -> TaskStart:
         """A task with a message and an optional `remark`; `begin` raises `Conflict` on a version mismatch."""
@@ -202,7 +202,7 @@ class TaskFactory:
         async def begin(agent: Agent) -> StartedTask:
             if version is not None and agent.version != version:
                 raise Conflict(f"The agent has moved on: its version is {agent.version}, not {version}.")
-            return await self._beginnings.new(params, place, agent)
+            return await self._starter.new(params, place, agent)
 
         return TaskStart(place.agent, begin)
 
@@ -210,29 +210,27 @@ class TaskFactory:
         """A task after a chat. Its message is from the engine: the user only chose the mode."""
         start = await task_after_chat(chat, params, self._assembly.database)
         place = replace(await find_target(start, self._assembly.database, self._assembly.paths), author="engine")
-        return TaskStart(place.agent, lambda agent: self._beginnings.new(start, place, agent, is_again=True))
+        return TaskStart(place.agent, lambda agent: self._starter.new(start, place, agent, is_again=True))
 
     async def reply(self, params: TaskStartParams) -> TaskStart:
         place = await find_target(params, self._assembly.database, self._assembly.paths)
-        return TaskStart(place.agent, lambda agent: self._beginnings.without_message(params, place, agent))
+        return TaskStart(place.agent, lambda agent: self._starter.without_message(params, place, agent))
 
     async def retry(self, params: TaskRetryParams) -> TaskStart:
         start, reply = await retry_params(params, self._assembly.database)
         check_start_params(start)
         place = await find_target(start, self._assembly.database, self._assembly.paths)
-        return TaskStart(place.agent, lambda agent: self._beginnings.another_try(start, reply, place, agent))
+        return TaskStart(place.agent, lambda agent: self._starter.another_try(start, reply, place, agent))
 
     async def summary(self, params: ConversationSummariseParams) -> TaskStart:
         start = await manual_summary.summary_params(params, self._assembly.database)
         place = await find_target(start, self._assembly.database, self._assembly.paths)
-        return TaskStart(
-            place.agent, lambda agent: self._beginnings.without_message(start, place, agent, summarises=True)
-        )
+        return TaskStart(place.agent, lambda agent: self._starter.without_message(start, place, agent, summarises=True))
 
     async def next_reply(self, task: Task, agent: Agent) -> TaskStart:
         """The next speaker's task in a round."""
         place, params = await next_reply(task, agent, self._assembly.database)
-        return TaskStart(agent, lambda agent: self._beginnings.without_message(params, place, agent, follows=task.id))
+        return TaskStart(agent, lambda agent: self._starter.without_message(params, place, agent, follows=task.id))
 
     async def resumed(self, task: Task) -> TaskStart:
         if task.status != "interrupted":
@@ -243,4 +241,4 @@ class TaskFactory:
                 "The agent of this task was deleted, so it cannot be resumed. Stop it, and go on with another agent."
             )
         fresh = msgspec.structs.replace(task, resumes=False)
-        return TaskStart(agent, lambda agent: self._beginnings.resumed(fresh, agent))
+        return TaskStart(agent, lambda agent: self._starter.resumed(fresh, agent))

@@ -16,9 +16,9 @@ from app.protocol.conversations import Fork, Node, NodeStatus, Role, TreeNode
 
 _LONGEST_TEXT = 120
 # Longer than the text shown, since whitespace is collapsed.
-_READ = 180
+_MOST_READ = 180
 # Number of bodies in memory at a time.
-_PIECE = 200
+_BATCH = 200
 
 _LINKS = select(nodes.c.parent_id, nodes.c.id).order_by(nodes.c.number)
 _ROOTS = _LINKS.where(nodes.c.conversation_id == bindparam("conversation_id"), nodes.c.parent_id.is_(None))
@@ -29,11 +29,11 @@ _NEWEST_BELOW = select(_below.c.id).order_by(_below.c.number.desc()).limit(1)
 
 # Tool results are long and not shown: their bodies are not loaded.
 _IS_WRITTEN = nodes.c.role.in_(("user", "assistant"))
-_SOME = (
+_PAGE = (
     select(nodes.c.number, nodes.c.id, nodes.c.parent_id, case((_IS_WRITTEN, nodes.c.body), else_=None).label("body"))
     .where(nodes.c.conversation_id == bindparam("conversation_id"), nodes.c.number > bindparam("after"))
     .order_by(nodes.c.number)
-    .limit(_PIECE)
+    .limit(_BATCH)
 )
 
 
@@ -95,16 +95,16 @@ class TreeStore:
         return rows[0].id if rows else node_id
 
     async def outline(self, conversation_id: str) -> Outline:
-        drawn, after = _Drawn(), 0
+        drawn, after = _OutlineBuilder(), 0
         while True:
-            rows = await self._reader.rows(_SOME, {"conversation_id": conversation_id, "after": after})
+            rows = await self._reader.rows(_PAGE, {"conversation_id": conversation_id, "after": after})
             await asyncio.to_thread(drawn.add, rows)
-            if len(rows) < _PIECE:
+            if len(rows) < _BATCH:
                 return Outline(tuple(drawn.written), drawn.nearest)
             after = rows[-1].number
 
 
-class _Drawn:
+class _OutlineBuilder:
     """Builds an outline from batches of rows."""
 
     def __init__(self) -> None:
@@ -146,6 +146,6 @@ def _beginning(blocks: Iterable[_Block]) -> str:
         if block.type == "toolCall":
             calls.append(block.tool)
         if block.type == "text" and (text := block.text.lstrip()):
-            line = " ".join(text[:_READ].split())
+            line = " ".join(text[:_MOST_READ].split())
             return line if len(line) <= _LONGEST_TEXT else line[:_LONGEST_TEXT].rstrip() + "…"
     return ", ".join(calls)

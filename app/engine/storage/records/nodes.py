@@ -11,7 +11,7 @@ from app.engine.storage.sqlite.tables import nodes
 from app.protocol.conversations import Node
 
 # Batch size for reading a path: a batch blocks the event loop for a few milliseconds.
-_PIECE = 500
+_BATCH = 500
 
 # Limits for `recent`: few models read more.
 _MOST_RECENT = 5_000
@@ -95,10 +95,10 @@ class NodeStore:
 
     async def path(self, leaf_id: str) -> tuple[Node, ...]:
         """The whole branch from the root to `leaf_id`, which forms a model's context."""
-        piece, has_more = await self.branch(leaf_id, _PIECE)
+        piece, has_more = await self.branch(leaf_id, _BATCH)
         pieces = [piece]
         while has_more:
-            piece, has_more = await self.branch(leaf_id, _PIECE, piece[0].id)
+            piece, has_more = await self.branch(leaf_id, _BATCH, piece[0].id)
             pieces.append(piece)
         return tuple(node for piece in reversed(pieces) for node in piece)
 
@@ -111,7 +111,7 @@ class NodeStore:
             whole += row.size
             if whole > _MOST_SIZE and groups:
                 break
-            if not groups or size + row.size > _MOST_AT_ONCE or len(groups[-1]) >= _PIECE:
+            if not groups or size + row.size > _MOST_AT_ONCE or len(groups[-1]) >= _BATCH:
                 groups.append([])
                 size = 0
             groups[-1].append(row.id)

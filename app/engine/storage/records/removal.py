@@ -38,7 +38,7 @@ _PENDING = select(removals.c.conversation_id, removals.c.files)
 
 # Referencing rows before the rows they reference. Grants for this conversation only, and stored command results with
 # its texts, are deleted too.
-_OF_ROWS = (
+_DELETE_ROWS = (
     tool_executions.delete().where(tool_executions.c.task_id.in_(_TASKS)),
     turns.delete().where(turns.c.task_id.in_(_TASKS)),
     prompts.delete().where(prompts.c.task_id.in_(_TASKS)),
@@ -48,7 +48,7 @@ _OF_ROWS = (
     nodes.delete().where(nodes.c.conversation_id == _ID),
     conversations.delete().where(conversations.c.id == _ID),
 )
-_THAT_NAME = (
+_DELETE_REFERENCES = (
     grants.delete().where(grants.c.body.like(_NAMED, escape="/")),
     commands.delete().where(commands.c.result.like(_NAMED, escape="/")),
 )
@@ -56,30 +56,30 @@ _THAT_NAME = (
 # consist of letters, digits, `-` and `_`, which is a LIKE wildcard.
 _DELETED = '"type":"conversationDeleted"'
 _QUOTED = literal('%"') + func.replace(removals.c.conversation_id, "_", "/_") + literal('"%')
-_NAMES_ONE = select(removals.c.conversation_id).where(events.c.body.like(_QUOTED, escape="/")).exists()
+_MENTIONS_REMOVED = select(removals.c.conversation_id).where(events.c.body.like(_QUOTED, escape="/")).exists()
 _SCRUB = events.delete().where(
     events.c.sequence > bindparam("after_sequence"),
     events.c.sequence <= bindparam("to_sequence"),
     or_(
         and_(events.c.conversation_id.in_(select(removals.c.conversation_id)), ~events.c.body.like(f"%{_DELETED}%")),
-        and_(events.c.conversation_id.is_(None), _NAMES_ONE),
+        and_(events.c.conversation_id.is_(None), _MENTIONS_REMOVED),
     ),
 )
 _ENDS_OF_LOG = select(func.min(events.c.sequence).label("first"), func.max(events.c.sequence).label("last"))
 
 # Rows and events per step, which takes about a millisecond.
-_PIECE = 20
+_BATCH = 20
 
 
-def _some(key: Column[str] | Column[int], of: ColumnElement[bool]) -> Delete:
+def _delete_newest(key: Column[str] | Column[int], of: ColumnElement[bool]) -> Delete:
     """The newest rows of a conversation, which no row of the same table references."""
-    return delete(key.table).where(key.in_(select(key).where(of).order_by(key.desc()).limit(_PIECE)))
+    return delete(key.table).where(key.in_(select(key).where(of).order_by(key.desc()).limit(_BATCH)))
 
 
 _IN_SLICES = (
-    _some(tool_executions.c.number, tool_executions.c.task_id.in_(_TASKS)),
-    _some(asks.c.id, asks.c.task_id.in_(_TASKS)),
-    _some(nodes.c.number, nodes.c.conversation_id == _ID),
+    _delete_newest(tool_executions.c.number, tool_executions.c.task_id.in_(_TASKS)),
+    _delete_newest(asks.c.id, asks.c.task_id.in_(_TASKS)),
+    _delete_newest(nodes.c.number, nodes.c.conversation_id == _ID),
 )
 
 
@@ -99,11 +99,11 @@ def begin(removal: Removal) -> Write:
 def writes(conversation_id: str) -> tuple[Write, ...]:
     """Put these as one group."""
     of_conversation = {"of_conversation": conversation_id}
-    named = {"id_in_json": _holds(conversation_id)}
+    named = {"id_in_json": _json_pattern(conversation_id)}
     return (
         begin(Removal(conversation_id, ())),
-        *(Write(statement, of_conversation) for statement in _OF_ROWS),
-        *(Write(statement, named) for statement in _THAT_NAME),
+        *(Write(statement, of_conversation) for statement in _DELETE_ROWS),
+        *(Write(statement, named) for statement in _DELETE_REFERENCES),
     )
 
 
@@ -113,7 +113,7 @@ async def empty(journal: Journal, conversation_id: str) -> None:
 
     async def step(connection: AsyncConnection) -> bool:
         found = await connection.execute(left[0], {"of_conversation": conversation_id})
-        if found.rowcount < _PIECE:
+        if found.rowcount < _BATCH:
             left.pop(0)
         return bool(left)
 
@@ -136,7 +136,7 @@ async def scrub(journal: Journal) -> None:
             (row,) = (await connection.execute(_ENDS_OF_LOG)).all()
             ends[:] = ((row.first or 1) - 1, row.last or 0)
         after = ends[0]
-        ends[0] = after + _PIECE
+        ends[0] = after + _BATCH
         await connection.execute(_SCRUB, {"after_sequence": after, "to_sequence": ends[0]})
         return ends[0] < ends[1]
 
@@ -148,7 +148,7 @@ def done(conversation_id: str) -> Write:
     return Write(_DONE, {"of_conversation": conversation_id})
 
 
-def _holds(value: str) -> str:
+def _json_pattern(value: str) -> str:
     """A LIKE pattern for JSON text with this value. Texts inside cannot match: their quotes are escaped."""
     text = to_json(value)
     for special in "/%_":

@@ -14,7 +14,7 @@ from app.protocol.blocks import Block, ImageBlock, ToolResultBlock
 from app.protocol.conversations import Conversation, Node
 from app.protocol.tasks import Task
 
-_PIECE = 50  # bodies, each possibly megabytes long
+_BATCH = 50  # bodies, each possibly megabytes long
 _OLD = (conversations.c.archived.is_(True), conversations.c.updated_at < bindparam("before"))
 _OLD_IDS = select(conversations.c.id).where(*_OLD)
 _COUNTS = select(conversations.c.archived, func.count().label("amount")).group_by(conversations.c.archived)
@@ -26,11 +26,11 @@ _EXECUTIONS_OF_OLD = select(func.sum(func.length(tool_executions.c.body)).label(
     tool_executions.c.task_id.in_(_TASKS_OF_OLD)
 )
 _HAS_AGENT = select(agents.c.id).where(agents.c.conversation_id == conversations.c.id).exists()
-_HAS_TASK_UNDER_WAY = (
+_HAS_ACTIVE_TASK = (
     select(tasks.c.id).where(tasks.c.conversation_id == conversations.c.id, tasks.c.ended_at.is_(None)).exists()
 )
-_ORPHANS = select(conversations.c.body).where(~_HAS_AGENT, ~_HAS_TASK_UNDER_WAY)
-_WEIGHT = select(func.count().label("amount"), func.sum(func.length(nodes.c.body)).label("size")).where(
+_ORPHANS = select(conversations.c.body).where(~_HAS_AGENT, ~_HAS_ACTIVE_TASK)
+_SIZE = select(func.count().label("amount"), func.sum(func.length(nodes.c.body)).label("size")).where(
     nodes.c.conversation_id == bindparam("conversation_id")
 )
 _COUNT_NODES = select(func.count().label("amount")).where(nodes.c.conversation_id == bindparam("conversation_id"))
@@ -41,7 +41,7 @@ _PICTURES = (
     select(nodes.c.number, nodes.c.body)
     .where(nodes.c.number > bindparam("after"), nodes.c.body.like(f"%{_IMAGE}%"))
     .order_by(nodes.c.number)
-    .limit(_PIECE)
+    .limit(_BATCH)
 )
 _PICTURES_OF = _PICTURES.where(nodes.c.conversation_id == bindparam("conversation_id"))
 _QUEUES = select(tasks.c.body).where(tasks.c.ended_at.is_(None), tasks.c.body.like(f"%{_ATTACHED}%"))
@@ -91,7 +91,7 @@ class StorageStatsStore:
     async def sizes(self, conversation_id: str) -> StorageSize:
         """The size of one conversation."""
         of = {"conversation_id": conversation_id}
-        (of_nodes,) = await self._reader.rows(_WEIGHT, of)
+        (of_nodes,) = await self._reader.rows(_SIZE, of)
         return StorageSize(
             conversations=1,
             nodes=of_nodes.amount,
@@ -116,20 +116,20 @@ class StorageStatsStore:
         """Paths of the images in nodes and queued messages: of one conversation, or of all."""
         of = {} if conversation_id is None else {"conversation_id": conversation_id}
         found: set[str] = set()
-        async for body in self._pieces(_PICTURES if conversation_id is None else _PICTURES_OF, of):
+        async for body in self._batches(_PICTURES if conversation_id is None else _PICTURES_OF, of):
             found.update(pictures_of(from_json(body, Node).blocks))
         queues = _QUEUES if conversation_id is None else _QUEUES_OF
         for task in await self._reader.structs(queues, Task, of):
             found.update(path for queued in task.queue for path in queued.attachments)
         return frozenset(found)
 
-    async def _pieces(self, statement: Executable, of: dict[str, str]) -> AsyncIterator[str]:
+    async def _batches(self, statement: Executable, of: dict[str, str]) -> AsyncIterator[str]:
         after = 0
         while True:
             rows = await self._reader.rows(statement, {**of, "after": after})
             for row in rows:
                 yield row.body
-            if len(rows) < _PIECE:
+            if len(rows) < _BATCH:
                 return
             after = rows[-1].number
 

@@ -25,9 +25,9 @@ Record: TypeAlias = tuple[RecordKind, str]
 
 # Short ids, and rows whose bodies may be megabytes long.
 _IDS_AT_ONCE = 500
-_PIECE = 50
+_BATCH = 50
 # Number of rows per insert.
-_ROWS = 10
+_ROWS_PER_INSERT = 10
 _ID = bindparam("conversation_id", type_=Text())
 _TASK_IDS = select(tables.tasks.c.id).where(tables.tasks.c.conversation_id == _ID)
 _IDS = (
@@ -49,13 +49,13 @@ _EXECUTIONS = (
     select(tables.tool_executions.c.number, tables.tool_executions.c.phase, tables.tool_executions.c.body)
     .where(tables.tool_executions.c.task_id.in_(_TASK_IDS), tables.tool_executions.c.number > bindparam("after"))
     .order_by(tables.tool_executions.c.number)
-    .limit(_PIECE)
+    .limit(_BATCH)
 )
 _NODES = (
     select(tables.nodes.c.number, tables.nodes.c.body)
     .where(tables.nodes.c.conversation_id == _ID, tables.nodes.c.number > bindparam("after"))
     .order_by(tables.nodes.c.number)
-    .limit(_PIECE)
+    .limit(_BATCH)
 )
 
 
@@ -103,26 +103,26 @@ class TransferStore:
         if found:
             async for record in self._of_tasks(conversation_id):
                 yield record
-        async for row in self._pieces(_NODES, of):
+        async for row in self._batches(_NODES, of):
             yield "node", row.body
 
     async def _of_tasks(self, conversation_id: str) -> AsyncIterator[Record]:
         of = {"conversation_id": conversation_id}
         for row in await self._reader.rows(_TURNS, of):
             yield "turn", to_json(turn_of(row))
-        async for row in self._pieces(_EXECUTIONS, of):
+        async for row in self._batches(_EXECUTIONS, of):
             yield row.phase, row.body
         for row in await self._reader.rows(_ASKS, of):
             yield "ask", row.body
 
-    async def _pieces(self, statement: Executable, of: dict[str, str]) -> AsyncIterator[Row[Any]]:
+    async def _batches(self, statement: Executable, of: dict[str, str]) -> AsyncIterator[Row[Any]]:
         """All rows of a paginated statement, read in batches."""
         after = 0
         while True:
             rows = await self._reader.rows(statement, {**of, "after": after})
             for row in rows:
                 yield row
-            if len(rows) < _PIECE:
+            if len(rows) < _BATCH:
                 return
             after = rows[-1].number
 
@@ -136,7 +136,7 @@ class Insertion:
 
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
-        self._pieces = self._all_pieces()
+        self._batches = self._all_batches()
 
     async def begin(self, connection: AsyncConnection) -> None:
         conversation = self._bundle.conversation
@@ -147,14 +147,14 @@ class Insertion:
 
     async def step(self, connection: AsyncConnection) -> bool:
         """Insert the next rows; False if none are left."""
-        piece = next(self._pieces, None)
+        piece = next(self._batches, None)
         if piece is None:
             return False
         table, rows = piece
         await connection.execute(table.insert(), rows)
         return True
 
-    def _all_pieces(self) -> Iterator[tuple[Table, list[dict[str, Value]]]]:
+    def _all_batches(self) -> Iterator[tuple[Table, list[dict[str, Value]]]]:
         """Rows after the rows they reference, in batches that take a millisecond or two."""
         bundle = self._bundle
         rows: tuple[tuple[Table, Iterable[Mapping[str, Value]]], ...] = (
@@ -167,7 +167,7 @@ class Insertion:
         )
         for table, of_table in rows:
             left = iter(of_table)
-            while piece := [dict(row) for row in islice(left, _ROWS)]:
+            while piece := [dict(row) for row in islice(left, _ROWS_PER_INSERT)]:
                 yield table, piece
 
 

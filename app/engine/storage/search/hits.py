@@ -15,7 +15,7 @@ from app.engine.storage.sqlite.tables import nodes
 from app.protocol.conversations import SearchHit
 
 # Counts each conversation once, from hit to hit, in the index only; its last row counts the nodes after the hits.
-_PLACES = text(
+_POSITIONS = text(
     """
     WITH hits AS (
         SELECT number, conversation_id,
@@ -65,7 +65,7 @@ class HitContext:
             return ()
         children = await self._children([hit.id for hit in hits])
         lines = await self._lines({*children.values(), *(hit.parent_id for hit in hits if hit.parent_id is not None)})
-        places = await self._places([hit.number for hit in hits])
+        places = await self._positions([hit.number for hit in hits])
         totals: dict[str, int] = {}
         for conversation_id, _, reached in places:
             totals[conversation_id] = reached
@@ -89,10 +89,10 @@ class HitContext:
         found = await self._reader.rows(select(nodes.c.id, nodes.c.body).where(nodes.c.id.in_(sorted(node_ids))))
         return {row.id: first_words(row.body) for row in found}
 
-    async def _places(self, numbers: Sequence[int]) -> list[tuple[str, int, int]]:
+    async def _positions(self, numbers: Sequence[int]) -> list[tuple[str, int, int]]:
         """Conversation, number, and the count of nodes up to it; each conversation's last row has its total."""
         counted: list[tuple[str, int, int]] = []
-        for row in await self._reader.rows(_PLACES.bindparams(numbers=list(numbers))):
+        for row in await self._reader.rows(_POSITIONS.bindparams(numbers=list(numbers))):
             before = counted[-1][2] if counted and counted[-1][0] == row.conversation_id else 0
             counted.append((row.conversation_id, row.number, before + row.amount))
         return counted

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 # Limits that bound the cost of a search.
 _MOST = 16
 _LONGEST = 200
-_PIECE = re.compile(r'"([^"]*)(?:"|$)|([^\s"]+)')
+_TOKEN = re.compile(r'"([^"]*)(?:"|$)|([^\s"]+)')
 _WORD = re.compile(r"[^\W_]+")
 
 # Operators inside quotes are part of the phrase.
 _OPERATOR = re.compile(r'(?<!\S)(from|in|tool|before|after):(?:"([^"]*)"?|(\S*))|"[^"]*"?', re.IGNORECASE)
 _QUOTES = {ord(quote): '"' for quote in "“”„«»"}
 # Year first, or day first with dots.
-_DAYS = tuple(
+_DATE_FORMATS = tuple(
     re.compile(form)
     for form in (
         r"(?P<year>\d{4})(?:(?P<mark>[-/.])(?P<month>\d{1,2})(?:(?P=mark)(?P<day>\d{1,2}))?)?",
@@ -47,7 +47,7 @@ class QueryWords:
 
 def parse_words(text: str) -> QueryWords:
     """Words, and phrases in "quotes" (the last may be unclosed); pieces without letters or digits are dropped."""
-    pieces = [" ".join((match[1] or match[2] or "").split()) for match in _PIECE.finditer(text.replace("\0", " "))]
+    pieces = [" ".join((match[1] or match[2] or "").split()) for match in _TOKEN.finditer(text.replace("\0", " "))]
     phrases = tuple(piece[:_LONGEST] for piece in pieces if _WORD.search(piece))[:_MOST]
     if not phrases:
         return QueryWords((), False, False)
@@ -118,7 +118,7 @@ def _begin(value: str) -> datetime | None:
     if (ago := _DAYS_AGO.get(value.lower())) is not None:
         day = datetime.now(UTC).astimezone() - timedelta(days=ago)
         return datetime(day.year, day.month, day.day).astimezone()
-    found = next((found for form in _DAYS if (found := form.fullmatch(value))), None)
+    found = next((found for form in _DATE_FORMATS if (found := form.fullmatch(value))), None)
     if found is None:
         return None
     year, month, day = (int(found[part]) if found[part] else 1 for part in ("year", "month", "day"))

@@ -12,7 +12,7 @@ from app.engine.storage.sqlite.tables import agents, conversations
 from app.protocol.conversations import Conversation
 
 # Newest conversations matched by title: each adds a term to the index query.
-_MOST_PLACES = 50
+_MOST_CONVERSATIONS = 50
 # An import creates an agent of the same name for each conversation. Above this limit, the name is checked per node.
 _MOST_AGENTS = 2_000
 _KNOWN = select(conversations.c.id).where(conversations.c.id == bindparam("id"))
@@ -57,7 +57,7 @@ class ScopeFinder:
         self._titles = titles
 
     async def find(self, query: SearchQuery, conversation_id: str | None) -> SearchScope:
-        places = await self._places(query, conversation_id)
+        places = await self._conversation_ids(query, conversation_id)
         roles = tuple(sender.lower() for sender in query.senders if sender.lower() in ("user", "agent"))
         names = tuple(folded(sender) for sender in query.senders if sender.lower() not in ("user", "agent"))
         by_name = {name: await self._agents(name) for name in names}
@@ -67,13 +67,13 @@ class ScopeFinder:
             return SearchScope(places, ("agent",), author_ids, names[0], is_empty)
         return SearchScope(places, roles, author_ids, "", is_empty)
 
-    async def _places(self, query: SearchQuery, conversation_id: str | None) -> tuple[str, ...] | None:
+    async def _conversation_ids(self, query: SearchQuery, conversation_id: str | None) -> tuple[str, ...] | None:
         if not query.places:
             return None if conversation_id is None else (conversation_id,)
         found: list[str] = []
         for place in query.places:
             known = await self._reader.rows(_KNOWN, {"id": place})
-            titles = () if known else await self._titles.find(place, _MOST_PLACES)
+            titles = () if known else await self._titles.find(place, _MOST_CONVERSATIONS)
             found += [row.id for row in known] + [conversation.id for conversation in titles]
         if conversation_id is not None:
             return (conversation_id,) if conversation_id in found else ()

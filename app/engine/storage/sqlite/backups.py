@@ -17,7 +17,7 @@ from app.engine.core.errors import StorageError
 from app.engine.core.resources import Health
 from app.engine.storage.sqlite.errors import condition, condition_kind
 
-_KEPT = 5
+_MOST_COPIES = 5
 _DAILY = "daily"
 _SECOND_NS = 1_000_000_000
 
@@ -27,13 +27,13 @@ _DAY_S = 24 * 3600.0
 # Delays the first copy, to keep the engine's start fast.
 _FIRST_S = 60.0
 # Retry interval after a failed copy, for example for lack of disk space.
-_AGAIN_S = 3600.0
+_RETRY_S = 3600.0
 
 
 def back_up_before_migration(source: Path, folder: Path, label: str) -> Path:
     """Copy the database before a migration from the schema `label`. Raises `StorageError` if that fails."""
     try:
-        _bring_back(source, folder)
+        _fix_future_times(source, folder)
         copy = _copy(source, folder, label, lambda left, total: None)
     except (sqlite3.Error, OSError) as error:
         raise StorageError(
@@ -50,7 +50,7 @@ def back_up_today(source: Path, folder: Path, step: Callable[[], None]) -> str:
     Without changes since the last copy it only checks the database. `step` is called often and may raise to abort.
     Raises sqlite3.Error or OSError.
     """
-    _bring_back(source, folder)
+    _fix_future_times(source, folder)
     newest = newest_daily(source, folder)
     if newest is not None and _head(newest) == _head(source):
         if not (fault := _fault(source, step)):
@@ -92,7 +92,7 @@ def _fault(file: Path, step: Callable[[], None]) -> str:
         return "" if answer == "ok" else str(answer)
 
 
-def _bring_back(source: Path, folder: Path) -> None:
+def _fix_future_times(source: Path, folder: Path) -> None:
     """Set copies dated in the future by a wrong clock to now, keeping their order, so that the next copy is newer."""
     now = time.time_ns()
     ahead = sorted(
@@ -103,7 +103,7 @@ def _bring_back(source: Path, folder: Path) -> None:
 
 
 def _drop_old(folder: Path, pattern: str) -> None:
-    for old in sorted(_copies(folder, pattern), key=_age)[:-_KEPT]:
+    for old in sorted(_copies(folder, pattern), key=_age)[:-_MOST_COPIES]:
         old.unlink()
 
 
@@ -116,7 +116,7 @@ def _age(file: Path) -> int:
     return file.stat().st_mtime_ns
 
 
-class _EngineEnds(Exception):
+class _Cancelled(Exception):
     pass
 
 
@@ -127,21 +127,21 @@ class DailyBackups:
         self._database = database
         self._folder = folder
         self._health = health
-        self._ends = threading.Event()
+        self._cancelled = threading.Event()
 
     async def run(self) -> None:
         wait = max(_FIRST_S, self._due_in())
         while True:
             await asyncio.sleep(wait)
             made = await self.make()
-            wait = max(_FIRST_S, self._due_in()) if made else _AGAIN_S
+            wait = max(_FIRST_S, self._due_in()) if made else _RETRY_S
 
     async def make(self) -> bool:
         """Copy and check the database if it has changed; False if that failed."""
         try:
             fault = await asyncio.to_thread(self._make)
         except asyncio.CancelledError:
-            self._ends.set()  # the thread checks this at its next step
+            self._cancelled.set()  # the thread checks this at its next step
             raise
         except (sqlite3.Error, OSError) as error:
             if condition_kind(error) != "damaged":
@@ -159,16 +159,16 @@ class DailyBackups:
             raise OSError(f"{free / 1e6:.0f} MB free are too few for a copy of {size / 1e6:.0f} MB")
         try:
             return back_up_today(self._database, self._folder, self._step)
-        except _EngineEnds:
+        except _Cancelled:
             return ""
         except sqlite3.OperationalError:
-            if self._ends.is_set():
+            if self._cancelled.is_set():
                 return ""
             raise
 
     def _step(self) -> None:
-        if self._ends.is_set():
-            raise _EngineEnds
+        if self._cancelled.is_set():
+            raise _Cancelled
 
     def _due_in(self) -> float:
         newest = newest_daily(self._database, self._folder)

@@ -10,7 +10,7 @@ from app.engine.core.errors import CannotSave, StorageError
 from app.protocol.engine import Condition, Trouble
 
 # SQLite's error messages (sqlite3ErrStr), which have never changed.
-_SIGNS: Mapping[str, Trouble] = {
+_TROUBLE_BY_MESSAGE: Mapping[str, Trouble] = {
     "database or disk is full": "disk_full",
     "attempt to write a readonly database": "read_only",
     "unable to open database file": "read_only",
@@ -19,34 +19,34 @@ _SIGNS: Mapping[str, Trouble] = {
     "database disk image is malformed": "damaged",
     "file is not a database": "damaged",
 }
-_GOES_ON = "Errand tries again every second, and its tasks go on by themselves then."
-_ROOM = 100_000_000
+_RETRIES = "Errand tries again every second, and its tasks go on by themselves then."
+_FREE_BYTES = 100_000_000
 
 
 def condition_kind(why: object) -> Trouble | None:
     """The kind of trouble; None if the change itself is at fault, so that retrying does not help."""
     words = str(why)
-    return next((kind for sign, kind in _SIGNS.items() if sign in words), None)
+    return next((kind for sign, kind in _TROUBLE_BY_MESSAGE.items() if sign in words), None)
 
 
 def condition(kind: Trouble, database: str) -> Condition:
-    text, advice = _words(kind, database)
+    text, advice = _texts(kind, database)
     return Condition(kind=kind, text=text, advice=advice, since=datetime.now(UTC), holds=kind != "no_descriptors")
 
 
-def _words(kind: Trouble, database: str) -> tuple[str, str]:
+def _texts(kind: Trouble, database: str) -> tuple[str, str]:
     match kind:
         case "disk_full":
-            room = f"Make at least {_megabytes(_ROOM)} free on it{_free(database)}."
-            return f"The disk is full: nothing can be saved in {database}.", f"{room} {_GOES_ON}"
+            room = f"Make at least {_megabytes(_FREE_BYTES)} free on it{_free(database)}."
+            return f"The disk is full: nothing can be saved in {database}.", f"{room} {_RETRIES}"
         case "read_only":
-            advice = f"Make the file, its folder and the disk writable again. {_GOES_ON}"
+            advice = f"Make the file, its folder and the disk writable again. {_RETRIES}"
             return f"The database {database} may not be written.", advice
         case "locked":
-            advice = f"Close what has it open: a database browser, a backup, a file sync. {_GOES_ON}"
+            advice = f"Close what has it open: a database browser, a backup, a file sync. {_RETRIES}"
             return f"Another program holds the database {database}.", advice
         case "disk_error":
-            advice = f"Look whether the disk is full, over its quota, unplugged or failing. {_GOES_ON}"
+            advice = f"Look whether the disk is full, over its quota, unplugged or failing. {_RETRIES}"
             return f"The disk refuses to write to {database}.", advice
         case "damaged":
             advice = "Nothing more is written to it. End Errand, then run: errand doctor --repair"

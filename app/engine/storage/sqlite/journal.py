@@ -27,11 +27,11 @@ _log = logging.getLogger(__name__)
 # Maximum number of groups in one transaction: keeps commits short when the queue is long.
 _BATCH = 1000
 # A non-durable commit waits this long for a durable one: both then cost one disk flush.
-_BEHIND_S = 0.02
+_LAZY_FLUSH_S = 0.02
 # Changes without a waiting flush are held back this long, to share its commit.
 _GATHER_S = 0.005
 # Retry interval while nothing can be saved.
-_AGAIN_S = 1.0
+_RETRY_S = 1.0
 _PROBE = Upsert(meta, ["name"], ["value"])
 
 _SLICE_S = 0.01
@@ -114,9 +114,9 @@ class Journal:
         self._batch: list[_Entry] = []
         self._closing = False
         self._is_behind = False
-        self._nobody = _Owner()
-        self._hurried = asyncio.Event()
-        self._hurried.set()
+        self._default_owner = _Owner()
+        self._fails_fast = asyncio.Event()
+        self._fails_fast.set()
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run(), name="storage journal")
         self._task.add_done_callback(self._on_end)
@@ -145,11 +145,11 @@ class Journal:
 
     def wait_saved(self) -> None:
         """From now on, wait until changes can be saved instead of failing."""
-        self._hurried.clear()
+        self._fails_fast.clear()
 
     def fail_fast(self) -> None:
         """For shutdown: retry once, then drop changes that cannot be saved."""
-        self._hurried.set()
+        self._fails_fast.set()
 
     async def probe(self) -> None:
         """Test whether a change can be saved now. Raises `CannotSave`, with advice, if not."""
@@ -189,7 +189,7 @@ class Journal:
         """Commit queued changes, then stop. Later changes are refused; a second call only waits."""
         first = not self._closing
         self._closing = True
-        self._hurried.set()
+        self._fails_fast.set()
         self._wake.set()
         self._is_awaited.set()
         await asyncio.shield(self._task)
@@ -197,7 +197,7 @@ class Journal:
             await self._writer.close()
 
     def _caller(self) -> _Owner:
-        return _owner.get() or self._nobody
+        return _owner.get() or self._default_owner
 
     def _add(self, entry: _Entry) -> None:
         if self._closing:
@@ -219,16 +219,16 @@ class Journal:
                 await self._settle(entry)
             self._batch = []
         if self._is_behind:
-            await self._catch_up()
+            await self._flush_to_disk()
 
     async def _idle(self) -> None:
         """Return when the queue has entries; after a timeout, flush non-durable commits to disk."""
         self._wake.clear()
         try:
-            async with asyncio.timeout(_BEHIND_S if self._is_behind else None):
+            async with asyncio.timeout(_LAZY_FLUSH_S if self._is_behind else None):
                 await self._wake.wait()
         except TimeoutError:
-            await self._catch_up()
+            await self._flush_to_disk()
 
     async def _gather(self) -> None:
         """Return when a caller waits for the queued entries, or after a short timeout."""
@@ -267,11 +267,11 @@ class Journal:
         durable = any(marks) or not marks
         await self._save([entry for entry in batch if isinstance(entry, JournalChange)], durable=durable)
         if durable and marks and self._is_behind:
-            await self._catch_up()
+            await self._flush_to_disk()
 
     async def _save(self, changes: Sequence[JournalChange], *, durable: bool) -> None:
         """Commit all at once; if a change is rejected, split into halves until only that change fails."""
-        changes = [change for change in changes if not _falls(change)]
+        changes = [change for change in changes if not _has_failed(change)]
         if not changes:
             return
         try:
@@ -287,10 +287,10 @@ class Journal:
             await self._save(changes[:half], durable=durable)
             await self._save(changes[half:], durable=durable)
 
-    async def _catch_up(self) -> None:
+    async def _flush_to_disk(self) -> None:
         """Flush earlier commits to disk."""
         try:
-            await self._write((_change_of_nothing(),), durable=True)
+            await self._write((_empty_change(),), durable=True)
         except StorageError as error:
             self._is_behind = False  # prevents 50 retries per second; the next durable commit flushes too
             _log.error("what is committed may not outlive a power cut: %s", error)
@@ -301,18 +301,18 @@ class Journal:
             try:
                 await self._writer.write(writes, durable=durable)
             except CannotSave as error:
-                self._stand_still(error)
-                if self._hurried.is_set():
+                self._report_trouble(error)
+                if self._fails_fast.is_set():
                     raise
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_AGAIN_S):
-                        await self._hurried.wait()
+                    async with asyncio.timeout(_RETRY_S):
+                        await self._fails_fast.wait()
             else:
                 self._is_behind = not durable
-                self._go_on()
+                self._clear_trouble()
                 return
 
-    def _stand_still(self, error: CannotSave) -> None:
+    def _report_trouble(self, error: CannotSave) -> None:
         kind = condition_kind(error)
         assert kind is not None
         if not any(known.kind == kind for known in self.health.conditions):
@@ -325,7 +325,7 @@ class Journal:
                 case _:
                     pass
 
-    def _go_on(self) -> None:
+    def _clear_trouble(self) -> None:
         for known in self.health.conditions:
             if known.holds and known.kind != "damaged":
                 _log.warning("saving works again after: %s", known.text)
@@ -339,13 +339,13 @@ class Journal:
     async def _probe(self, done: asyncio.Future[None]) -> None:
         """Report the first attempt to the waiter; then keep trying, to notice when saving works again."""
         try:
-            await self._writer.write((_change_of_nothing(),), durable=False)
+            await self._writer.write((_empty_change(),), durable=False)
         except CannotSave as error:
-            self._stand_still(error)
+            self._report_trouble(error)
             if not done.done():
                 done.set_exception(self._refusal())
             with suppress(StorageError):
-                await self._write((_change_of_nothing(),), durable=True)
+                await self._write((_empty_change(),), durable=True)
         except StorageError as error:
             if not done.done():
                 done.set_exception(error)
@@ -381,12 +381,12 @@ class Journal:
                 assert_never(entry)
 
 
-def _change_of_nothing() -> Write:
+def _empty_change() -> Write:
     """A different value each time: SQLite neither writes nor flushes an unchanged row."""
     return Write(_PROBE, {"name": "probe", "value": str(time.time_ns())})
 
 
-def _falls(change: JournalChange) -> bool:
+def _has_failed(change: JournalChange) -> bool:
     """True if a change it depends on has failed."""
     if change.after is not None and change.after.failure is not None:
         change.failure = change.after.failure

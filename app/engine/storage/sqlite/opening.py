@@ -19,7 +19,7 @@ from app.engine.storage.sqlite.backups import back_up_before_migration
 from app.engine.storage.sqlite.errors import error_text
 from app.regular_file import flush_folder, make_folder
 
-_WAYS_BACK = {
+_REPAIR_ADVICE = {
     "file": "Put it back if you have it. If not: errand doctor --repair goes back to a copy or begins anew.",
     "changes": "Put back what was there if you have it. If not: errand doctor --repair goes on with what there is.",
 }
@@ -30,7 +30,7 @@ def prepare_file(path: Path, copies: Path) -> None:
     with suppress(OSError):  # a file that cannot be moved cannot be opened either, which is reported below
         finish_move(path)
     if (loss := find_loss(path, copies)) is not None:
-        raise StorageError(f"{loss.text} Nothing was made or changed. {_WAYS_BACK[loss.what]}")
+        raise StorageError(f"{loss.text} Nothing was made or changed. {_REPAIR_ADVICE[loss.what]}")
     if not os.path.exists(path):  # unlike Path.exists, no error for an unreadable folder: creating the file then fails
         _make(path)
         return
