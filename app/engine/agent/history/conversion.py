@@ -163,7 +163,7 @@ def blocks_of_reply(reply: PartialReply) -> tuple[Block, ...]:
 
 
 def _without_repeated(text: str, details: JsonObject | None) -> JsonObject | None:
-    """Drops details that the text repeats: they would double the node, and the execution record has them."""
+    """Drop details that the text repeats: they would double the node, and the execution record has them."""
     if details is None:
         return None
     return {

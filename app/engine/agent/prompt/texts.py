@@ -1,4 +1,4 @@
-"""Loads the prompt texts beside this module by name."""
+"""Loads the prompt texts in templates/ by name."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,7 +12,7 @@ def prompt_text(name: str) -> str:
 
 @cache
 def _texts() -> Mapping[str, str]:
-    """Reads all files at the start: later there may be no file descriptor left."""
+    """Read all files at the start: later there may be no file descriptor left."""
     folder = files("app.engine.agent.prompt") / "templates"
     return {
         entry.name.removesuffix(".md"): entry.read_text(encoding="utf-8").strip()

@@ -214,7 +214,7 @@ class TaskRecorder:
             self._live.set_activity("")
 
     def _publish_remarks(self) -> None:
-        """After their reply: before it they would stand between the reply and its siblings."""
+        """Append the notices after their reply: before it they would separate the reply from its siblings."""
         for text in self._remarks:
             self.notice("model", text)
         self._remarks.clear()

@@ -134,7 +134,7 @@ class RepeatDetector:
         self._call, self._count = "", 0
 
     def _publish_remark(self) -> None:
-        """At the start of a turn: within a turn the notice would stand between a reply and its results."""
+        """Publish the notice. Call it at the start of a turn: later it would separate a reply from its results."""
         if self._remark:
             self._tell(self._remark)
             self._remark = ""

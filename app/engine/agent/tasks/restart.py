@@ -85,7 +85,7 @@ async def _interrupted(task: Task, cut: Set[tuple[str | None, int]], database: D
 
 
 async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths: Paths) -> None:
-    """Asks about the calls of the last turn, except those an earlier engine asked about.
+    """Ask about the calls of the last turn, except those an earlier engine asked about.
 
     The user sees the calls of the stored reply, which are the ones that would run again.
     """

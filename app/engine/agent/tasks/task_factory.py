@@ -46,7 +46,7 @@ class TaskStarter:
     async def new(
         self, params: TaskStartParams, place: TaskTarget, agent: Agent, *, is_again: bool = False
     ) -> StartedTask:
-        """With a message, after the agent's head or beside the sibling message.
+        """Start from a message, after the agent's head or as a sibling of `sibling_of`.
 
         `is_again`: the model's address comes from an earlier task instead of this request.
         """
@@ -70,7 +70,7 @@ class TaskStarter:
         return StartedTask(run, user_message(message))
 
     async def another_try(self, params: TaskStartParams, reply: Node, place: TaskTarget, agent: Agent) -> StartedTask:
-        """A retry beside a reply: the head moves to the reply's parent, and no message is added.
+        """Retry a reply as its sibling: the head moves to the reply's parent, and no message is added.
 
         Drops a budget that cannot be enforced.
         """
@@ -78,7 +78,7 @@ class TaskStarter:
         place = replace(place, agent=await with_personality(agent, place.personality, self._assembly.database))
         task = await new_task(params, place, self._assembly.settings.values, self._models)
         model = self._models.open_again(task.model, task.api_base, params.api_key)
-        if not self._models.has_price(task.model):  # a notice about it would stand between the reply and its sibling
+        if not self._models.has_price(task.model):  # a notice about it would separate the reply from its sibling
             task = msgspec.structs.replace(task, budget_usd=None)
         return await self._start_at(task, place, model, reply.parent_id)
 
@@ -91,7 +91,7 @@ class TaskStarter:
         summarises: bool = False,
         follows: str | None = None,
     ) -> StartedTask:
-        """Without a message, at the agent's head: answers the last message, or summarises the history."""
+        """Start at the agent's head without a message: answer the last message, or summarise the history."""
         assert agent.head_id is not None, "somebody has spoken"
         place = replace(place, agent=agent)
         task = await new_task(params, place, self._assembly.settings.values, self._models)
@@ -111,7 +111,7 @@ class TaskStarter:
         return StartedTask(run, _continuation(history))
 
     async def resumed(self, task: Task, agent: Agent) -> StartedTask:
-        """A resumed task, from its last finished step."""
+        """Resume a task from its last finished step."""
         personality = await personality_of(None, agent, self._assembly.database)
         model = self._models.open_again(task.model, task.api_base)
         conversation = await self._assembly.database.conversations.get(task.conversation_id)
