@@ -24,7 +24,7 @@ from app.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
 from app.engine.agent.run.repeat_detection import RepeatDetector
 from app.engine.agent.run.resume import InterruptedTurn, TurnReplay
 from app.engine.agent.run.stop_policy import ModeDetector, StopPolicy
-from app.engine.agent.run.task_hooks import ModelCalls, TaskHooks
+from app.engine.agent.run.task_hooks import TaskHooks
 from app.engine.agent.run.task_run import TaskRun
 from app.engine.agent.run.task_state import TaskState
 from app.engine.core.cancel import CancelSignal
@@ -90,8 +90,7 @@ class TaskBuilder:
         known = ContextWindowOptions(self.window_of, self.settings.values.summarise_at, heard)
         summaries = Summarizer(branch, recorder, live.set_activity, model, heard)
         room = ContextWindow(branch, recorder, summaries, self.database, known, warn)
-        calls = ModelCalls(branch, recorder, model, room)
-        steps = TaskHooks(live, branch, self.log, gate, recorder, executions, approvals, resumption, calls, tools)
+        steps = TaskHooks(live, branch, gate, recorder, executions, approvals, resumption, model, room, tools)
         course = StopPolicy(live, self.desk, completion, self._limits(task), self.day, warn)
         repeats = RepeatDetector(live, self.desk, history, warn, course.end_as_stuck)
         agent = Agent(

@@ -1,4 +1,4 @@
-"""The hooks around each step of a task: pause, model call with committed intent, permission, tool record."""
+"""The hooks of one task around model calls and tool calls: pause, committed intent, permissions, tool records."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -17,12 +17,9 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import FolderNotAnswering
 from app.engine.core.messages import AssistantMessage
 from app.engine.core.workspace_threads import in_workspace
-from app.engine.event_log import EventLog
 from app.engine.models.base import ChatModel, ModelEvent, ModelRequest, ReplyEnd, Retry
-from app.engine.models.failures import ABORTED as _failure_ABORTED
+from app.engine.models.failures import ABORTED
 from app.engine.tools.base import Access, GuardedTool, ToolError, ToolResult
-
-ABORTED = "Request was aborted"
 
 # What a call would touch is looked up on the disk, which may not answer.
 _LOOK_S = 5.0
@@ -32,37 +29,6 @@ _NOT_LOOKED_UP = (
 )
 
 
-class ModelCalls:
-    def __init__(self, branch: BranchWriter, recorder: TaskRecorder, model: ChatModel, room: ContextWindow) -> None:
-        self._branch = branch
-        self._recorder = recorder
-        self._model = model
-        self._room = room
-
-    async def stream(self, whole: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        """One reply; a request that the provider refuses as too long is made once more, shorter."""
-        request: ModelRequest | None = await self._room.fit(whole, cancel)
-        while request is not None:
-            if cancel.is_set:
-                yield ReplyEnd(AssistantMessage(stop_reason="aborted", error=_failure_ABORTED, model=whole.model))
-                return
-            sent, request = request, None
-            async with aclosing(self._call(sent, cancel)) as events:
-                async for event in events:
-                    if isinstance(event, ReplyEnd):
-                        request = await self._room.after_reply(whole, sent, event, cancel)
-                    if request is None:
-                        yield event
-
-    async def _call(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        self._recorder.turn_started(request)
-        # If a power cut takes it, the call is made again, as if it had not come this far.
-        await self._branch.save(durable=False)
-        async with aclosing(self._model.stream(request, cancel)) as events:
-            async for event in events:
-                yield event
-
-
 class TaskHooks:
     """Wraps the model and the tools of one task."""
 
@@ -70,57 +36,67 @@ class TaskHooks:
         self,
         live: TaskState,
         branch: BranchWriter,
-        log: EventLog,
         gate: PauseGate,
         recorder: TaskRecorder,
         executions: ToolExecutionLog,
         approvals: Approvals,
         resumption: TurnReplay,
-        calls: ModelCalls,
+        model: ChatModel,
+        window: ContextWindow,
         tools: tuple[GuardedTool, ...],
     ) -> None:
         self._live = live
         self._branch = branch
-        self._log = log
         self._gate = gate
         self._recorder = recorder
         self._executions = executions
         self._approvals = approvals
         self._resumption = resumption
-        self._calls = calls
+        self._model = model
+        self._window = window
         self._tools = {tool.name: tool for tool in tools}
 
     async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        """The model call as the loop sees it: made when it is due, and again after a limit of the provider."""
-        reply = self._resumption.take_reply()
-        if reply is not None:
-            yield ReplyEnd(reply)
+        """One reply, which may be recorded already.
+
+        The call waits for the pause gate, is fitted into the context window, and its intent is committed. It is made
+        again, shorter, where the provider refuses it as too long, and as a whole once a rate limit has passed.
+        """
+        recorded = self._resumption.take_reply()
+        if recorded is not None:
+            yield ReplyEnd(recorded)
             return
-        is_put_off = True
-        while is_put_off:
-            is_put_off = False
-            async with aclosing(self._asked(request, cancel)) as events:
+        sent: ModelRequest | None = None
+        while True:
+            if sent is None:
+                await self._gate.before_model_call(cancel)
+                if not cancel.is_set:
+                    sent = await self._window.fit(request, cancel)
+            if sent is None or cancel.is_set:
+                aborted = AssistantMessage(stop_reason="aborted", error=ABORTED, model=request.model)
+                yield self._gate.limit.settle(ReplyEnd(aborted))
+                return
+            self._recorder.turn_started(sent)
+            # If a power cut loses the intent, the call is made again as if it had never begun.
+            await self._branch.save(durable=False)
+            end: ReplyEnd | None = None
+            async with aclosing(self._model.stream(sent, cancel)) as events:
                 async for event in events:
-                    told = self._put_off(event) if isinstance(event, ReplyEnd) else event
-                    is_put_off = isinstance(event, ReplyEnd) and isinstance(told, Retry)
-                    yield told
-
-    async def _asked(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        """One model call: paused, paced, its intent committed, then the model itself."""
-        await self._gate.before_model_call(cancel)
-        if cancel.is_set:
-            yield ReplyEnd(AssistantMessage(stop_reason="aborted", error=ABORTED, model=request.model))
-            return
-        async with aclosing(self._calls.stream(request, cancel)) as events:
-            async for event in events:
-                yield event
-
-    def _put_off(self, end: ReplyEnd) -> ReplyEnd | Retry:
-        """The end of the reply, or that it is asked for again once a limit has passed."""
-        told = self._gate.limit.settle(end)
-        if isinstance(told, Retry):
-            self._recorder.turn_postponed()
-        return told
+                    if isinstance(event, ReplyEnd):
+                        end = event
+                    else:
+                        yield event
+            if end is None:
+                return
+            sent = await self._window.after_reply(request, sent, end, cancel)
+            if sent is not None:
+                continue
+            settled = self._gate.limit.settle(end)
+            if isinstance(settled, Retry):
+                self._recorder.turn_postponed()
+            yield settled
+            if isinstance(settled, ReplyEnd):
+                return
 
     async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> ToolRefusal | ToolResult | None:
         """Permission, then the committed intent; control tools touch nothing outside and have no record.

@@ -58,7 +58,8 @@ class RecoveringModel:
             for event in recovery.next_model():
                 yield event
             while not recovery.is_over:
-                async with aclosing(recovery.attempt()) as events:
+                recovery.begin_attempt()
+                async with aclosing(recovery.source.provider.attempt(recovery.sent, recovery.stop)) as events:
                     async for event in events:
                         for passed in recovery.take(event):
                             yield passed
@@ -108,12 +109,12 @@ class _Recovery:
         self._spent = Usage()
         self._open_stream = ExitStack()
         # Of the model at hand: where it is, and since when it is asked.
-        self._source = models.first
+        self.source = models.first
         self._given = request
         self._began = 0.0
         self._is_shown = False
         # Of the form of its request: what is sent, and the decoder of a reply with calls as text.
-        self._sent = request
+        self.sent = request
         self._decoder: ReActReply | None = None
         # Of the attempt.
         self._number = 0
@@ -123,11 +124,10 @@ class _Recovery:
     def close(self) -> None:
         self._open_stream.close()
 
-    def attempt(self) -> AsyncGenerator[AttemptEvent, None]:
-        """The next attempt at what is to be sent now."""
+    def begin_attempt(self) -> None:
+        """The next attempt sends `sent` to `source` until `stop` is set."""
         self._number += 1
         self._has_begun, self._failed, self.delay_s = False, None, None
-        return self._source.provider.attempt(self._sent, self.stop)
 
     def take(self, event: AttemptEvent) -> list[ModelEvent]:
         """The events to show for one event of the attempt. A failure shows nothing yet."""
@@ -174,12 +174,12 @@ class _Recovery:
                 text = fallback_notice(self._request, self._ends, model_id)
                 events.append(ModelNotice(text, AssistantMessage(model=model_id)))
             try:
-                self._source = self._models.open(model_id, self._request)
+                self.source = self._models.open(model_id, self._request)
             except ConfigurationError as error:
                 self._ends.append(ReplyEnd(AssistantMessage((), "error", str(error), model_id)))
                 continue
             self._open_stream.close()
-            self.stop = self._open_stream.enter_context(self._source.streams.join(self._cancel))
+            self.stop = self._open_stream.enter_context(self.source.streams.join(self._cancel))
             self._given = request_to(model_id, self._request)
             self._began = time.monotonic()
             return [*events, *self._adapt()]
@@ -189,21 +189,21 @@ class _Recovery:
     def abort(self) -> list[ModelEvent]:
         """The task was stopped between two attempts."""
         self.is_over = True
-        aborted = AssistantMessage(stop_reason="aborted", error=ABORTED, model=self._sent.model, usage=self._spent)
+        aborted = AssistantMessage(stop_reason="aborted", error=ABORTED, model=self.sent.model, usage=self._spent)
         return self._decoded(ReplyEnd(aborted))
 
     def _adapt(self) -> list[ModelEvent]:
         """Put the request into the form that the model is known to accept; attempts are counted anew."""
         self._number = 0
-        given, learned = self._given, self._source.learned
+        given, learned = self._given, self.source.learned
         bare = given.model.removeprefix(REACT)
         is_text = bare != given.model or (learned is not None and not learned.calls_tools(bare))
         self._decoder = ReActReply(given, self._limits) if is_text else None
-        self._sent = with_text_tools(given) if is_text else given
-        if learned is None or learned.takes_temperature(self._sent):
+        self.sent = with_text_tools(given) if is_text else given
+        if learned is None or learned.takes_temperature(self.sent):
             return []
-        notices = learned.notice_temperature(self._sent)
-        self._sent = without_temperature(self._sent)
+        notices = learned.notice_temperature(self.sent)
+        self.sent = without_temperature(self.sent)
         return self._notices(notices)
 
     def _step(self, step: RecoveryStep, failed: _Failed) -> list[ModelEvent] | None:
@@ -231,17 +231,17 @@ class _Recovery:
         return self._decoded(Retry(self._number, self._retry.attempts, self.delay_s, failed.failure.short, partial))
 
     def _try_text_tools(self) -> list[ModelEvent] | None:
-        learned = self._source.learned
-        if learned is None or self._decoder is not None or not self._sent.tools:
+        learned = self.source.learned
+        if learned is None or self._decoder is not None or not self.sent.tools:
             return None
-        notices = learned.refuse_tools(self._sent.model)
+        notices = learned.refuse_tools(self.sent.model)
         return [*self._notices(notices), *self._adapt()]
 
     def _try_without_temperature(self) -> list[ModelEvent] | None:
-        learned = self._source.learned
-        if learned is None or self._sent.options.temperature is None:
+        learned = self.source.learned
+        if learned is None or self.sent.options.temperature is None:
             return None
-        learned.refuse_temperature(self._sent)
+        learned.refuse_temperature(self.sent)
         return self._adapt()
 
     def _try_other_model(self, failed: _Failed) -> list[ModelEvent]:
@@ -257,10 +257,10 @@ class _Recovery:
 
     def _counted(self, message: AssistantMessage) -> AssistantMessage:
         """The message with its own usage and that of all attempts before. An attempt that never began has none."""
-        if not self._source.estimates_usage:
+        if not self.source.estimates_usage:
             own = message.usage
         elif self._has_begun or message.usage != Usage():
-            own = usage_or_estimate(self._sent, message)
+            own = usage_or_estimate(self.sent, message)
         else:
             own = Usage()
         self._spent = add_usage(self._spent, own)
