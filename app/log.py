@@ -55,8 +55,7 @@ class RepeatLimit:
         return False
 
     def summaries(self, *, at_end: bool = False) -> list[logging.LogRecord]:
-        """Records with the number of suppressed warnings, for each kind whose minute is over, or at the end for all
-        kinds."""
+        """Records with the number of suppressed warnings, for each kind whose minute is over; at the end for all."""
         now = self._clock()
         over = {key: kind for key, kind in self._kinds.items() if at_end or now - kind.began_at >= self._seconds}
         for key in over:

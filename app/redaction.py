@@ -66,8 +66,7 @@ class Redactor:
         return data if hidden == text else hidden.encode("utf-8", "surrogateescape")
 
     def split(self, text: str, *, is_end: bool) -> tuple[str, str]:
-        """Redact the text up to a possible partial secret, which is the second part; empty if the text is at its
-        end."""
+        """Redact the text up to a possible partial secret, the second part; that is empty if the text is at its end."""
         if self._beginnings is None or (found := self._beginnings.search(text)) is None:
             return text, ""
         parts: list[str] = []

@@ -11,8 +11,7 @@ _FIRST_BYTES = 65_536
 
 
 class Socket:
-    """Made by `open_socket`. All methods except `trust` and `close` raise `SocketFailed` after the connection is
-    lost."""
+    """Made by `open_socket`. Methods except `trust` and `close` raise `SocketFailed` after the connection is lost."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket

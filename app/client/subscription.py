@@ -49,8 +49,7 @@ class FollowedScopes:
             self._position = record.sequence
 
     def begin_catching_up(self) -> None:
-        """Freeze the position while scopes are replayed one by one: one scope may miss an event that another has
-        seen."""
+        """Freeze the position while scopes are replayed one by one: one may miss an event that another has seen."""
         self._catching_up = True
 
     def caught_up(self) -> None:

@@ -76,8 +76,7 @@ class NoticeBlock(Wire, frozen=True, kw_only=True, tag="notice"):
 
 
 class SummaryBlock(Wire, frozen=True, kw_only=True, tag="summary"):
-    """Replaces the branch from its beginning to `until_id` in the model's context. A branch's newest summary
-    applies.
+    """Replaces the branch from its beginning to `until_id` in the model's context. The newest of a branch applies.
 
     `nodes` is the number of nodes it replaces. `tokens_before` and `tokens_after` estimate their size and the
     summary's.

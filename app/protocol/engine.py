@@ -29,8 +29,7 @@ _ADDRESSES = frozenset(
 
 
 class Endpoint(Wire, frozen=True, kw_only=True):
-    """`url` is the WebSocket address. `token` is a secret that both sides prove to know (`challenge`); it is never
-    sent.
+    """`url` is the WebSocket address. `token` is a secret that both sides prove to know, without sending it.
 
     `process_start` is the start time of the process in clock ticks since boot, 0 if the system does not provide it.
     """

@@ -1,2 +1,1 @@
-"""Follows running tasks: receives events, sends answers and interrupts. `rendering` makes the text. Start at
-watch.py."""
+"""Follows running tasks: receives events, sends answers and interrupts; `rendering` makes text. Start at watch.py."""

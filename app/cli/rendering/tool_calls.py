@@ -96,8 +96,7 @@ def format_result(
 
 
 def _last_lines(text: str) -> list[str]:
-    """The end of a failed command's output, where most programs state the cause, without the tool's remarks in
-    brackets."""
+    """The end of a failed command's output, where most programs state the cause, without our remarks in brackets."""
     lines = [line for line in output_text(text).splitlines() if line.strip() and not line.startswith("[")]
     return lines[-_LAST_LINES:]
 

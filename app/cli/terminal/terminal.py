@@ -16,8 +16,7 @@ _CLEAR_LINE = "\r\x1b[2K"
 
 
 class OutputClosed(Exception):
-    """Nothing more can be written. The text is the reason; empty, and no error, if the reader closed the pipe (`|
-    head`)."""
+    """Nothing more can be written. The text is the reason; empty, and no error, if the reader closed the pipe."""
 
 
 class Terminal:

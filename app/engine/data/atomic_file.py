@@ -27,8 +27,7 @@ def check_target(path: Path, paths: Paths, *, overwrite: bool) -> None:
 
 
 class AtomicFile:
-    """An async context manager: a normal exit puts the file at its path, an error leaves nothing. Private to its
-    owner.
+    """An async context manager: a normal exit puts the file at its path, an error leaves nothing. Mode 0600.
 
     Errors of the file system become `InvalidParams` with the system's text.
     """

@@ -110,8 +110,7 @@ def _skills(home: Path) -> tuple[Path, ...]:
 def _stays_inside(access: Access, folders: tuple[Path, ...], blocked: tuple[Path, ...]) -> bool:
     if not access.reads:
         return False
-    # A workspace such as the home directory contains closed folders: listing or searching all of it is not a plain
-    # read.
+    # A workspace such as the home directory contains closed folders: listing or searching all of it is no plain read.
     holds_blocked = any(_is_inside(folder, path) for folder in blocked for path in access.reads)
     return not holds_blocked and all(any(_is_inside(path, one) for one in folders) for path in access.reads)
 

@@ -34,8 +34,7 @@ class TooComplex(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """A program by its bare name, at an index of a line of unquoted words. `wrapped`: after sudo or a similar
-    wrapper."""
+    """A program by its bare name, at an index of a line of unquoted words. `wrapped`: after sudo or the like."""
 
     program: str
     line: tuple[str, ...]

@@ -183,8 +183,7 @@ def begins_with_a_message(record: TaskRecord) -> bool:
 
 
 def _turns(nodes: Sequence[Node], told: Collection[str]) -> list[RecordedTurn]:
-    """Split nodes into turns, without the prompt before the first reply and without the loop's own nudges and
-    remarks."""
+    """Split nodes into turns, without the prompt before the first reply and the loop's own nudges and remarks."""
     turns: list[RecordedTurn] = []
     nudge = prompt_text("nudge")
     for node in nodes:

@@ -33,8 +33,7 @@ class TextFile:
 
 
 def decode(data: bytes) -> TextFile | None:
-    """Decode a file; None if it is binary. Text that is neither UTF-8 nor has a BOM is read as Latin-1, which never
-    fails."""
+    """Decode a file; None if it is binary. Text without a BOM that is not UTF-8 is read as Latin-1."""
     bom, encoding = next(((bom, name) for bom, name in _BOMS if data.startswith(bom)), (b"", "utf-8"))
     if b"\0" in data and not encoding.startswith("utf-16"):
         return None
