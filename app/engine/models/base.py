@@ -1,4 +1,4 @@
-"""What every model implementation offers: `ChatModel`, its request and the events of one streamed reply."""
+"""`ChatModel` and `ModelProvider`, their request, and the events of a streamed reply."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from app.protocol.base import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """A tool as the model is told of it; `parameters` is a JSON Schema of type object."""
+    """A tool as described to the model; `parameters` is a JSON Schema of type object."""
 
     name: str
     description: str
@@ -43,7 +43,7 @@ class ModelRequest:
 
 
 class PartialReply(Protocol):
-    """The message so far. Its text may be joined anew each time that it is asked for."""
+    """The message so far. Each access to `text` or `content` may join it again."""
 
     @property
     def content(self) -> tuple[AssistantContent, ...]: ...
@@ -85,7 +85,7 @@ class BlockEnd:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The attempt failed in a way that may pass; the next starts after `delay_s`. What was streamed so far is void."""
+    """The attempt failed; the next one starts after `delay_s`. What was streamed so far is void."""
 
     attempt: int
     max_attempts: int
@@ -96,7 +96,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class ModelNotice:
-    """What the person should know of how this reply comes about, in a sentence; it comes before any content."""
+    """A sentence for the user about how this reply is made, such as a change of model. Precedes all content."""
 
     text: str
     partial: AssistantMessage
@@ -104,9 +104,9 @@ class ModelNotice:
 
 @dataclass(frozen=True, slots=True)
 class RetryLater:
-    """A limit of the provider stands in the way and passes by itself; `reason` is a few words for people.
+    """A rate limit of the provider that passes with time; `reason` is a few words for the user.
 
-    `at` is when the provider said that it will have passed, None where it did not say.
+    `at` is when the limit ends, None where the provider did not say.
     """
 
     reason: str
@@ -144,7 +144,7 @@ class ModelProvider(Protocol):
 
 
 class ChatModel(Protocol):
-    """A way to reach models. Made once, used by many tasks at a time."""
+    """A model that always replies or says why not. Created once, shared by concurrent tasks."""
 
     def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
         """Stream one reply: `ReplyStart`, block events, `ReplyEnd` last.

@@ -1,4 +1,4 @@
-"""Where requests of one model go, with which key, and how long they may be silent."""
+"""The address, API key and timeouts of one provider."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from app.redaction import Redactor
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds without a byte that count as a stall: until content begins, and between its pieces."""
+    """Seconds without a byte that count as a stall: before the first content, and between its chunks."""
 
     first_byte_s: float = 120.0
     between_s: float = 60.0
@@ -18,9 +18,9 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
-    """`key` is asked for each call. `base_url` may be empty where a library knows the address.
+    """`key` is called for each request. `base_url` may be empty where a library knows the address.
 
-    Whatever the server says passes the `redactor`, which knows each key that was sent: some servers quote it.
+    All that the server sends passes the `redactor`, which knows each key that was sent: some servers quote it.
     """
 
     provider: Provider
@@ -53,5 +53,5 @@ class ModelEndpoint:
         return key
 
     def redacted(self, failure: AttemptFailure) -> AttemptFailure:
-        """A failure as it may be stored and shown."""
+        """The failure with keys redacted, as it may be stored and shown."""
         return replace(failure, text=self.redactor.hide(failure.text), short=self.redactor.hide(failure.short))

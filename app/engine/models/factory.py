@@ -1,4 +1,4 @@
-"""Makes the provider behind an id; implementations and their libraries are imported when first needed."""
+"""Creates the provider for an id; implementations and their libraries are imported on first use."""
 
 import functools
 from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ModelFactory:
-    """Holds what providers share: the connections, the library's thread, the key store."""
+    """Owns what providers share: connection pool, library thread, key store."""
 
     def __init__(self, keys: KeyStore, scripts: Path, settings: Callable[[], SettingValues]) -> None:
         self._settings = settings
@@ -29,7 +29,7 @@ class ModelFactory:
         self._library: LibraryThread | None = None
 
     def make(self, provider: Provider, api_base: str | None, api_key: str | None) -> ModelProvider:
-        """Raises `ConfigurationError` where the address is missing or is none."""
+        """Raises `ConfigurationError` where the address is missing or not a web address."""
         if provider.kind == "scripted":
             from app.engine.models.scripted import ScriptedModel
 
@@ -50,7 +50,7 @@ class ModelFactory:
         check_address(base)
         if base and not base.startswith(("http://", "https://")):
             raise ConfigurationError(f"{base!r} is not an address: it begins with http:// or https://.")
-        # An address that was given takes the newest key; one of an environment only the key beside it.
+        # An explicit address uses the newest key; an address from an environment only the key of the same environment.
         beside = None if api_base or self._set_by_hand(provider) else self._moved_by(provider)
         endpoint = ModelEndpoint(provider, base, _KeySource(self._keys, provider, api_key, beside), self._keys.redactor)
         match provider.kind:

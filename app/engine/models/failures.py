@@ -44,7 +44,7 @@ _NO_TEMPERATURE = re.compile(
 _NO_MONEY = re.compile(r"insufficient_quota|insufficient.{0,10}(balance|credit|funds)", re.IGNORECASE)
 _ABOUT_MONEY = re.compile(r"billing", re.IGNORECASE)
 _OF_USE = re.compile(r"usage.{0,5}limit|quota|(per|a) (day|week|month)|daily|weekly|monthly|plan", re.IGNORECASE)
-# What passes later than this is no matter of a few requests too many.
+# A longer wait is a usage limit, not a burst of too many requests.
 _LONG_S = 900.0
 
 
@@ -88,14 +88,14 @@ class AttemptFailure:
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """The last event of an attempt that gave no whole reply. `partial` is the content so far."""
+    """The last event of an attempt without a complete reply. `partial` is the content so far."""
 
     failure: AttemptFailure
     partial: AssistantMessage
 
 
 class ProviderError(Exception):
-    """Raised inside an attempt that cannot go on."""
+    """Ends an attempt; providers turn it into a `FailedAttempt`."""
 
     def __init__(self, failure: AttemptFailure) -> None:
         super().__init__(failure.text)
@@ -115,16 +115,16 @@ def no_response(title: str, limit_s: float) -> AttemptFailure:
 def failure_from_response(
     title: str, status: int, headers: Mapping[str, str], body: bytes, key_help: str = ""
 ) -> AttemptFailure:
-    """What an HTTP status other than 200 means. `key_help` says where the key is set."""
+    """Classify an HTTP status other than 200. `key_help` says where the key is set."""
     said = error_text(body)
     quoted = f": {said}{_stop_after(said)}" if said else "."
     if (failure := _of_request(title, status, said, quoted)) is not None:
         return failure
-    if status == 401:  # the body is left out: providers quote a part of the key in it
+    if status == 401:  # without the body: providers quote a part of the key in it
         text = f"{title} refused the key (401). {key_help}".strip()
         return AttemptFailure(text, "key refused", FailureKind.NOT_AUTHORISED)
     wait = seconds_to_reset(headers, body) if status == 429 else retry_after(headers)
-    # A quota of minutes is told with a word about billing too, but then with its end.
+    # A quota per minute mentions billing too, but names its end.
     is_unpaid = _NO_MONEY.search(said) or (wait is None and _ABOUT_MONEY.search(said))
     if status == 402 or (status == 429 and is_unpaid):
         text = f"{title} says that the account has no credit left ({status}){quoted} Check its billing page."
@@ -155,7 +155,7 @@ def _stop_after(said: str) -> str:
 
 
 def _of_request(title: str, status: int, said: str, quoted: str) -> AttemptFailure | None:
-    """What this model cannot take: so much text, tools, pictures, a temperature."""
+    """Failures caused by a part of the request: its length, tools, images or temperature."""
     if _TOO_LONG.search(said) or status == 413:
         text = (
             f"The conversation is longer than this model can read{quoted} "
@@ -178,7 +178,7 @@ def _of_request(title: str, status: int, said: str, quoted: str) -> AttemptFailu
 
 
 def error_text(body: bytes) -> str:
-    """What the body says, in one line of at most 300 characters, without keys."""
+    """The error message of a body, in one line of at most 300 characters, with keys redacted."""
     text = _message(body) or body[:4000].decode("utf-8", "replace")
     line = " ".join(redact(text).split())
     return line if len(line) <= 300 else line[:299] + "…"
@@ -198,7 +198,7 @@ def _words(seconds: float) -> str:
 
 
 def _message(body: bytes) -> str:
-    """The text inside the usual shapes: {"error": {"message", "code"}}, {"error": text}, {"message"}, {"detail"}."""
+    """The message in a usual shape: {"error": {"message", "code"}}, {"error": text}, {"message"}, {"detail"}."""
     try:
         value: JsonValue = msgspec.json.decode(body)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Server-sent events from an HTTP body, and transport errors as failures."""
+"""Parses server-sent events from an HTTP body; converts transport errors to failures."""
 
 import asyncio
 import ssl
@@ -20,16 +20,16 @@ _BOM = b"\xef\xbb\xbf"
 STRAY_LIMIT = 4 * 1024 * 1024
 # A whole reply in one event, from servers that do not stream.
 EVENT_LIMIT = 4 * 1024 * 1024
-# Events of models that stream have some hundred bytes.
+# Larger events are parsed in a thread; events of streaming models have some hundred bytes.
 _LONG = 32 * 1024
 
 
 class LineTooLong(ValueError):
-    """A line, or the data of one event, went on for more than `EVENT_LIMIT` bytes."""
+    """A line, or the data of one event, is longer than `EVENT_LIMIT` bytes."""
 
 
 async def read_event(data: bytes, read: Callable[[bytes], T]) -> T:
-    """Call `read` with the data of one event; with much of it in a thread.
+    """Call `read` with the data of one event, in a thread where it is large.
 
     Keys are looked for in it, which takes up to 3 µs a character of what a hostile server has sent.
     """
@@ -37,7 +37,7 @@ async def read_event(data: bytes, read: Callable[[bytes], T]) -> T:
 
 
 class EventStream:
-    """Feed it bytes, get whole data payloads.
+    """An incremental parser: `feed` takes bytes and returns complete data payloads.
 
     It works on bytes and gives out whole lines only, so a character cut in two is never seen. `stray` keeps lines
     that are no event fields: the whole body, when a server answers with plain JSON or a web page.
@@ -80,7 +80,7 @@ class EventStream:
         return self._take(lines)
 
     def finish(self) -> list[bytes]:
-        """The stream ended: an event whose last blank line is missing counts too."""
+        """Call at the end of the stream: an event without its final blank line counts too."""
         lines, self._line = [b"".join(self._line), b""], []
         return self._take(lines)
 
@@ -117,11 +117,11 @@ def closed_with(response: aiohttp.ClientResponse, stop: CancelSignal) -> Generat
         yield
     finally:
         unsubscribe()
-        response.close()  # a body read to its end has given its connection back already
+        response.close()  # no-op after a body read to its end, whose connection is back in the pool
 
 
 def transport_failure(error: Exception, provider: Provider, base_url: str) -> AttemptFailure:
-    """The failure of a request to `base_url`, whatever raised it."""
+    """Classify an exception raised by a request to `base_url`."""
     match error:
         case ProviderError():
             return error.failure

@@ -1,4 +1,4 @@
-"""Opens the model behind an id, with fallbacks; says how much it reads and whether its price is known."""
+"""Opens the model for an id, with fallbacks; knows context windows and whether a price is known."""
 
 import re
 import weakref
@@ -29,7 +29,7 @@ _MILLION = 1_000_000
 
 
 class ModelRouter:
-    """All ways to models of one engine. `scripts` is the folder of the scripted model."""
+    """The models of one engine. `scripts` is the folder of the scripted model."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ModelRouter:
         self._with_own_key: weakref.WeakSet[ModelSource] = weakref.WeakSet()
 
     def open(self, model_id: str, api_base: str | None = None, api_key: str | None = None) -> ChatModel:
-        """The model behind an id `provider/model`; retries, key look-up for each call and cost are part of it.
+        """The model for an id `provider/model`, with retries, key look-up for each call, and cost.
 
         Where its provider fails, those of the setting `fallback_models` are asked. Raises `ConfigurationError` that
         says what to set. `api_base` is one that a person names now: it is kept as chosen. `api_key` stays in memory
@@ -64,7 +64,7 @@ class ModelRouter:
         return model
 
     def open_again(self, model_id: str, api_base: str | None, api_key: str | None = None) -> ChatModel:
-        """The same with an address that stands in a record: it must have been chosen for this provider here.
+        """As `open`, with an address from a record: it must have been chosen for this provider on this machine.
 
         So nothing is sent where only a file says so.
         """
@@ -122,12 +122,12 @@ class ModelRouter:
         return ModelSource(made, self._learned.setdefault(place, LearnedLimits()))
 
     def context_tokens(self, model_id: str) -> int | None:
-        """How many tokens the model can read; None where that is not known."""
+        """The size of the context window in tokens, None where it is not known."""
         known = model_facts.facts(model_id)
         return known.context_tokens if known else None
 
     def has_price(self, model_id: str) -> bool:
-        """Whether costs of this model are known; where not, `cost_usd` of a usage says nothing."""
+        """Whether the price of this model is known; without one `cost_usd` of its usage is meaningless."""
         provider = self._providers.find(provider_name(model_id))
         if provider is not None and (provider.is_local or provider.kind == "scripted" or provider.name == "openrouter"):
             return True
@@ -142,5 +142,5 @@ class ModelRouter:
 
 
 def window_of(model_id: str, models: ModelRouter, settings: Settings) -> int | None:
-    """In tokens: as the catalogue has it, or for all others as a person has set it; None where nobody knows."""
+    """The context window in tokens: from the catalogue, else from the settings; None where neither has it."""
     return models.context_tokens(model_id) or settings.values.context_tokens or None

@@ -1,4 +1,4 @@
-"""A model that plays a YAML script (format below), for the tour and for tests."""
+"""A model that plays a YAML script (see `Script`), for the tour and for tests."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
@@ -29,7 +29,7 @@ class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScriptedReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One reply: see the module's text."""
+    """One reply. `when` is text that the last tool result must contain; `error` makes the reply fail."""
 
     text: str = ""
     thinking: str = ""
@@ -48,7 +48,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     about: str = ""
 
     def reply(self, number: int, last_result: str) -> ScriptedReply | None:
-        """The reply with this number (from 0), None when the script is over or no choice fits."""
+        """The reply with this number (from 0), None after the last one or where no choice matches."""
         if number >= len(self.replies):
             return None
         entry = self.replies[number]
@@ -113,7 +113,7 @@ class ScriptedModel:
 
 
 class _Words:
-    """What `${…}` stands for in one request."""
+    """The values of the placeholders `${…}` in one request."""
 
     def __init__(self, request: ModelRequest) -> None:
         prompts = [message for message in request.messages if isinstance(message, UserMessage)]
@@ -167,7 +167,7 @@ def _end(assembly: ReplyBuilder, reply: ScriptedReply) -> list[ModelEvent]:
 
 
 async def _pause(watch: Deadline, seconds: float) -> None:
-    """Wait, but no longer than until the stop; also without a delay a set stop signal ends the reply."""
+    """Wait until the delay is over or the stop signal is set. A delay of 0 checks the signal too."""
     await watch.wait(asyncio.sleep(seconds), seconds + 60)
 
 
@@ -181,7 +181,7 @@ def _last_result(request: ModelRequest) -> str:
 
 
 def _usage(request: ModelRequest, reply: AssistantMessage) -> Usage:
-    """Sizes of what was sent and given back; it costs nothing."""
+    """Estimated from the lengths of request and reply; it costs nothing."""
     sent = len(request.system_prompt) + sum(len(text_of(message)) for message in request.messages)
     given = len(reply.text) + sum(len(str(call.arguments)) for call in reply.tool_calls)
     return Usage(sent // CHARACTERS_A_TOKEN, given // CHARACTERS_A_TOKEN)

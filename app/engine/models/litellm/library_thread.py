@@ -16,7 +16,7 @@ from app.engine.models.deadline import Deadline
 from app.protocol.base import JsonObject
 
 _PREFIXES = re.compile(r"^(litellm\.)?\w*(Error|Exception)( \w+Error)?(: | - )")
-# Some of its errors quote a body as the bytes that Python would write.
+# Some of its errors quote a body as the repr of its bytes.
 _BODY = re.compile(r"""b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*\"""")
 _READ_LIMIT_S = 600  # ours end earlier
 _IMPORT_LIMIT_S = 120
@@ -40,7 +40,7 @@ class LibraryFailure(Exception):
 
 
 class LibraryThread:
-    """Runs an event loop beside the engine's; begun with the first call."""
+    """A thread with an event loop for the library; started by the first call."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -173,7 +173,7 @@ async def _complete(
 
 
 def _forget(stream: Any) -> None:
-    """The library keeps all chunks of a stream, 3 KB each, and their text; what it reads of them is at the ends."""
+    """Drop the middle of the chunks that the library keeps, 3 KB each: it reads only the first and last ones."""
     kept = cast("list[Any] | None", getattr(stream, "chunks", None))
     if kept is not None and len(kept) > _MOST_KEPT:
         del kept[_MOST_KEPT // 2 : -_MOST_KEPT // 2]
@@ -186,7 +186,7 @@ class _ToolsNotTaken(Exception):
 
 
 def _check_tools(library: Any, arguments: JsonObject) -> None:
-    """Where the library knows that a model takes no tools it would leave them out without a word."""
+    """Raise where the library knows that the model has no tools: it would drop them silently."""
     if "tools" not in arguments:
         return
     provider, _, name = str(arguments["model"]).partition("/")
@@ -225,7 +225,7 @@ def _failure(error: BaseException) -> LibraryFailure:
 
 
 def _own_failure(error: BaseException | None) -> LibraryFailure | None:
-    """What was raised here, inside of the library, and came out as an error of its own."""
+    """Our own exception, where the library has wrapped it in one of its own."""
     for _ in range(_LONGEST_CHAIN):
         if error is None or isinstance(error, LibraryFailure):
             return error

@@ -48,7 +48,7 @@ def marked_tools(tools: list[JsonValue]) -> list[JsonValue]:
 
 
 def _places(messages: list[JsonValue]) -> list[int]:
-    """The system prompt, and the ends of the last turns that are not the model's own."""
+    """Indexes to mark: the system prompt, and the ends of the last user and tool turns."""
     roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
     ends = [
         place
@@ -167,7 +167,7 @@ class LiteLLMModel:
 
 
 def _room_beside_thinking(request: ModelRequest) -> int | None:
-    """All that the model can give: of a Claude that thinks the library would ask for 4,096 tokens of answer."""
+    """The model's full output limit: for a Claude that thinks the library would request 4,096 tokens."""
     known = model_facts.facts(request.model)
     if known is None or "claude" not in request.model or _effort(request) is None:
         return None

@@ -26,7 +26,7 @@ from app.protocol.base import JsonObject, JsonValue
 
 _TIMEOUTS = Timeouts()
 _LARGE = 256 * 1024
-# Messages that are converted in a few milliseconds.
+# Longer conversations are converted in a thread, off the event loop.
 _MANY = 500
 _ATTEMPT_ERRORS = (ProviderError, ConfigurationError, Stalled, LineTooLong, aiohttp.ClientError, OSError, ValueError)
 
@@ -89,14 +89,14 @@ class OpenAICompatibleModel:
             body = encode(self._body(request))
         response = await self._send(body, headers)
         if response.status == 404 and not urlsplit(self._base).path:
-            response.close()  # given without its usual path
+            response.close()  # the address was given without its path
             self._base += "/v1"
             response = await self._send(body, headers)
         return response
 
     async def _send(self, body: bytes, headers: dict[str, str]) -> aiohttp.ClientResponse:
         url = f"{self._base}/chat/completions"
-        # With pictures it is large: as bytes it would go out in one piece that holds up the event loop.
+        # Images make it large: aiohttp would send bytes in one piece and block the event loop.
         data = BytesIO(body) if len(body) >= _LARGE else body
         return await self._connections.session.post(
             url, data=data, headers=headers, proxy=self._proxy, allow_redirects=False

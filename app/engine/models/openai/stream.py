@@ -1,4 +1,4 @@
-"""Reads a streamed chat completion: HTTP body to chunks to reply events."""
+"""Reads a streamed chat completion: HTTP body, chunks, reply events."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -72,7 +72,7 @@ class _Choice(msgspec.Struct):
 
 
 class _Usage(msgspec.Struct):
-    """Of any type: a number that cannot be true must not cost the reply."""
+    """Accepts any types: a wrong number must not fail the reply."""
 
     prompt_tokens: JsonValue = None
     completion_tokens: JsonValue = None
@@ -96,7 +96,7 @@ class _Usage(msgspec.Struct):
         )
 
     def _reasoning_beside(self) -> int:
-        """Reasoning that is billed beside the completion, as xAI counts it: only with it the total is the sum."""
+        """Reasoning tokens that are not part of the completion tokens (xAI): only with them the total is the sum."""
         given = self.completion_tokens_details
         reasoning = token_count(given.get("reasoning_tokens")) if isinstance(given, dict) else 0
         others = token_count(self.prompt_tokens) + token_count(self.completion_tokens)
@@ -104,7 +104,7 @@ class _Usage(msgspec.Struct):
 
 
 def _first(*values: JsonValue) -> int:
-    """Of several names for one count the first that has one."""
+    """The first of several fields for one count that has a value."""
     return next((count for value in values if (count := token_count(value))), 0)
 
 
@@ -127,7 +127,7 @@ _STOP_REASONS: dict[str, StopReason] = {
 
 
 class ChunkReader:
-    """Feeds the chunks of one stream to its assembly; `finish_reason` is set once the model is done."""
+    """Feeds the chunks of one stream to a `ReplyBuilder`; `finish_reason` is set once the model is done."""
 
     def __init__(self, assembly: ReplyBuilder, title: str) -> None:
         self.finish_reason: str | None = None
@@ -135,7 +135,7 @@ class ChunkReader:
         self._title = title
 
     def read(self, data: bytes) -> list[ModelEvent]:
-        """The events of one chunk; raises `ProviderError` for an error the server sends and for what is no chunk."""
+        """The events of one chunk. Raises `ProviderError` for an error from the server and for unreadable data."""
         chunk = self._decode(data)
         if chunk.error:
             raise ProviderError(self._error(chunk.error))
@@ -216,7 +216,7 @@ class ChunkReader:
 
 
 class ReplyStream:
-    """One body under way. `events` gives what comes in, `end` the last events; both raise what goes wrong."""
+    """The reply in one HTTP body. `events` streams it, `end` gives the last events; both raise on failure."""
 
     def __init__(
         self,
@@ -292,7 +292,7 @@ class ReplyStream:
 
 
 async def read_start(response: aiohttp.ClientResponse) -> bytes:
-    """The first part of a body, as much as an error text needs."""
+    """The beginning of a body, as much as an error message needs."""
     body = bytearray()
     while len(body) < _BODY_LIMIT and (piece := await response.content.readany()):
         body += piece

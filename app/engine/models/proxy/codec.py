@@ -64,7 +64,7 @@ class ProxyDecoder:
         return self._content.end_cut(cut) if cut else self._content.blocks
 
     def cut(self, reason: str) -> ReplyEnd:
-        """The reply was ended by us since it went on for too long; what came so far is kept."""
+        """End a reply that exceeds the limits; its content so far is kept."""
         return ReplyEnd(AssistantMessage(self.content(reason), "length", None, self._model, cut=reason))
 
     def take(self, event: SharedEvent) -> ModelEvent:
@@ -152,7 +152,7 @@ class ProxyDecoder:
 
 
 def _given(blocks: tuple[SentAssistantContent, ...], limits: ReplyLimits) -> tuple[AssistantContent, ...]:
-    """The content as an end may give it whole, held to the same limits."""
+    """The complete content of an end event, within the same limits."""
     content = ReplyContent(limits)
     for block in content_from_wire(blocks):
         content.add(block)
@@ -160,7 +160,7 @@ def _given(blocks: tuple[SentAssistantContent, ...], limits: ReplyLimits) -> tup
 
 
 def _failure(end: ReplyEnded) -> FailureKind:
-    """As far as the wire tells it. Retries and other forms of the request were tried by the other side."""
+    """The kind as far as the wire carries it. The other side has made retries and adapted the request."""
     if end.is_too_long:
         return FailureKind.TOO_LONG
     if not end.passes_elsewhere:
@@ -191,7 +191,7 @@ def _call(call_id: str, name: str, raw: str) -> ToolCall:
 
 
 class ProxyEncoder:
-    """One reply on its way. It follows what the client will have, so that the end says only what is different."""
+    """Encodes one reply. Mirrors the client's state, so that the end carries content only where it differs."""
 
     def __init__(self, model: str) -> None:
         self._model = model

@@ -21,7 +21,7 @@ from app.engine.models.react.parser import HiddenMarkup, InventedResult, ParsedC
 from app.engine.models.reply.builder import ReplyBuilder
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, encode
 
-# A final answer says what a call of this tool says, where a task has it.
+# Where a task has this tool, a final answer counts as a call of it.
 _DONE = "task_complete"
 _EMPTY = "The model sent an empty reply: no text and no tool call. Try again, or choose another model."
 
@@ -69,7 +69,7 @@ class ReActReply:
                 case ShownText(text):
                     events += self._assembly.text(text)
                 case ParsedCall(call=call):
-                    # Arguments that cannot be read go on as they are: the assembly marks the call as invalid.
+                    # Unreadable arguments are passed on: the builder marks the call as invalid.
                     events += self._assembly.tool_call(self._next_index, "", call.name, call.raw)
                 case InventedResult(text):
                     events += self._assembly.thinking(text)
@@ -82,7 +82,7 @@ class ReActReply:
         return self._assembly.thinking("", block.signature) if isinstance(block, Thinking) else []
 
     def _native(self, event: BlockEnd) -> list[ModelEvent]:
-        """A call that the server made of the reply itself, although it was told of no tools."""
+        """A tool call that the server parsed from the reply, although the request has no tools."""
         call = event.partial.content[event.content_index]
         assert isinstance(call, ToolCall), "the block that ends is the one at its index"
         raw = call.invalid if call.invalid is not None else encode(call.arguments).decode()
@@ -108,7 +108,7 @@ class ReActReply:
         return [*events, *blocks, replace(event, message=last.message)]
 
     def cut(self) -> list[ModelEvent]:
-        """The end of the reply where what was made of it has come to its limits; nothing where it has not."""
+        """The end of the reply once the decoded content reaches its limits, else nothing."""
         return self._assembly.cut(self._assembly.over) if self._assembly.over else []
 
     @property
