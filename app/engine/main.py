@@ -47,7 +47,7 @@ from app.engine.models.custom_servers import CustomServers
 from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.models.router import ModelRouter, window_of
 from app.engine.permissions.grants import Grants
-from app.engine.server.endpoint_file import EngineLock, new_token, remove_endpoint, write_endpoint
+from app.engine.server.endpoint_file import new_token, remove_endpoint, take_engine_lock, write_endpoint
 from app.engine.server.services import Services
 from app.engine.server.websocket_server import Server, bound
 from app.engine.storage.database import Database
@@ -135,7 +135,7 @@ def _seconds(text: str) -> float:
 async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat | None, stall_s: float) -> None:
     """Run from acquiring the lock to the last commit; parts are closed in reverse order of their start."""
     async with AsyncExitStack() as stack:
-        lock = EngineLock.take(paths)
+        lock = take_engine_lock(paths)
         stack.callback(lock.release)
         # Before opening anything else: a port in use is reported in one line, at no cost.
         listener = bound(port)

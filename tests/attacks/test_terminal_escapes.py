@@ -22,7 +22,7 @@ from app.cli.rendering.screen import JsonScreen, TextScreen
 from app.cli.terminal.terminal import Terminal
 from app.engine.record.replay import main as replay_main
 from app.engine.server.dispatcher import ROUTES
-from app.engine.server.endpoint_file import EngineLock, write_endpoint
+from app.engine.server.endpoint_file import take_engine_lock, write_endpoint
 from app.engine.server.route import ServedMethod
 from app.engine.server.services import Services
 from app.engine.server.session import ClientSession
@@ -97,7 +97,7 @@ def hostile_routes() -> tuple[ServedMethod, ...]:
 async def served(home: Path) -> AsyncGenerator[None]:
     paths = Paths(home)
     async with engine_server(home, routes=hostile_routes()) as engine:
-        lock = EngineLock.take(paths)
+        lock = take_engine_lock(paths)
         here = msgspec.structs.replace(engine.endpoint(), pid=os.getpid(), process_start=start_of(os.getpid()))
         write_endpoint(paths.endpoint, here)
         try:

@@ -20,11 +20,11 @@ async def act(agent: Agent, clock: Clock, action: Action | Step) -> None:
     if action.abort:
         agent.abort()
     if action.clear_all:
-        agent.clear_all()
+        agent.clear_queues()
     if action.clear_steering:
-        agent.clear_steering()
+        agent.clear_queues(follow_ups=False)
     if action.clear_follow_up:
-        agent.clear_follow_up()
+        agent.clear_queues(steering=False)
     if action.set_mode is not None:
         _set_mode(agent, action.set_mode)
     if action.sleep is not UNSET:

@@ -31,17 +31,13 @@ class _Thread:
     """Runs one job after another, and ends after an idle timeout. As a daemon it does not delay process exit."""
 
     def __init__(self) -> None:
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
         threading.Thread(target=self._work, name="workspace", daemon=True).start()
-
-    def take(self, job: _Job | None) -> None:
-        """Run a job, or end if it is None. Call it for an idle thread only."""
-        self._jobs.put(job)
 
     def _work(self) -> None:
         while True:
             try:
-                job = self._jobs.get(timeout=_IDLE_S)
+                job = self.jobs.get(timeout=_IDLE_S)
             except Empty:
                 try:
                     _idle.remove(self)
@@ -68,7 +64,7 @@ async def in_workspace(folder: Path, work: Callable[[], T], within_s: float = PA
         raise FolderNotAnswering(name, 0)
     result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     context = copy_context()  # as asyncio.to_thread does
-    _free_thread().take(lambda: context.run(_run, work, result))
+    _free_thread().jobs.put(lambda: context.run(_run, work, result))
     try:
         await asyncio.wait((result,), timeout=within_s)
     finally:
@@ -82,7 +78,7 @@ async def in_workspace(folder: Path, work: Callable[[], T], within_s: float = PA
 def end_idle() -> None:
     """End the idle threads, without waiting for them."""
     while _idle:
-        _free_thread().take(None)
+        _free_thread().jobs.put(None)
 
 
 def _free_thread() -> _Thread:

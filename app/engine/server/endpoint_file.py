@@ -41,31 +41,24 @@ def remove_endpoint(file: Path, instance_id: str) -> None:
         file.unlink(missing_ok=True)
 
 
-class EngineLock:
-    """Held for the lifetime of an engine."""
+def take_engine_lock(paths: Paths) -> FileLock:
+    """The lock of a data directory, held for the lifetime of an engine.
 
-    def __init__(self, lock: FileLock) -> None:
-        self._lock = lock
-
-    @classmethod
-    def take(cls, paths: Paths) -> "EngineLock":
-        """Raises `EngineRunning`, with the process id, if another engine holds the data directory."""
+    Raises `EngineRunning`, with the process id, if another engine holds it.
+    """
+    lock = FileLock.take(paths.lock)
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while lock is None and time.monotonic() < give_up_at:  # a client that checks the lock holds it for an instant
+        time.sleep(_PAUSE_S)
         lock = FileLock.take(paths.lock)
-        give_up_at = time.monotonic() + _PATIENCE_S
-        while lock is None and time.monotonic() < give_up_at:  # a client that checks the lock holds it for an instant
-            time.sleep(_PAUSE_S)
-            lock = FileLock.take(paths.lock)
-        if lock is None:
-            raise EngineRunning(
-                f"Another engine{_holder(paths)} works on {paths.home}. "
-                "Use it, end it with `errand engine --stop`, or set ERRAND_HOME to another folder."
-            )
-        paths.endpoint.unlink(missing_ok=True)  # left by a killed engine: any process may have its port now
-        _pid_file(paths).write_text(str(os.getpid()), encoding="ascii")
-        return cls(lock)
-
-    def release(self) -> None:
-        self._lock.release()
+    if lock is None:
+        raise EngineRunning(
+            f"Another engine{_holder(paths)} works on {paths.home}. "
+            "Use it, end it with `errand engine --stop`, or set ERRAND_HOME to another folder."
+        )
+    paths.endpoint.unlink(missing_ok=True)  # left by a killed engine: any process may have its port now
+    _pid_file(paths).write_text(str(os.getpid()), encoding="ascii")
+    return lock
 
 
 def _pid_file(paths: Paths) -> Path:

@@ -134,15 +134,11 @@ class Agent:
     def queued_follow_ups(self) -> tuple[Message, ...]:
         return self._follow_ups.waiting
 
-    def clear_steering(self) -> None:
-        self._steering.clear()
-
-    def clear_follow_up(self) -> None:
-        self._follow_ups.clear()
-
-    def clear_all(self) -> None:
-        self.clear_steering()
-        self.clear_follow_up()
+    def clear_queues(self, *, steering: bool = True, follow_ups: bool = True) -> None:
+        if steering:
+            self._steering.take_all()
+        if follow_ups:
+            self._follow_ups.take_all()
 
     def abort(self, reason: str = "") -> None:
         """Set the cancel signal of the current run; does nothing when idle. The queues stay unchanged."""
@@ -157,7 +153,7 @@ class Agent:
         """Empty the transcript, the queues and the error. Raises AgentBusy during a run."""
         if self.state.is_streaming:
             raise AgentBusy("Agent is already processing. Wait for completion before resetting.")
-        self.clear_all()
+        self.clear_queues()
         self.state.messages = []
         self.state.error = None
 

@@ -37,13 +37,15 @@ class MessageQueue:
         self._waiting[:0] = messages
 
     def take(self) -> tuple[Message, ...]:
-        count = len(self._waiting) if self.mode == "all" else 1
+        return self._take(len(self._waiting) if self.mode == "all" else 1)
+
+    def take_all(self) -> tuple[Message, ...]:
+        return self._take(len(self._waiting))
+
+    def _take(self, count: int) -> tuple[Message, ...]:
         taken = tuple(self._waiting[:count])
         del self._waiting[:count]
         return taken
-
-    def clear(self) -> None:
-        self._waiting.clear()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,7 +76,7 @@ class QueuedMessages:
     def _feed(self, queue: QueuedEntries) -> None:
         """Make the agent's queues contain exactly these entries, in this order."""
         assert self._agent is not None
-        self._agent.clear_all()
+        self._agent.clear_queues()
         for entry in queue:
             message = self._messages[entry.id] = user_message(self.said(entry))
             if entry.kind == "steer":

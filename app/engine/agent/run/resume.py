@@ -86,20 +86,17 @@ class InterruptedTurn:
         self.reply = reply
         self.history = history
         self.stored = stored
-        self._past: Mapping[str, RecordedCalls] = past
+        # By call id: the call's result, or its start if the outcome is unknown.
+        self.calls: Mapping[str, RecordedCalls] = past
         self._is_taken = False
 
     def take_reply(self) -> AssistantMessage | None:
         """The reply, on the first call; afterwards None, and the recorded calls are dropped."""
         if self._is_taken:
-            self._past = {}
+            self.calls = {}
             return None
         self._is_taken = True
         return self.reply
-
-    def past(self, call_id: str) -> RecordedCalls | None:
-        """The call's result, or its start if the outcome is unknown; None if it was not started."""
-        return self._past.get(call_id)
 
 
 def last_reply(path: Sequence[Node], task_id: str) -> int | None:
@@ -163,7 +160,7 @@ class TurnReplay:
 
         None lets it run as usual, subject to the policy; repeating a read-only call needs no decision by the user.
         """
-        past = self._turn.past(call_id) if self._turn is not None else None
+        past = self._turn.calls.get(call_id) if self._turn is not None else None
         if isinstance(past, RecordedCall):
             self._executions.known(call_id, past.execution_id)
             return past.result

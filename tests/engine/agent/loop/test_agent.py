@@ -193,9 +193,9 @@ async def test_queues_can_be_read_and_cleared_and_reset_empties_all() -> None:
     agent.follow_up(user_text("F"))
     assert (agent.queued_steering, agent.queued_follow_ups) == ((user_text("S"),), (user_text("F"),))
 
-    agent.clear_steering()
+    agent.clear_queues(follow_ups=False)
     assert agent.queued_steering == ()
-    agent.clear_follow_up()
+    agent.clear_queues(steering=False)
     agent.steer("S")
     agent.reset()
 
