@@ -145,7 +145,7 @@ async def _take_finished(album: _Album) -> None:
     await album.rest()
     _edited(person)[0].click()
     await album.take("finished")
-    person.front.open_find()
+    person.front.find_bar.open()
     QTest.keyClicks(window.focusWidget(), "total")
     await album.take("find")
     press(person.front, "Close the search")
@@ -161,11 +161,11 @@ async def _take_branches(album: _Album) -> None:
     person.front.store.branches.retry(end.retry_id)
     await person.until(lambda: any(ask.kind == "question" for ask in person.stores.asks.waiting()))
     await _answer(person, "friendly")
-    album.person.window.on_action("tree")
+    album.person.window.commands.do("tree")
     await album.rest()
     person.front.transcript.to_start()
     await album.take("branches")
-    album.person.window.on_action("tree")
+    album.person.window.commands.do("tree")
 
 
 async def _take_company(album: _Album) -> None:
@@ -178,9 +178,9 @@ async def _take_company(album: _Album) -> None:
         await person.until(lambda known=known: len(agents.all) > known)
     await album.take("agents")
     for name, open_, kind in (
-        ("add-agent", partial(person.window.on_action, "add_agent"), AddAgentDialog),
+        ("add-agent", partial(person.window.commands.do, "add_agent"), AddAgentDialog),
         ("turns", person.front.foot.set_turns, TurnOrderDialog),
-        ("ask-models", partial(person.window.on_action, "ask_models"), AskModelsDialog),
+        ("ask-models", partial(person.window.commands.do, "ask_models"), AskModelsDialog),
     ):
         open_()
         await album.take(name, _top(kind))
@@ -206,7 +206,7 @@ async def _answer(person: OpenWindow, text: str) -> None:
 
 async def _take_new(album: _Album) -> None:
     person, window = album.person, album.person.window
-    window.on_action("new_task")
+    window.commands.do("new_task")
     note, picture = _ROOT / "README.md", _ROOT / "resources" / "app_icon" / "errand-256.png"
     person.front.composer.attachments.add([str(note), str(picture)])
     person.front.composer.set_text("What is this about?")
@@ -234,18 +234,18 @@ async def _take_sidebar(album: _Album) -> None:
 async def _take_dialogs(album: _Album) -> None:
     person, window = album.person, album.person.window
     for page in _PAGES:
-        window.dialogs.open_settings(page)
+        window.dialogs.settings.open_page(page)
         await album.rest()
         await album.take(f"settings-{page}", _top(SettingsDialog))
     _top(SettingsDialog).close()
-    window.on_action("usage")
+    window.commands.do("usage")
     await album.rest()
     await album.take("usage", _top(UsageDialog))
     _top(UsageDialog).close()
-    window.on_action("shortcuts")
+    window.commands.do("shortcuts")
     await album.take("shortcut-sheet", _top(ShortcutsDialog))
     _top(ShortcutsDialog).close()
-    window.on_action("palette")
+    window.commands.do("palette")
     await album.take("palette", _top(PickerDialog))
     _top(PickerDialog).close()
     menu = TrayMenu(person.stores)
@@ -262,9 +262,9 @@ async def _take_dialogs(album: _Album) -> None:
 async def _take_sizes(album: _Album) -> None:
     person, window = album.person, album.person.window
     await _open(person, _waiting(person, "approval").conversation_id)
-    window.on_action("own_window")
+    window.commands.do("own_window")
     await album.take("own-window", window.desk.windows[0])
-    window.on_action("own_window")
+    window.commands.do("own_window")
     window.resize(_NARROW)
     await album.take("narrow")
     window.resize(_USUAL)
