@@ -26,6 +26,7 @@ ConnectionState: TypeAlias = Literal["connecting", "ready", "lost"]
 P = TypeVar("P", bound=Wire)
 R = TypeVar("R", bound=Wire)
 
+_TOO_LONG = "This text is too long to be sent: at most 1,000 KB. Save it as a file and attach the file."
 CALL_ERRORS = (CallError, ConnectionLost)
 _LINK_ERRORS = (LaunchError, *CALL_ERRORS, *DIAL_ERRORS)
 
@@ -35,9 +36,9 @@ class AsyncioTasks:
 
     def __init__(self, failed: Callable[[Exception], None]) -> None:
         self._failed = failed
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Task[object]] = set()
 
-    def spawn(self, work: Coroutine[None, None, None], failed: Callable[[Exception], None] | None = None) -> None:
+    def spawn(self, work: Coroutine[None, None, object], failed: Callable[[Exception], None] | None = None) -> None:
         """Run `work` to its end; called from slots, which do not wait. `failed` gets what this one raised."""
         from asyncio import get_event_loop  # 30 ms; the first paint does not wait for it
 
@@ -53,7 +54,7 @@ class AsyncioTasks:
             task.cancel()
         await gather(*self._running, return_exceptions=True)
 
-    def _done(self, task: "asyncio.Task[None]", failed: Callable[[Exception], None]) -> None:
+    def _done(self, task: "asyncio.Task[object]", failed: Callable[[Exception], None]) -> None:
         self._running.discard(task)
         if task.cancelled():
             return
@@ -152,6 +153,10 @@ class EngineSession(QObject):
         """The engine's answer: an acknowledgement, state comes as events. Raises CALL_ERRORS."""
         return await self._line().call(method, params)
 
+    def send(self, method: Method[P, R], params: P, failed: Callable[[str], None]) -> None:
+        """Call the engine from a slot; the result arrives as events. `failed` is told why a call failed."""
+        self.spawn(self.call(method, params), failed)
+
     async def follow(self, conversation_id: str, agent_id: str | None) -> SubscribeResult:
         """Have all of a conversation sent, the branch of this agent first, or for None of the first one.
 
@@ -163,7 +168,7 @@ class EngineSession(QObject):
         if self._connection is not None:
             await self._connection.unsubscribe_scope(conversation_id)
 
-    def spawn(self, work: Coroutine[None, None, None], failed: Callable[[str], None] | None = None) -> None:
+    def spawn(self, work: Coroutine[None, None, object], failed: Callable[[str], None] | None = None) -> None:
         """Run what a slot began. A call that fails is told to `failed`, or else by the signal of that name."""
         tell = failed or self.failed.emit
         self._tasks.spawn(work, lambda error: _tell(error, tell))
@@ -248,4 +253,6 @@ def error_text(error: Exception) -> str:
     """A failed call for people: what happened and what to do."""
     if isinstance(error, ConnectionLost):
         return f"{error} It is started again by itself; try again when it is back."
+    if isinstance(error, CallError) and error.code == "too_large":
+        return _TOO_LONG
     return str(error)

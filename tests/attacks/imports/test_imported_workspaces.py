@@ -101,12 +101,14 @@ async def test_the_window_shows_the_path_and_asks(
         told: list[str] = []
         store.failed.connect(told.append)
         store.requests.send("Go on")
+        await until(lambda: bool(view.findChildren(WorkspaceDialog)))
         (dialog,) = view.findChildren(WorkspaceDialog)
         assert str(engine.parts.workspace) in dialog.text()
         (button,) = (one for one in dialog.findChildren(QAbstractButton) if one.text().replace("&", "") == choice)
         button.click()
         folders = {"there": str(engine.parts.workspace), "own": (await stored(engine.parts, file)).workspace}
         if works_in == "nowhere":
+            await until(lambda: bool(told))
             assert told == ["Nothing was started: no folder to work in was confirmed."]
             assert (await stored(engine.parts, file)).proposed_workspace and not engine.parts.model.requests
         else:

@@ -74,7 +74,7 @@ class BranchCommands(QObject):
     def retry(self, node_id: str, model: str | None = None) -> None:
         """Have a reply written anew, beside the one that is there."""
         params = TaskRetryParams(node_id=node_id, task_id=_new_task_id(), model=model)
-        self._requests.with_workspace(lambda: self._begin(self._retry(params)), self._requests.failed.emit)
+        self._begin(self._retry(params))
 
     def edit(self, node_id: str) -> None:
         """Edit a message of a person in place."""
@@ -89,7 +89,7 @@ class BranchCommands(QObject):
         options = self._requests.options
         agent_id, conversation_id = self._agents.chosen_id, self._requests.conversation_id
         params = options.start(text, conversation_id, sibling_of=node.id, attachments=files, agent_id=agent_id)
-        self._requests.with_workspace(lambda: self._begin(self._resend(node.id, params)), self._requests.failed.emit)
+        self._begin(self._resend(node.id, params))
 
     def _set_head(self, node_id: str, *, to_leaf: bool) -> None:
         agent = self._agents.shown
@@ -118,9 +118,11 @@ class BranchCommands(QObject):
             self.forked.emit()
 
     async def _retry(self, params: TaskRetryParams) -> None:
+        await self._requests.confirm_workspace()
         await self._session.call(TASK_RETRY, params)
 
     async def _resend(self, node_id: str, params: TaskStartParams) -> None:
+        await self._requests.confirm_workspace()
         await self._session.call(TASK_START, params)
         self.drafts.pop(node_id, None)
         self.end_edit()
@@ -167,7 +169,7 @@ class ContextCommands(QObject):
 
     def change_summary(self, node_id: str, text: str) -> None:
         params = SummaryEditParams(node_id=node_id, text=text)
-        self._spawn(self._session.call(CONVERSATION_EDIT_SUMMARY, params))
+        self._session.send(CONVERSATION_EDIT_SUMMARY, params, self._requests.failed.emit)
 
     @property
     def locked(self) -> str:
@@ -186,17 +188,11 @@ class ContextCommands(QObject):
         params = ConversationSummariseParams(
             conversation_id=conversation_id, agent_id=agent.id, task_id=f"task_{uuid4().hex}"
         )
-        self._requests.with_workspace(
-            lambda: self._spawn(self._session.call(CONVERSATION_SUMMARISE, params)), self._requests.failed.emit
-        )
+        self._session.spawn(self._summarise(params), self._requests.failed.emit)
 
     def _change(self, params: ConversationChangeParams) -> None:
-        self._spawn(self._session.call(CONVERSATION_CHANGE, params))
+        self._session.send(CONVERSATION_CHANGE, params, self._requests.failed.emit)
 
-    def _spawn(self, work: Coroutine[None, None, object]) -> None:
-        self._session.spawn(_done(work), self._requests.failed.emit)
-
-
-async def _done(work: Coroutine[None, None, object]) -> None:
-    """What comes of it comes as events."""
-    await work
+    async def _summarise(self, params: ConversationSummariseParams) -> None:
+        await self._requests.confirm_workspace()
+        await self._session.call(CONVERSATION_SUMMARISE, params)

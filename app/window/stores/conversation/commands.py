@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 
-import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from app.client.errors import CallError
 from app.protocol.asks import Ask, AskAnswerParams
 from app.protocol.conversations import (
     CONVERSATION_CHANGE,
@@ -35,13 +36,18 @@ from app.window.stores.session import EngineSession
 from app.window.stores.task_options import TaskOptions
 from app.window.stores.tasks import TaskStore, is_working
 
-# The engine takes a frame of 1 MB as JSON; what is beside the text in it has the rest.
-_MOST_BYTES = 1000 * 1024
-_TOO_LONG = "This text is too long to be sent: at most 1,000 KB. Save it as a file and attach the file."
 _WITH_ANSWER = "This goes with my answer."
 _SEE = "See what is attached."
 _STARTING = "The task is just being started. Send this again in a moment."
 _NO_FOLDER = "Nothing was started: no folder to work in was confirmed."
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """A message on its way to the engine; `TaskCommands.give_back` returns it to the input if the call fails."""
+
+    text: str
+    attachments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +100,25 @@ class TaskCommands(QObject):
     def put_conversation(self, conversation: Conversation) -> None:
         self._conversation = conversation
 
-    def with_workspace(self, begin: Callable[[], None], give_up: Callable[[str], None]) -> None:
-        """Begin something that works in the folder of this conversation: a folder out of a file is confirmed first."""
+    async def confirm_workspace(self) -> None:
+        """Ask which folder an imported conversation works in, once. Raises CallError if none is chosen."""
+        from asyncio import get_running_loop  # not needed for the first paint
+
         conversation = self._conversation
         if conversation is None or not conversation.proposed_workspace:
-            begin()
             return
+        chosen = get_running_loop().create_future()
 
         def settle(workspace: str | None) -> None:
-            if workspace is None:
-                give_up(_NO_FOLDER)
-            else:
-                self._session.spawn(self._place(conversation.id, workspace, begin), give_up)
+            if not chosen.done():  # cancelled at the end of the session
+                chosen.set_result(workspace)
 
-        question = WorkspaceQuestion(conversation.proposed_workspace, conversation.workspace, settle)
-        self.workspace_asked.emit(question)
+        self.workspace_asked.emit(WorkspaceQuestion(conversation.proposed_workspace, conversation.workspace, settle))
+        workspace: str | None = await chosen
+        if workspace is None:
+            raise CallError("no_workspace", _NO_FOLDER)
+        params = ConversationChangeParams(conversation_id=conversation.id, workspace=workspace)
+        self._conversation = (await self._session.call(CONVERSATION_CHANGE, params)).conversation
 
     @property
     def task(self) -> Task | None:
@@ -147,72 +157,61 @@ class TaskCommands(QObject):
 
         An answer is words alone: what is attached to it is read right after it.
         """
-        give_back = self.give_back(text, attachments)
-        if _is_too_long(text):
-            give_back(_TOO_LONG)
-            return
-        question, task = self.question, self.task
+        message, question, task = Unsent(text, attachments), self.question, self.task
         if question is not None:
-            self._session.spawn(self._answer(question, text, attachments), give_back)
+            self._session.spawn(self._answer(question, message), partial(self.give_back, message))
         elif task is not None and self.steers and not self._is_for_another(text, task):
-            self._session.spawn(self._steer(_message(task, text, attachments)), give_back)
+            self._session.send(TASK_STEER, _to_task(task, message), partial(self.give_back, message))
         else:
-            self._begin(
-                self.options.start(
-                    text,
-                    self.conversation_id,
-                    attachments=attachments,
-                    agent_id=self._addressed(text),
-                    is_for_another=self._agents.is_for_another(text, self._spoke_last()),
-                )
+            is_for_another = self._agents.is_for_another(text, self._spoke_last())
+            addressed = self._addressed(text)
+            params = self.options.start(
+                text,
+                self.conversation_id,
+                attachments=attachments,
+                agent_id=addressed,
+                is_for_another=is_for_another,
             )
+            self._spawn_start(self._start(params), message)
 
     def ask_models(self, text: str, models: tuple[str, ...], attachments: tuple[str, ...] = ()) -> None:
         """Have several models answer this, each on a branch of its own."""
-        give_back = self.give_back(text, attachments)
-        if _is_too_long(text) or self._is_starting:
-            give_back(_STARTING if self._is_starting else _TOO_LONG)
-            return
         agent_id = self._agents.chosen_id
         start = self.options.start(text, self.conversation_id, attachments=attachments, agent_id=agent_id)
         params = TaskCompareModelsParams(models=models, start=start)
-        self.with_workspace(lambda: self._spawn_start(self._ask_models(params), give_back), give_back)
+        self._spawn_start(self._ask_models(params), Unsent(text, attachments))
 
     def follow_up(self, text: str, attachments: tuple[str, ...] = ()) -> None:
         """Have it read when the work at hand is done; starts a task where none is at work."""
-        task = self.task
-        give_back = self.give_back(text, attachments)
+        task, message = self.task, Unsent(text, attachments)
         if task is None or not self.steers:
             self.send(text, attachments)
-        elif _is_too_long(text):
-            give_back(_TOO_LONG)
         else:
-            self._session.spawn(self._follow_up(_message(task, text, attachments)), give_back)
+            self._session.send(TASK_FOLLOW_UP, _to_task(task, message), partial(self.give_back, message))
 
     def stop(self) -> None:
         """Stop the task that is looked at and all that it started."""
         task = self.task
         if task is not None and task.ended_at is None and not task.stopping:
-            self._session.spawn(self._stop(task), self.failed.emit)
+            self._session.send(TASK_STOP, TaskIdParams(task_id=task.id), self.failed.emit)
 
     def stop_all(self) -> None:
         """Stop every task of this conversation."""
         for task in self._tasks.at_work(self.conversation_id or ""):
             if not task.stopping:
-                self._session.spawn(self._stop(task), self.failed.emit)
+                self._session.send(TASK_STOP, TaskIdParams(task_id=task.id), self.failed.emit)
 
     def set_mode(self, mode: DecidedMode) -> None:
         """Take the task that is looked at for something else; a chat at its end goes on as a task."""
         task = self.task
         if task is not None:
-            params = TaskSetModeParams(task_id=task.id, mode=mode)
-            self.with_workspace(lambda: self._session.spawn(self._take_for(params), self.failed.emit), self.failed.emit)
+            self._session.spawn(self._set_mode(TaskSetModeParams(task_id=task.id, mode=mode)), self.failed.emit)
 
     def try_now(self) -> None:
         """Have the newest task ask its model at once, though a limit of the provider is waited for."""
         task = self.task
         if task is not None and task.retry_at is not None:
-            self._session.spawn(self._try_now(task), self.failed.emit)
+            self._session.send(TASK_TRY_NOW, TaskIdParams(task_id=task.id), self.failed.emit)
 
     def _is_for_another(self, text: str, task: Task) -> bool:
         """Whether a text names agents, and not the one at work."""
@@ -227,38 +226,33 @@ class TaskCommands(QObject):
         """Whom a message goes to; None leaves it to the engine, which looks for names in it and at the turns."""
         return None if self._agents.named_in(text) or self._agents.is_in_round else self._agents.chosen_id
 
-    def _begin(self, params: TaskStartParams) -> None:
-        give_back = self.give_back(params.prompt, params.attachments)
+    def _spawn_start(self, start: Coroutine[None, None, None], message: Unsent) -> None:
+        """Only one start at a time: a second message would begin a second conversation."""
         if self._is_starting:
-            give_back(_STARTING)
+            start.close()
+            self.give_back(message, _STARTING)
             return
-        self.with_workspace(lambda: self._spawn_start(self._start(params), give_back), give_back)
-
-    def _spawn_start(self, work: Coroutine[None, None, None], give_back: Callable[[str], None]) -> None:
         self._is_starting = True
-        self._session.spawn(work, give_back)
+        self._session.spawn(self._started(start), partial(self.give_back, message))
 
-    def give_back(self, text: str, attachments: tuple[str, ...] = ()) -> Callable[[str], None]:
-        """What is to be called with the words why, when this was not taken."""
-        return _GiveBack(self, text, attachments)
+    def give_back(self, message: Unsent, why: str) -> None:
+        """Return a message that was not taken to the input, and say why."""
+        self.unsent.emit(message.text, message.attachments)
+        self.failed.emit(why)
 
-    async def _place(self, conversation_id: str, workspace: str, begin: Callable[[], None]) -> None:
-        params = ConversationChangeParams(conversation_id=conversation_id, workspace=workspace)
-        self._conversation = (await self._session.call(CONVERSATION_CHANGE, params)).conversation
-        begin()
+    async def _started(self, start: Coroutine[None, None, None]) -> None:
+        try:
+            await self.confirm_workspace()
+            await start
+        finally:
+            start.close()
+            self._is_starting = False
 
     async def _start(self, params: TaskStartParams) -> None:
-        try:
-            task = (await self._session.call(TASK_START, params)).task
-        finally:
-            self._is_starting = False
-        self._take_up(task)
+        self._take_up((await self._session.call(TASK_START, params)).task)
 
     async def _ask_models(self, params: TaskCompareModelsParams) -> None:
-        try:
-            result = await self._session.call(TASK_COMPARE_MODELS, params)
-        finally:
-            self._is_starting = False
+        result = await self._session.call(TASK_COMPARE_MODELS, params)
         self._take_up(result.tasks[0])
         left, right = (ComparedBranch(result.node_id, task.agent_id) for task in result.tasks[:2])
         self.compared.emit(left, right)
@@ -269,47 +263,19 @@ class TaskCommands(QObject):
             self.conversation_id = task.conversation_id
             self.stored.emit(task.conversation_id)
 
-    async def _answer(self, question: Ask, text: str, attachments: tuple[str, ...]) -> None:
-        """The files go first: the task goes on with the answer, and reads what waits before its next turn."""
-        task = self._tasks.get(question.task_id)
-        if attachments and task is not None and is_working(task):
-            await self._steer(_message(task, _WITH_ANSWER, attachments))
-        elif attachments:  # an interrupted task takes no message, so that they are only named
-            text = "\n".join((text, *attachments))
+    async def _answer(self, question: Ask, message: Unsent) -> None:
+        """Files are sent first: the task continues with the answer and reads its queue before the next turn."""
+        task, text = self._tasks.get(question.task_id), message.text
+        if message.attachments and task is not None and is_working(task):
+            await self._session.call(TASK_STEER, _to_task(task, Unsent(_WITH_ANSWER, message.attachments)))
+        elif message.attachments:  # an interrupted task takes no message: name the files in the answer
+            text = "\n".join((text, *message.attachments))
         await self._asks.settle(AskAnswerParams(ask_id=question.id, text=text or _SEE))
 
-    async def _steer(self, message: TaskMessageParams) -> None:
-        await self._session.call(TASK_STEER, message)
-
-    async def _follow_up(self, message: TaskMessageParams) -> None:
-        await self._session.call(TASK_FOLLOW_UP, message)
-
-    async def _stop(self, task: Task) -> None:
-        await self._session.call(TASK_STOP, TaskIdParams(task_id=task.id))
-
-    async def _take_for(self, params: TaskSetModeParams) -> None:
+    async def _set_mode(self, params: TaskSetModeParams) -> None:
+        await self.confirm_workspace()
         await self._session.call(TASK_SET_MODE, params)
 
-    async def _try_now(self, task: Task) -> None:
-        await self._session.call(TASK_TRY_NOW, TaskIdParams(task_id=task.id))
 
-
-class _GiveBack:
-    """What happens when a text was not taken: it is given back, with the words why."""
-
-    def __init__(self, requests: TaskCommands, text: str, attachments: tuple[str, ...]) -> None:
-        self._requests = requests
-        self._text = text
-        self._attachments = attachments
-
-    def __call__(self, why: str) -> None:
-        self._requests.unsent.emit(self._text, self._attachments)
-        self._requests.failed.emit(why)
-
-
-def _is_too_long(text: str) -> bool:
-    return len(msgspec.json.encode(text)) > _MOST_BYTES
-
-
-def _message(task: Task, text: str, attachments: tuple[str, ...]) -> TaskMessageParams:
-    return TaskMessageParams(task_id=task.id, text=text, attachments=attachments)
+def _to_task(task: Task, message: Unsent) -> TaskMessageParams:
+    return TaskMessageParams(task_id=task.id, text=message.text, attachments=message.attachments)

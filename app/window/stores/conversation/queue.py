@@ -1,6 +1,7 @@
 """Commands on the messages that wait in a task's queue."""
 
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import QObject
 
@@ -12,7 +13,7 @@ from app.protocol.tasks import (
     TaskQueueChangeParams,
     TaskQueueRemoveParams,
 )
-from app.window.stores.conversation.commands import TaskCommands
+from app.window.stores.conversation.commands import TaskCommands, Unsent
 from app.window.stores.session import EngineSession
 
 _KINDS: tuple[QueuedKind, ...] = ("steer", "follow_up")
@@ -46,9 +47,9 @@ class QueueStore(QObject):
         """A text that was read meanwhile is given back: see `TaskCommands.unsent`."""
         entry = self._entry(queued_id)
         if entry is None:
-            self._requests.give_back(text)(_READ)
+            self._requests.give_back(Unsent(text), _READ)
         else:
-            self._change(queued_id, self._requests.give_back(text), text=text)
+            self._change(queued_id, partial(self._requests.give_back, Unsent(text)), text=text)
 
     def send_now(self, queued_id: str) -> None:
         """Have it read before the next turn."""
@@ -64,7 +65,7 @@ class QueueStore(QObject):
         task = self._requests.task
         if task is not None:
             params = TaskQueueRemoveParams(task_id=task.id, queued_id=queued_id)
-            self._session.spawn(self._remove(params), self._requests.failed.emit)
+            self._session.send(TASK_REMOVE_QUEUED, params, self._requests.failed.emit)
 
     def _entry(self, queued_id: str) -> Queued | None:
         return next((entry for entry in self.entries if entry.id == queued_id), None)
@@ -82,10 +83,4 @@ class QueueStore(QObject):
         if task is None:
             return
         params = TaskQueueChangeParams(task_id=task.id, queued_id=queued_id, text=text, kind=kind, place=place)
-        self._session.spawn(self._send(params), failed)
-
-    async def _send(self, params: TaskQueueChangeParams) -> None:
-        await self._session.call(TASK_CHANGE_QUEUED, params)
-
-    async def _remove(self, params: TaskQueueRemoveParams) -> None:
-        await self._session.call(TASK_REMOVE_QUEUED, params)
+        self._session.send(TASK_CHANGE_QUEUED, params, failed)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QSize, Signal, SignalInstance
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.window.theme.style import ButtonStyle, push_button, set_style, set_tool_tip
@@ -176,10 +176,12 @@ class ComposerView(QFrame):
         self.edited.emit(self.text)
 
     def _on_submitted(self) -> None:
-        self._send(self.submitted)
+        if (message := self._take()) is not None:
+            self.submitted.emit(*message)
 
     def _on_queued(self) -> None:
-        self._send(self.queued)
+        if (message := self._take()) is not None:
+            self.queued.emit(*message)
 
     def _on_clip_clicked(self) -> None:
         dialog = QFileDialog(self, "Attach files", str(Path.home()))
@@ -202,11 +204,11 @@ class ComposerView(QFrame):
         self._button.setIconSize(QSize(self._theme.tokens.icon_small, self._theme.tokens.icon_small))
         self._show_mode()
 
-    def _send(self, signal: SignalInstance) -> None:
-        """Tell what was written and empty the field; not while the engine is away, so that no word is lost."""
+    def _take(self) -> tuple[str, tuple[str, ...]] | None:
+        """Empty the field and return its text and attachments; None while offline, so that no text is lost."""
         if not self.has_words or not self._situation.connected:
-            return
+            return None
         text, paths = self.text.strip(), self.attachments.paths
         self._edit.clear()
         self.attachments.clear()
-        signal.emit(text, paths)
+        return text, paths

@@ -159,5 +159,6 @@ async def test_a_text_over_the_limit_is_told_and_kept(person: Desk) -> None:
     person.view.store.failed.connect(why.append)
     person.view.composer.set_text("words " * 200_000)
     QTest.keyClick(person.view.composer.field, Qt.Key.Key_Return)
+    await until(lambda: bool(why))
     assert len(why) == 1 and "too long" in why[0]
     assert len(person.view.composer.text) >= 1_199_999
