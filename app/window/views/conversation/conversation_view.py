@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QClipboard, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
@@ -107,12 +107,8 @@ class ConversationView(QWidget):
         self._layers = QStackedWidget()
         self._content = QWidget()
         self.tree = TreeSplitterView(self._content, store, stores.session, theme)
-        self._hint = DropHintView(theme, self._layers)
-        self._stop_begun = QTimer(self)
-        self._stop_begun.setSingleShot(True)
-        self._stop_begun.setInterval(_AGAIN_WITHIN_MS)
-        self._stop_begun.timeout.connect(self._on_stop_left)
-        self.setAcceptDrops(True)
+        self._drop_target = DropTarget(self, DropHintView(theme, self._layers))
+        self._escape_key = EscapeKey(self)
         self._lay_out()
         self._connect()
         self._show_rows()
@@ -131,11 +127,6 @@ class ConversationView(QWidget):
             self._welcome.tour_asked.connect(self.tour_asked)
             self._layers.addWidget(self._welcome)
         return self._welcome
-
-    @property
-    def is_blank(self) -> bool:
-        """Nothing was written or sent in it yet."""
-        return self.foot.is_blank
 
     def focus_panes(self) -> tuple[QWidget, ...]:
         """Where F6 stops."""
@@ -192,6 +183,10 @@ class ConversationView(QWidget):
             self.find_bar.search.previous()
 
     @property
+    def is_searching(self) -> bool:
+        return self._find_bar is not None and self._find_bar.isVisible()
+
+    @property
     def find_bar(self) -> "FindBarView":
         """Made at the first search."""
         from app.window.stores.conversation.find import FindStore
@@ -203,20 +198,6 @@ class ConversationView(QWidget):
             self._find_bar = FindBarView(find, self.transcript, self._theme)
             self._find_place.addWidget(self._find_bar)
         return self._find_bar
-
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if can_attach(event.mimeData()):
-            self._hint.tell(_DROP if self.store.conversation_id else _DROP_NEW)
-            event.acceptProposedAction()
-
-    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
-        self._hint.hide()
-
-    def dropEvent(self, event: QDropEvent) -> None:
-        self._hint.hide()
-        self.foot.take(event.mimeData())
-        self.composer.setFocus()
-        event.acceptProposedAction()
 
     def _lay_out(self) -> None:
         self._layers.addWidget(self.transcript)
@@ -268,39 +249,6 @@ class ConversationView(QWidget):
         self._models.changed.connect(self._on_models_changed)
         self.tour_asked.connect(self.no_model.hide)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Esc that nothing nearer took. No shortcut: that would come before what is open above the conversation."""
-        if event.key() == Qt.Key.Key_Escape and not event.modifiers():
-            self._escape(is_held=event.isAutoRepeat())
-        else:
-            super().keyPressEvent(event)
-
-    def _escape(self, *, is_held: bool) -> None:
-        """What is open goes first: the search, then the tree, then a selection; the task is stopped by a second Esc."""
-        if self._find_bar is not None and self._find_bar.isVisible():
-            self._find_bar.close_search()
-        elif any(pane.isAncestorOf(self.focusWidget() or self) for pane in self.tree.panes):
-            self.composer.setFocus()
-        elif self.transcript.selection.span() is not None:
-            self.transcript.selection.clear()
-        elif not is_held:
-            self._stop_by_escape()
-
-    def _stop_by_escape(self) -> None:
-        task = self.store.task
-        if task is None or not is_working(task) or task.stopping:
-            self.composer.setFocus()
-        elif self._stop_begun.isActive():
-            self._on_stop_left()
-            self.store.requests.stop()
-        else:
-            self._stop_begun.start()
-            self.foot.status.remind(_AGAIN)
-
-    def _on_stop_left(self) -> None:
-        self._stop_begun.stop()
-        self.foot.status.remind("")
-
     def _row_of(self, ask: Ask) -> int | None:
         """The row of an ask: most often near the end."""
         for index in reversed(range(self.store.count())):
@@ -349,3 +297,79 @@ class ConversationView(QWidget):
     def _on_resume_clicked(self) -> None:
         if self.store.task is not None:
             self.resume_asked.emit(self.store.task.id)
+
+
+class DropTarget(QObject):
+    """Attaches the files and pictures that are dropped on a conversation; `hint` covers it while they hover."""
+
+    def __init__(self, view: ConversationView, hint: DropHintView) -> None:
+        super().__init__(view)
+        self._view = view
+        self._hint = hint
+        view.setAcceptDrops(True)
+        view.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        match event:
+            case QDragEnterEvent() if can_attach(event.mimeData()):
+                self._hint.tell(_DROP if self._view.store.conversation_id else _DROP_NEW)
+                event.acceptProposedAction()
+            case QDragLeaveEvent():
+                self._hint.hide()
+            case QDropEvent() if event.type() == QEvent.Type.Drop:
+                self._hint.hide()
+                self._view.foot.take(event.mimeData())
+                self._view.composer.setFocus()
+                event.acceptProposedAction()
+            case _:
+                return False
+        return True
+
+
+class EscapeKey(QObject):
+    """Esc that no child of the conversation used: closes what is open, then stops the task at the second press.
+
+    An event filter, not a shortcut: a shortcut would be handled before the dialogs above the conversation.
+    """
+
+    def __init__(self, view: ConversationView) -> None:
+        super().__init__(view)
+        self._view = view
+        self._stop_begun = QTimer(self, singleShot=True, interval=_AGAIN_WITHIN_MS)
+        self._stop_begun.timeout.connect(self._on_stop_left)
+        view.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.KeyPress:
+            return False
+        if event.key() != Qt.Key.Key_Escape or event.modifiers():
+            return False
+        self._escape(is_held=event.isAutoRepeat())
+        return True
+
+    def _escape(self, *, is_held: bool) -> None:
+        """Close the search, then leave the tree, then clear the selection, then stop."""
+        view = self._view
+        if view.is_searching:
+            view.find_bar.close_search()
+        elif any(pane.isAncestorOf(view.focusWidget() or view) for pane in view.tree.panes):
+            view.composer.setFocus()
+        elif view.transcript.selection.span() is not None:
+            view.transcript.selection.clear()
+        elif not is_held:
+            self._stop()
+
+    def _stop(self) -> None:
+        task = self._view.store.task
+        if task is None or not is_working(task) or task.stopping:
+            self._view.composer.setFocus()
+        elif self._stop_begun.isActive():
+            self._on_stop_left()
+            self._view.store.requests.stop()
+        else:
+            self._stop_begun.start()
+            self._view.foot.status.remind(_AGAIN)
+
+    def _on_stop_left(self) -> None:
+        self._stop_begun.stop()
+        self._view.foot.status.remind("")

@@ -17,7 +17,7 @@ from app.window.views.shell.banners import ConnectionBannerView, HealthBannerVie
 from app.window.views.shell.dialogs import WindowDialogs
 from app.window.views.shell.open_conversation import OpenConversationFactory
 from app.window.views.shell.open_conversations import OpenConversations
-from app.window.views.shell.tabs import TabsView
+from app.window.views.shell.tabs import SavedTabs, TabsView
 from app.window.views.sidebar.sidebar import SidebarView
 from app.window.widgets.accessibility import step_focus
 from app.window.widgets.banner import BannerView
@@ -85,14 +85,14 @@ class MainWindow(QMainWindow):
         self.shortcuts = ShortcutStore(state)
         self.dialogs = WindowDialogs(stores, theme, self.shortcuts, maker.clipboard, self)
         self._palette: CommandPalette | None = None
-        self.commands = WindowActions(self._slots(), self.desk.go_to_number, self.shortcuts)
+        self.commands = WindowActions(self._slots(), self._go_to_tab, self.shortcuts)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self.setWindowTitle("Errand")
         self._lay_out()
         self.commands.add_to(self)
         self._connect()
         self._on_theme_changed()
-        pages.restore()
+        SavedTabs(pages, state).restore(maker.make)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         running = len(self.stores.tasks.running())
@@ -140,7 +140,7 @@ class MainWindow(QMainWindow):
 
     def _slots(self) -> dict[ActionName, Callable[[], None]]:
         """The slot of each action. The conversation in front is looked up when the slot is called."""
-        desk = self.desk
+        desk, tabs = self.desk, self.pages.tabs
         return {
             "new_task": desk.new,
             "stop": lambda: desk.front.store.requests.stop(),
@@ -158,12 +158,12 @@ class MainWindow(QMainWindow):
             "add_agent": lambda: desk.front.foot.add_agent(),
             "close_tab": desk.close_front,
             "reopen_tab": desk.reopen,
-            "next_tab": partial(desk.step, 1),
-            "previous_tab": partial(desk.step, -1),
-            "move_tab_left": partial(self.pages.tabs.shift, -1),
-            "move_tab_right": partial(self.pages.tabs.shift, 1),
-            "pin_tab": self.pages.pin_front,
-            "all_tabs": desk.open_list,
+            "next_tab": partial(desk.in_main_window, partial(tabs.step, 1)),
+            "previous_tab": partial(desk.in_main_window, partial(tabs.step, -1)),
+            "move_tab_left": partial(tabs.shift, -1),
+            "move_tab_right": partial(tabs.shift, 1),
+            "pin_tab": lambda: self.pages.pin(tabs.current),
+            "all_tabs": partial(desk.in_main_window, self.pages.open_list),
             "own_window": desk.move_front,
             "next_pane": self._on_next_pane,
             "sidebar": self._on_turn_sidebar,
@@ -176,6 +176,9 @@ class MainWindow(QMainWindow):
             "quick_key": self.quick_key_asked.emit,
             "quit": self.quit_asked.emit,
         }
+
+    def _go_to_tab(self, number: int) -> None:
+        self.desk.in_main_window(partial(self.pages.tabs.go_to_number, number))
 
     def _lay_out(self) -> None:
         right = QWidget()
@@ -203,7 +206,7 @@ class MainWindow(QMainWindow):
         for speaker in (stores.session, stores.asks, stores.conversations, self._control, self._tour, self._maker):
             speaker.failed.connect(self.show_error)
         self.sidebar.opened.connect(self.desk.open)
-        self.sidebar.opened_behind.connect(self.desk.open_behind)
+        self.sidebar.opened_behind.connect(partial(self.desk.open, behind=True))
         self.sidebar.hit_opened.connect(self._on_hit_opened)
         self.sidebar.new_asked.connect(self.desk.new)
         self.sidebar.stop_asked.connect(self._control.stop)

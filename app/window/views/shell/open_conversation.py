@@ -3,6 +3,7 @@
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QClipboard
 
+from app.protocol.tasks import Task
 from app.window.stores.catalog import ModelStore
 from app.window.stores.stores import Stores
 from app.window.stores.tasks import UnreadStore
@@ -42,7 +43,7 @@ class OpenConversation(QObject):
     @property
     def is_blank(self) -> bool:
         """A new conversation without a word in it."""
-        return not self.conversation_id and (self._view is None or self._view.is_blank)
+        return not self.conversation_id and (self._view is None or self._view.foot.is_blank)
 
     @property
     def view(self) -> ConversationView:
@@ -127,6 +128,31 @@ class OpenConversation(QObject):
         self.begun.emit()
 
 
+class TabStates(QObject):
+    """`changed` has the id of a conversation whose title, task or unread count changed; `all_changed`: any of them.
+
+    Separate signals, because fifty running tasks send a thousand updates a second.
+    """
+
+    changed = Signal(str)
+    all_changed = Signal()
+
+    def __init__(self, stores: Stores, unread: UnreadStore) -> None:
+        super().__init__()
+        self._conversations = stores.conversations
+        stores.tasks.taskUpdate.connect(self._on_task_update)
+        stores.conversations.updated.connect(self._on_conversation_updated)
+        stores.conversations.reset.connect(self.all_changed)
+        stores.conversations.inserted.connect(self.all_changed)
+        unread.changed.connect(self.all_changed)
+
+    def _on_task_update(self, task: Task) -> None:
+        self.changed.emit(task.conversation_id)
+
+    def _on_conversation_updated(self, index: int) -> None:
+        self.changed.emit(self._conversations.at(index).id)
+
+
 class OpenConversationFactory(QObject):
     """Makes pages and the views in them. Its signals are those of all these views."""
 
@@ -149,6 +175,7 @@ class OpenConversationFactory(QObject):
         self.stores = stores
         self.unread = unread
         self.state = state
+        self.states = TabStates(stores, unread)
         self.models = models
         self._theme = theme
         self.clipboard = clipboard

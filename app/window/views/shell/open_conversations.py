@@ -1,17 +1,17 @@
 """All open conversations, in tabs and in windows of their own, and the one that is active. The tab bar is `tabs`."""
 
+from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QMainWindow, QVBoxLayout, QWidget
 
-from app.protocol.tasks import Task
 from app.window.stores.session import EngineSession
 from app.window.theme.theme import Theme
 from app.window.views.conversation.conversation_view import ConversationView
 from app.window.views.shell.banners import ConnectionBannerView, HealthBannerView
-from app.window.views.shell.open_conversation import OpenConversation, OpenConversationFactory
+from app.window.views.shell.open_conversation import OpenConversation, OpenConversationFactory, TabStates
 from app.window.views.shell.tabs import TabsView
 from app.window.widgets.accessibility import step_focus
 from app.window.widgets.banner import BannerView
@@ -23,8 +23,9 @@ class ConversationWindow(QMainWindow):
     activated = Signal()
     close_asked = Signal()
 
-    def __init__(self, page: OpenConversation, session: EngineSession, theme: Theme) -> None:
+    def __init__(self, page: OpenConversation, states: TabStates, session: EngineSession, theme: Theme) -> None:
         super().__init__()
+        self._states = states
         self.page = page
         self.trouble = BannerView(theme)
         place = QWidget()
@@ -38,16 +39,30 @@ class ConversationWindow(QMainWindow):
         self.setCentralWidget(place)
         self.resize(theme.tokens.column + 4 * theme.tokens.space_far, theme.tokens.column)
         page.view.show()
-        page.changed.connect(self.show_look)
-        self.show_look()
+        page.changed.connect(self._on_look_changed)
+        states.changed.connect(self._on_state_changed)
+        states.all_changed.connect(self._on_look_changed)
+        self._on_look_changed()
 
-    def show_look(self) -> None:
-        """The title says what the conversation is about, how its task is, and what is new."""
+    def bring_to_front(self) -> None:
+        self.show()
+        self.raise_()
+        self.activateWindow()
+        self.activated.emit()
+
+    def _on_state_changed(self, conversation_id: str) -> None:
+        if conversation_id == self.page.conversation_id:
+            self._on_look_changed()
+
+    def _on_look_changed(self) -> None:
+        """The window title has the conversation's title, the state of its task and the unread count."""
         self.setWindowTitle(f"{self.page.look.words} — Errand")
 
     def give_page(self) -> OpenConversation:
         """Leave the page to another window; this one is empty then and goes."""
-        self.page.changed.disconnect(self.show_look)
+        self.page.changed.disconnect(self._on_look_changed)
+        self._states.changed.disconnect(self._on_state_changed)
+        self._states.all_changed.disconnect(self._on_look_changed)
         self._column.removeWidget(self.page.view)
         self.page.view.setParent(None)
         self.hide()
@@ -88,10 +103,6 @@ class OpenConversations(QObject):
         pages.front_changed.connect(self.front_changed)
         pages.own_window_asked.connect(self.move_out)
         maker.state.saving.connect(self._on_saving)
-        maker.stores.tasks.taskUpdate.connect(self._on_task_update)
-        maker.stores.conversations.updated.connect(self._on_conversation_updated)
-        maker.unread.changed.connect(self._on_looks_changed)
-        maker.stores.conversations.reset.connect(self._on_looks_changed)
         maker.stores.conversations.dropped.connect(self._on_dropped)
 
     @property
@@ -134,15 +145,10 @@ class OpenConversations(QObject):
         if behind and window is None:
             self._pages.open(conversation_id, behind=True)
         elif window is not None and not behind:
-            self._raise(window)
+            window.bring_to_front()
         elif window is None:
             self._show_main()
             self._pages.open(conversation_id)
-
-    def open_behind(self, conversation_id: str) -> None:
-        """In a tab, with what is in front left there; a window of its own stays one."""
-        if all(window.page.conversation_id != conversation_id for window in self._windows):
-            self._pages.open(conversation_id, behind=True)
 
     def open_at(self, conversation_id: str, node_id: str) -> None:
         """Go to a node of a conversation."""
@@ -173,33 +179,27 @@ class OpenConversations(QObject):
         if self._front is not None:
             self._front.close()
         else:
-            self._pages.close_front()
+            self._pages.close_tab(self._pages.tabs.current)
 
-    def step(self, by: int) -> None:
+    def in_main_window(self, action: Callable[[], None]) -> None:
+        """Show the main window, then do something with its tabs."""
         self._show_main()
-        self._pages.step(by)
-
-    def go_to_number(self, number: int) -> None:
-        """To a tab by its place, from 1; 9 is the last one."""
-        self._show_main()
-        self._pages.go_to_number(number)
-
-    def open_list(self) -> None:
-        """All tabs, to find one by typing."""
-        self._show_main()
-        self._pages.open_list()
+        action()
 
     def move_front(self) -> None:
         """Out of the main window, or back into it."""
         if self._front is None:
             self.move_out(self._pages.front_page)
         else:
-            self._move_back(self._front)
+            page = self._drop(self._front)
+            key = self._pages.put(page)
+            self._show_main()
+            self._pages.tabs.go_to(key)
 
     def move_out(self, page: OpenConversation) -> None:
         """From its tab into a window of its own."""
         self._pages.take(page)
-        self._raise(self._put(page))
+        self._put(page).bring_to_front()
         page.view.setFocus()
 
     def close_windows(self) -> None:
@@ -216,7 +216,7 @@ class OpenConversations(QObject):
         return next((window for window in self._windows if window.page.conversation_id == conversation_id), None)
 
     def _put(self, page: OpenConversation) -> ConversationWindow:
-        window = ConversationWindow(page, self._maker.stores.session, self._theme)
+        window = ConversationWindow(page, self._maker.states, self._maker.stores.session, self._theme)
         self._windows.append(window)
         window.activated.connect(partial(self._on_activated, window))
         window.close_asked.connect(partial(self._on_close_asked, window))
@@ -224,24 +224,12 @@ class OpenConversations(QObject):
         window.show()
         return window
 
-    def _move_back(self, window: ConversationWindow) -> None:
-        page = self._drop(window)
-        self._pages.put(page)
-        self._show_main()
-        self._pages.go_to_page(page)
-
     def _drop(self, window: ConversationWindow) -> OpenConversation:
         self._windows.remove(window)
         page = window.give_page()
         self.turn_to_main()
         self._maker.state.save_soon()
         return page
-
-    def _raise(self, window: ConversationWindow) -> None:
-        window.show()
-        window.raise_()
-        window.activateWindow()
-        self._on_activated(window)
 
     def _show_main(self) -> None:
         self.main_asked.emit()
@@ -268,21 +256,6 @@ class OpenConversations(QObject):
         for kept in (self._kept.drafts, self._kept.attached, self._kept.places, self._kept.trees, self._kept.agents):
             kept.pop(conversation_id, None)
         self._maker.state.save_soon()
-
-    def _on_task_update(self, task: Task) -> None:
-        self._show_look_of(task.conversation_id)
-
-    def _on_conversation_updated(self, index: int) -> None:
-        self._show_look_of(self._maker.stores.conversations.at(index).id)
-
-    def _show_look_of(self, conversation_id: str) -> None:
-        window = self._window_of(conversation_id)
-        if window is not None:
-            window.show_look()
-
-    def _on_looks_changed(self) -> None:
-        for window in self._windows:
-            window.show_look()
 
     def _on_saving(self) -> None:
         kept = {window.page.conversation_id: bytes(window.saveGeometry().data()) for window in self._windows}

@@ -205,6 +205,16 @@ class TabBarView(QTabBar):
     def go_to(self, key: str) -> None:
         self.setCurrentIndex(self.keys.index(key))
 
+    def step(self, by: int) -> None:
+        """Go to the next tab; wraps around."""
+        self.setCurrentIndex((self.currentIndex() + by) % self.count())
+
+    def go_to_number(self, number: int) -> None:
+        """Counted from 1; 9 is the last tab, as in browsers."""
+        index = self.count() - 1 if number == 9 else number - 1
+        if index < self.count():
+            self.setCurrentIndex(index)
+
     def remove(self, key: str) -> None:
         index = self.keys.index(key)
         self.tabButton(index, QTabBar.ButtonPosition.LeftSide).hide()  # what pulses in it stops

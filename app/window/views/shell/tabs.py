@@ -1,12 +1,13 @@
 """The tabs: the bar and the conversation of the tab in front. What a tab shows is `open_conversation`."""
 
 import itertools
+from collections.abc import Callable, Iterable
 from functools import partial
 
-from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from app.protocol.tasks import Task
+from app.window.stores.window_state import WindowStateStore
 from app.window.theme.style import set_style
 from app.window.theme.theme import Theme
 from app.window.views.conversation.conversation_view import ConversationView
@@ -17,21 +18,21 @@ from app.window.widgets.pulse import PulseTimer
 
 
 class TabsView(QWidget):
-    """Always has at least one page. `front_changed` when another one comes to the front.
+    """Holds at least one page. `front_changed`: another page is in front. `changed`: what `SavedTabs` stores.
 
-    `own_window_asked` gives the page that shall leave.
+    `own_window_asked` has the page to move into its own window.
     """
 
     front_changed = Signal()
+    changed = Signal()
     own_window_asked = Signal(OpenConversation)
 
     def __init__(self, maker: OpenConversationFactory, theme: Theme, pulse: PulseTimer) -> None:
         super().__init__()
         self._maker = maker
         self._theme = theme
-        self._state = maker.state
         self._numbers = itertools.count(1)
-        self._pages: dict[str, OpenConversation] = {}
+        self.pages: dict[str, OpenConversation] = {}
         self.tabs = TabBarView(theme, pulse)
         self._stack = QStackedWidget()
         self._list = IconButton(theme, "chevron-down", "All tabs")
@@ -49,29 +50,18 @@ class TabsView(QWidget):
     @property
     def front_id(self) -> str:
         """The conversation in front; "" while it is a new one."""
-        page = self._pages.get(self.tabs.current)
+        page = self.pages.get(self.tabs.current)
         return page.conversation_id if page else ""
 
     @property
     def open_ids(self) -> tuple[str, ...]:
         """The conversations in tabs, from left to right."""
-        ids = (self._pages[key].conversation_id for key in self.tabs.keys if key in self._pages)
+        ids = (self.pages[key].conversation_id for key in self.tabs.keys if key in self.pages)
         return tuple(conversation_id for conversation_id in ids if conversation_id)
 
     @property
     def front_page(self) -> OpenConversation:
-        return self._pages[self.tabs.current]
-
-    def restore(self) -> None:
-        """Open the tabs of the last time."""
-        kept = self._state.kept
-        current = kept.current
-        for conversation_id in tuple(kept.tabs):
-            self.put(self._maker.make(conversation_id))
-        if current in self.open_ids:
-            self.open(current)
-        if not self._pages:
-            self.new()
+        return self.pages[self.tabs.current]
 
     def new(self) -> None:
         """Go to the page of a conversation that has not begun; there is at most one without a word in it."""
@@ -87,44 +77,39 @@ class TabsView(QWidget):
         if blank is not None:
             self.close_tab(blank)
 
-    def open_at(self, conversation_id: str, node_id: str) -> None:
-        """Go to a node of a conversation."""
-        self.open(conversation_id)
-        self.front.go_to(node_id)
-
     def put(self, page: OpenConversation) -> str:
         """Have a page in a tab, at the right end; gives the tab's key."""
         key = str(next(self._numbers))
-        self._pages[key] = page
+        self.pages[key] = page
         page.changed.connect(self._on_looks_changed)
         page.begun.connect(self._on_begun)
         self.tabs.add(key, page.look)
-        self._keep()
+        self.changed.emit()
         return key
 
     def take(self, page: OpenConversation) -> None:
         """Give a page away; its tab goes."""
-        key = next(key for key, known in self._pages.items() if known is page)
-        del self._pages[key]
+        key = next(key for key, known in self.pages.items() if known is page)
+        del self.pages[key]
         self.tabs.remove(key)
         if page.is_shown:
             self._stack.removeWidget(page.view)
         page.changed.disconnect(self._on_looks_changed)
         page.begun.disconnect(self._on_begun)
-        if not self._pages:
+        if not self.pages:
             self.new()
-        self._keep()
-
-    def go_to_page(self, page: OpenConversation) -> None:
-        self.tabs.go_to(next(key for key, known in self._pages.items() if known is page))
-
-    def close_front(self) -> None:
-        self.close_tab(self.tabs.current)
+        self.changed.emit()
 
     def close_tab(self, key: str) -> None:
-        page = self._pages[key]
+        page = self.pages[key]
         self.take(page)
         page.close()
+
+    def close_tabs(self, keys: Iterable[str]) -> None:
+        """Close these tabs, except pinned ones."""
+        for key in tuple(keys):
+            if not self.pages[key].is_pinned:
+                self.close_tab(key)
 
     def drop(self, conversation_id: str) -> None:
         """Close the tab of a conversation that is no more, if there is one."""
@@ -132,39 +117,22 @@ class TabsView(QWidget):
         if key is not None:
             self.close_tab(key)
 
-    def close_others(self, kept_key: str) -> None:
-        """Pinned ones stay."""
-        self._close_all([key for key in self.tabs.keys if key != kept_key])
-
     def pin(self, key: str) -> None:
         """Pin a tab, or let a pinned one go."""
-        page = self._pages[key]
+        page = self.pages[key]
         page.is_pinned = not page.is_pinned
         self.tabs.show_look(key, page.look)
-        self._keep()
-
-    def pin_front(self) -> None:
-        self.pin(self.tabs.current)
+        self.changed.emit()
 
     def open_list(self) -> None:
         """All tabs, to find one by typing."""
         from app.window.views.shared.picker import PickerDialog, PickerItem  # the start does not need it
 
-        looks = {key: self._pages[key].look for key in self.tabs.keys}
+        looks = {key: self.pages[key].look for key in self.tabs.keys}
         choices = tuple(PickerItem(key, look.title, _hint(look)) for key, look in looks.items())
         picker = PickerDialog(self._theme, "Find an open tab", choices, self)
         picker.chosen.connect(self.tabs.go_to)
         picker.open_over(self)
-
-    def step(self, by: int) -> None:
-        """Go to the next tab, round at the ends."""
-        self.tabs.setCurrentIndex((self.tabs.currentIndex() + by) % self.tabs.count())
-
-    def go_to_number(self, number: int) -> None:
-        """From 1; 9 is the last one, as in browsers."""
-        index = self.tabs.count() - 1 if number == 9 else number - 1
-        if index < self.tabs.count():
-            self.tabs.setCurrentIndex(index)
 
     def _lay_out(self, theme: Theme) -> None:
         bar = QWidget()
@@ -183,96 +151,100 @@ class TabsView(QWidget):
         column.addWidget(self._stack, 1)
 
     def _connect(self) -> None:
-        stores, tabs = self._maker.stores, self.tabs
+        tabs = self.tabs
         tabs.chosen.connect(self._on_chosen)
         tabs.close_asked.connect(self.close_tab)
         tabs.menu_asked.connect(self._on_menu_asked)
         tabs.out_asked.connect(self._on_out_asked)
         tabs.resized.connect(self._soon.start)
         self._soon.timeout.connect(self._on_tabs_settled)
-        tabs.tabMoved.connect(self._keep)
+        tabs.tabMoved.connect(self.changed)
         self._list.clicked.connect(self.open_list)
-        stores.tasks.taskUpdate.connect(self._on_task_update)
-        stores.conversations.reset.connect(self._on_looks_changed)
-        stores.conversations.inserted.connect(self._on_looks_changed)
-        stores.conversations.updated.connect(self._on_conversation_updated)
-        self._maker.unread.changed.connect(self._on_looks_changed)
-        self._state.saving.connect(self._on_saving)
+        self._maker.states.changed.connect(self._on_state_changed)
+        self._maker.states.all_changed.connect(self._on_looks_changed)
 
     def _on_chosen(self, key: str) -> None:
-        page = self._pages[key]
+        page = self.pages[key]
         if self._stack.indexOf(page.view) < 0:
             self._stack.addWidget(page.view)
         self._stack.setCurrentWidget(page.view)
         page.read()
-        self._keep()
+        self.changed.emit()
         page.view.setFocus()
         self.front_changed.emit()
 
     def _on_looks_changed(self) -> None:
-        for key, page in self._pages.items():
+        for key, page in self.pages.items():
             self.tabs.show_look(key, page.look)
 
-    def _on_task_update(self, task: Task) -> None:
-        """Only this one: fifty tasks at work tell of themselves a thousand times a second."""
-        self._show_look_of(task.conversation_id)
-
-    def _on_conversation_updated(self, index: int) -> None:
-        self._show_look_of(self._maker.stores.conversations.at(index).id)
-
-    def _show_look_of(self, conversation_id: str) -> None:
+    def _on_state_changed(self, conversation_id: str) -> None:
         key = self._key_of(conversation_id)
         if key is not None:
-            self.tabs.show_look(key, self._pages[key].look)
+            self.tabs.show_look(key, self.pages[key].look)
 
     def _on_begun(self) -> None:
         self.front_page.read()  # a task may end before it is known whose it is
-        self._keep()
+        self.changed.emit()
         self.front_changed.emit()
 
     def _on_menu_asked(self, key: str, place: QPoint) -> None:
-        menu = TabMenu(self, is_pinned=self._pages[key].is_pinned)
+        menu = TabMenu(self, is_pinned=self.pages[key].is_pinned)
         menu.pin_asked.connect(partial(self.pin, key))
         menu.out_asked.connect(partial(self._on_out_asked, key))
         menu.close_asked.connect(partial(self.close_tab, key))
-        menu.close_others_asked.connect(partial(self.close_others, key))
-        menu.close_right_asked.connect(partial(self._on_close_right_asked, key))
+        keys = self.tabs.keys
+        menu.close_others_asked.connect(partial(self.close_tabs, [other for other in keys if other != key]))
+        menu.close_right_asked.connect(partial(self.close_tabs, keys[keys.index(key) + 1 :]))
         menu.popup(place)
 
     def _on_out_asked(self, key: str) -> None:
-        self.own_window_asked.emit(self._pages[key])
+        self.own_window_asked.emit(self.pages[key])
 
     def _on_tabs_settled(self) -> None:
         """The room of the button counts as taken in any case: else it would come and go without end."""
         self._list.setVisible(self.tabs.overflow(self.width() - self._list.sizeHint().width()))
 
-    def _on_close_right_asked(self, kept_key: str) -> None:
-        keys = self.tabs.keys
-        self._close_all(list(keys[keys.index(kept_key) + 1 :]))
-
-    def _close_all(self, keys: list[str]) -> None:
-        for key in keys:
-            if not self._pages[key].is_pinned:
-                self.close_tab(key)
-
-    def _on_saving(self) -> None:
-        for page in self._pages.values():
-            page.keep_place()
-        self._state.kept.titles = {page.conversation_id: page.title for page in self._pages.values()}
-        places, wanted = self._state.kept.places, {*self.open_ids, *self._state.kept.closed}
-        self._state.kept.places = {known: place for known, place in places.items() if known in wanted}
-
     def _blank(self) -> str | None:
-        return next((key for key, page in self._pages.items() if page.is_blank), None)
+        return next((key for key, page in self.pages.items() if page.is_blank), None)
 
     def _key_of(self, conversation_id: str) -> str | None:
-        return next((key for key, page in self._pages.items() if page.conversation_id == conversation_id), None)
+        return next((key for key, page in self.pages.items() if page.conversation_id == conversation_id), None)
 
-    def _keep(self) -> None:
-        self._state.kept.tabs = list(self.open_ids)
-        self._state.kept.pinned = [page.conversation_id for page in self._pages.values() if page.is_pinned]
-        self._state.kept.current = self.front_id
+
+class SavedTabs(QObject):
+    """Writes the open tabs into the window's state, and opens them again at the next start."""
+
+    def __init__(self, tabs: TabsView, state: WindowStateStore) -> None:
+        super().__init__(tabs)
+        self._tabs = tabs
+        self._state = state
+        tabs.changed.connect(self._on_changed)
+        state.saving.connect(self._on_saving)
+
+    def restore(self, make: Callable[[str], OpenConversation]) -> None:
+        """Open the tabs of the last session; a new conversation if there are none."""
+        current = self._state.kept.current
+        for conversation_id in tuple(self._state.kept.tabs):
+            self._tabs.put(make(conversation_id))
+        if current in self._tabs.open_ids:
+            self._tabs.open(current)
+        if not self._tabs.pages:
+            self._tabs.new()
+
+    def _on_changed(self) -> None:
+        kept = self._state.kept
+        kept.tabs = list(self._tabs.open_ids)
+        kept.pinned = [page.conversation_id for page in self._tabs.pages.values() if page.is_pinned]
+        kept.current = self._tabs.front_id
         self._state.save_soon()
+
+    def _on_saving(self) -> None:
+        kept = self._state.kept
+        for page in self._tabs.pages.values():
+            page.keep_place()
+        kept.titles = {page.conversation_id: page.title for page in self._tabs.pages.values()}
+        wanted = {*self._tabs.open_ids, *kept.closed}
+        kept.places = {known: place for known, place in kept.places.items() if known in wanted}
 
 
 def _hint(look: TabState) -> str:
