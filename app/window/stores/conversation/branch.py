@@ -76,6 +76,62 @@ class ForkIndex:
         after = children[index + 1] if index + 1 < len(children) else None
         return ForkPosition(parent_id, index + 1, len(children), before, after)
 
+    def switch_row(self, node: Node, *, locked: bool) -> BranchSwitchRow | None:
+        """The switch between a node and its siblings."""
+        place = self.place(node.parent_id, node.id)
+        if place is None:
+            return None
+        return BranchSwitchRow(
+            f"{place.parent_id}/fork",  # the same key on all siblings, so that the row keeps the focus
+            place.number,
+            place.count,
+            place.previous_id,
+            place.next_id,
+            is_user=node.is_from_person,
+            locked=locked,
+        )
+
+
+class CallIndex:
+    """Which loaded node has a tool call, and the results and live outputs of its calls."""
+
+    def __init__(self) -> None:
+        self._owners: dict[tuple[str | None, str], str] = {}  # task and call: the newest node that has the call
+        self._results: dict[str, dict[str, ToolResultBlock]] = {}
+        self._outputs: dict[str, dict[str, str]] = {}
+
+    def clear(self) -> None:
+        """Forget the owners; results stay for nodes that are loaded again."""
+        self._owners.clear()
+
+    def put(self, node: Node) -> None:
+        for block in node.blocks:
+            if isinstance(block, ToolCallBlock):
+                self._owners[node.task_id, block.call_id] = node.id
+            elif isinstance(block, ToolResultBlock) and (owner := self.owner(node.task_id, block.call_id)) is not None:
+                self._results.setdefault(owner, {})[block.call_id] = block
+                self._outputs.get(owner, {}).pop(block.call_id, None)
+
+    def put_output(self, owner: str, call_id: str, text: str) -> None:
+        self._outputs.setdefault(owner, {})[call_id] = text
+
+    def owner(self, task_id: str | None, call_id: str) -> str | None:
+        return self._owners.get((task_id, call_id))
+
+    def owners(self, node: Node) -> list[str | None]:
+        """The nodes of the calls that a node has results for, in order; None for a call that is not loaded."""
+        return [self.owner(node.task_id, block.call_id) for block in node.blocks if isinstance(block, ToolResultBlock)]
+
+    def touched(self, node: Node) -> list[str]:
+        """The nodes whose rows a node changes: those with the calls of its results, and itself."""
+        return [*filter(None, self.owners(node)), node.id]
+
+    def results(self, node_id: str) -> Mapping[str, ToolResultBlock]:
+        return self._results.get(node_id, {})
+
+    def outputs(self, node_id: str) -> Mapping[str, str]:
+        return self._outputs.get(node_id, {})
+
 
 class LoadedBranch:
     """Changes return the ids of the nodes whose rows they touch, in the order in which to show them."""
@@ -85,9 +141,7 @@ class LoadedBranch:
         self._order: list[str] = []
         self._nodes: dict[str, Node] = {}
         self._drafts: dict[str, StreamingRows] = {}
-        self._owners: dict[tuple[str | None, str], str] = {}  # task and call: the newest node that has the call
-        self._results: dict[str, dict[str, ToolResultBlock]] = {}
-        self._outputs: dict[str, dict[str, str]] = {}
+        self._calls = CallIndex()
         self._tasks: dict[str, Task] = {}
         self._of_task: dict[str, list[str]] = {}
         self._forks = ForkIndex()
@@ -102,10 +156,6 @@ class LoadedBranch:
         return self._order
 
     @property
-    def task_ids(self) -> frozenset[str]:
-        return frozenset(self._of_task)
-
-    @property
     def tasks(self) -> tuple[Task, ...]:
         """Those of the loaded nodes that are known, in the order of the branch."""
         return tuple(self._tasks[task_id] for task_id in self._of_task if task_id in self._tasks)
@@ -113,9 +163,6 @@ class LoadedBranch:
     def task(self, task_id: str | None) -> Task | None:
         """One that was heard of, on this branch or not."""
         return self._tasks.get(task_id or "")
-
-    def knows_task(self, task_id: str) -> bool:
-        return task_id in self._tasks
 
     def holds(self, node_id: str) -> bool:
         return node_id in self._nodes
@@ -125,11 +172,7 @@ class LoadedBranch:
 
     def shown_at(self, node_id: str) -> str:
         """The node whose rows show this one: a result stands at its call."""
-        node = self._nodes[node_id]
-        for block in node.blocks:
-            if isinstance(block, ToolResultBlock):
-                return self._owners.get((node.task_id, block.call_id), node_id)
-        return node_id
+        return next(iter(self._calls.owners(self._nodes[node_id])), None) or node_id
 
     def show(self, page: Sequence[Node], has_older: bool, forks: Iterable[Fork]) -> None:
         """Become the branch that ends with `page`. What is loaded above it stays if it leads there."""
@@ -143,21 +186,23 @@ class LoadedBranch:
         self._order.clear()
         self._nodes.clear()
         self._of_task.clear()
-        self._owners.clear()
+        self._calls.clear()
         for node in (*kept, *page):
             self._append(node)
-        self._drafts = {node_id: draft for node_id, draft in self._drafts.items() if self._is_streaming(node_id)}
+        self._drafts = {
+            node_id: draft for node_id, draft in self._drafts.items() if _is_streaming(self._nodes.get(node_id))
+        }
         self.asks.place_all()
 
     def prepend(self, page: Sequence[Node], has_older: bool, forks: Iterable[Fork]) -> Sequence[str]:
         """Put an older page above. Returns its nodes' ids, then those of others that it touches."""
         self._forks.put(forks)
         later = [self._nodes[node_id] for node_id in self._order]
-        unowned = [node.id for node in later if node.role == "tool_result" and not self._is_owned(node)]
+        unowned = [node.id for node in later if node.role == "tool_result" and None in self._calls.owners(node)]
         ends = (*self._end_of(later[0]), *([later[0].id] if self._speakers else ())) if later else ()
         self.has_older = has_older
         self._order.clear()
-        self._owners.clear()
+        self._calls.clear()
         self._of_task.clear()
         for node in (*page, *later):
             self._append(node)
@@ -172,7 +217,7 @@ class LoadedBranch:
         if node.id in self._nodes:
             self._take(node)
             self.asks.place_lost(node)
-            return self._touched(node)
+            return self._calls.touched(node)
         if self._order and (node.parent_id != self._order[-1] or not joins):
             return self._beside(node)
         self._forks.add(node.parent_id, node.id, None)
@@ -180,7 +225,7 @@ class LoadedBranch:
         ended = self._end_of(node)
         self._append(node)
         self.asks.place_lost(node)
-        return [*dict.fromkeys((*ended, *before)), *self._touched(node)]
+        return [*dict.fromkeys((*ended, *before)), *self._calls.touched(node)]
 
     def put_task(self, task: Task) -> Sequence[str]:
         before = self._tasks.get(task.id)
@@ -238,10 +283,10 @@ class LoadedBranch:
         return [delta.node_id]
 
     def add_output(self, delta: ToolOutput) -> Sequence[str]:
-        owner = self._owners.get((delta.task_id, delta.call_id))
+        owner = self._calls.owner(delta.task_id, delta.call_id)
         if owner is None:
             return ()
-        self._outputs.setdefault(owner, {})[delta.call_id] = delta.text
+        self._calls.put_output(owner, delta.call_id, delta.text)
         return [owner]
 
     def rows(self, node_id: str) -> list[Row]:
@@ -250,14 +295,16 @@ class LoadedBranch:
         if draft is not None:
             return [*self._speaker(node), *draft.rows()]
         belongings = NodeExtras(
-            self._results.get(node_id, {}),
-            self._outputs.get(node_id, {}),
+            self._calls.results(node_id),
+            self._calls.outputs(node_id),
             self.asks.at(node_id),
             is_interrupted(self._tasks.get(node.task_id or "")),
         )
-        rows = [self._with_named(self.asks.with_others(row)) for row in node_rows(node, belongings)]
+        rows: list[Row] = [
+            _with_mentions(self.asks.with_others(row), self._speakers) for row in node_rows(node, belongings)
+        ]
         if node_id == self._edited:
-            rows = [self._edited_row(row) for row in rows]
+            rows = [_edited_row(row, locked=self._is_locked) for row in rows]
         rows = [*self._speaker(node), *rows] if rows else rows
         end = self._end(node)
         if end is not None and node_id in end.folded:
@@ -265,7 +312,13 @@ class LoadedBranch:
         if end is not None and end.last_id == node_id:
             is_tip = node_id == self._order[-1]
             rows = [*rows, replace(end.row, fork_id=None if is_tip else node_id)]
-        return [*self._with_fork(node, rows), *self._open_end(node)]
+        fork = self._forks.switch_row(node, locked=self._is_locked) if rows else None
+        if fork is not None:
+            rows = [*rows, fork] if fork.is_user else [fork, *rows]
+        children = self._forks.below(node_id)
+        if children and not self._is_locked and node_id == self._order[-1]:
+            rows = [*rows, BranchEndRow(f"{node_id}/open", children)]
+        return rows
 
     def _speaker(self, node: Node) -> list[Row]:
         """The name above the first reply of an agent in a row, where several could have written it."""
@@ -281,13 +334,6 @@ class LoadedBranch:
         if task is not None and any(one.model for one in self._speakers.values()):
             speaker = replace(speaker, model=task.model)  # where one has a model of its own the others' are news too
         return [SpeakerRow(f"{node.id}/speaker", node, speaker)]
-
-    def _with_named(self, row: Row) -> Row:
-        if not isinstance(row, UserRow) or not self._speakers or "@" not in row.text:
-            return row
-        text = row.text.casefold()
-        named = (one for one in self._speakers.values() if f"@{one.name.casefold()}" in text)
-        return replace(row, mentions=tuple(named))
 
     def _last_reply(self, task_id: str) -> list[str]:
         """Whose calls may have no result yet."""
@@ -306,29 +352,6 @@ class LoadedBranch:
     def _end_of(self, node: Node) -> Sequence[str]:
         """The last nodes of a node's task: they show how it ended."""
         return self._of_task.get(node.task_id or "", [])[-_MOST_FOLDED:]
-
-    def _with_fork(self, node: Node, rows: Sequence[Row]) -> list[Row]:
-        place = self._forks.place(node.parent_id, node.id)
-        if place is None or not rows:
-            return [*rows]
-        is_user = node.is_from_person
-        fork = BranchSwitchRow(
-            f"{place.parent_id}/fork",  # the same at all of its branches: it keeps the keyboard
-            place.number,
-            place.count,
-            place.previous_id,
-            place.next_id,
-            is_user=is_user,
-            locked=self._is_locked,
-        )
-        return [*rows, fork] if is_user else [fork, *rows]
-
-    def _open_end(self, node: Node) -> list[Row]:
-        """Below the last node, where nobody writes and something follows it."""
-        children = self._forks.below(node.id)
-        if not children or self._is_locked or node.id != self._order[-1]:
-            return []
-        return [BranchEndRow(f"{node.id}/open", children)]
 
     def _beside(self, node: Node) -> Sequence[str]:
         """A node of another branch: where that leaves this one there is a fork now."""
@@ -368,37 +391,23 @@ class LoadedBranch:
             self._drafts[node.id] = StreamingRows(node)
             return
         self._drafts.pop(node.id, None)
-        for block in node.blocks:
-            if isinstance(block, ToolCallBlock):
-                self._owners[node.task_id, block.call_id] = node.id
-            elif isinstance(block, ToolResultBlock):
-                self._take_result(node, block)
+        self._calls.put(node)
 
-    def _take_result(self, node: Node, result: ToolResultBlock) -> None:
-        owner = self._owners.get((node.task_id, result.call_id))
-        if owner is not None:
-            self._results.setdefault(owner, {})[result.call_id] = result
-            self._outputs.get(owner, {}).pop(result.call_id, None)
 
-    def _touched(self, node: Node) -> list[str]:
-        owners = [
-            self._owners.get((node.task_id, block.call_id))
-            for block in node.blocks
-            if isinstance(block, ToolResultBlock)
-        ]
-        return [*(owner for owner in owners if owner), node.id]
+def _is_streaming(node: Node | None) -> bool:
+    return node is not None and node.status == "streaming"
 
-    def _is_owned(self, node: Node) -> bool:
-        calls = [block.call_id for block in node.blocks if isinstance(block, ToolResultBlock)]
-        return all((node.task_id, call_id) in self._owners for call_id in calls)
 
-    def _is_streaming(self, node_id: str) -> bool:
-        return node_id in self._nodes and self._nodes[node_id].status == "streaming"
+def _with_mentions(row: Row, speakers: Mapping[str, Speaker]) -> Row:
+    """A user's row with the agents that its text names."""
+    if not isinstance(row, UserRow) or not speakers or "@" not in row.text:
+        return row
+    text = row.text.casefold()
+    return replace(row, mentions=tuple(one for one in speakers.values() if f"@{one.name.casefold()}" in text))
 
-    def _edited_row(self, row: Row) -> Row:
-        if not isinstance(row, UserRow):
-            return row
-        return EditMessageRow(f"{row.node.id}/edit", row.node, row.text, locked=self._is_locked)
+
+def _edited_row(row: Row, *, locked: bool) -> Row:
+    return EditMessageRow(f"{row.node.id}/edit", row.node, row.text, locked=locked) if isinstance(row, UserRow) else row
 
 
 @dataclass(frozen=True, slots=True)

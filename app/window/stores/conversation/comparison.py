@@ -112,7 +112,7 @@ class ComparedBranchStore(QObject):
 
     def put_task(self, task: Task) -> None:
         self._touch(self.branch.put_task(task))
-        if task.id in self.branch.task_ids:
+        if task in self.branch.tasks:
             self.told.emit()
 
     def put_ask(self, ask: Ask) -> None:

@@ -30,7 +30,7 @@ class SettledLoader:
     async def load(self, conversation_id: str, nodes: Collection[Node]) -> None:
         """The tasks of these nodes, and what was asked in them: only a task that called tools can have asked."""
         task_ids = {node.task_id for node in nodes if node.task_id is not None}
-        while self._has_more_tasks and not all(map(self._branch.knows_task, task_ids)):
+        while self._has_more_tasks and not all(self._branch.task(task_id) is not None for task_id in task_ids):
             await self._load_tasks(conversation_id)
         asking = {node.task_id for node in nodes if node.task_id is not None and _may_ask(node)} - self._with_asks
         if asking:

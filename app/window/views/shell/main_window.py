@@ -17,7 +17,7 @@ from app.window.views.shell.banners import ConnectionBannerView, HealthBannerVie
 from app.window.views.shell.dialogs import WindowDialogs
 from app.window.views.shell.open_conversation import OpenConversationFactory
 from app.window.views.shell.open_conversations import OpenConversations
-from app.window.views.shell.tabs import SavedTabs, TabsView
+from app.window.views.shell.tabs import TabsView
 from app.window.views.sidebar.sidebar import SidebarView
 from app.window.widgets.accessibility import step_focus
 from app.window.widgets.banner import BannerView
@@ -92,7 +92,7 @@ class MainWindow(QMainWindow):
         self.commands.add_to(self)
         self._connect()
         self._on_theme_changed()
-        SavedTabs(pages, state).restore(maker.make)
+        pages.saved.restore(maker.make)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         running = len(self.stores.tasks.running())

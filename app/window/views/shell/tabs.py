@@ -38,6 +38,7 @@ class TabsView(QWidget):
         self._list = IconButton(theme, "chevron-down", "All tabs")
         # While the bar is laid out its neighbour cannot come: it would get no room.
         self._soon = QTimer(self, singleShot=True, interval=0)
+        self.saved = SavedTabs(self, maker.state)
         self._lay_out(theme)
         self._connect()
 
