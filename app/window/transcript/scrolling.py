@@ -11,6 +11,11 @@ _NOTCH = 120  # what Qt calls one step of a wheel
 _MILLISECONDS = 120
 
 
+def line_height(theme: Theme) -> int:
+    """Pixels of one scroll step."""
+    return theme.tokens.size_base * 3 // 2
+
+
 def key_scroll(key: Qt.Key, height: int, line: int) -> int:
     """Pixels down for a key in a view of this height; 0 for a key that does not scroll."""
     page = height - 2 * line

@@ -1,6 +1,6 @@
 """The transcript: one column of row views, made only where they are visible."""
 
-from PySide6.QtCore import QEvent, QPoint, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QFocusEvent,
     QKeyEvent,
@@ -27,6 +27,7 @@ from app.window.transcript.scrolling import (
     ScrollBarSync,
     SmoothScroll,
     key_scroll,
+    line_height,
     next_to_measure,
     overscan,
     wheel_scroll,
@@ -63,9 +64,11 @@ class TranscriptView(QAbstractScrollArea):
         self._older_pill = LoadingOlderView(theme, self)
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._idle = QTimer(self, singleShot=True, interval=0)
+        self._changes = RowChanges(self, rows, self._stage, self._anchor)
+        self._changes.reset.connect(self._older.reset)
         self._dress()
         self._connect()
-        self._on_reset()
+        self._soon.start()
 
     @property
     def is_at_end(self) -> bool:
@@ -126,7 +129,7 @@ class TranscriptView(QAbstractScrollArea):
         self._soon.stop()
         if not self.isVisible():
             return  # a tab in the background does nothing; it is laid out when it is shown
-        self._stage.set_width(self._column())
+        self._stage.set_width(max(1, min(self._theme.tokens.column, self.viewport().width() - 2 * self._pad)))
         self._shown = self._anchor.settle(self._stage.heights, self.viewport().height(), self._stage.measure)
         self._place()
         self.selection.show_marks(self._shown)
@@ -150,13 +153,13 @@ class TranscriptView(QAbstractScrollArea):
         if pixels:
             self.scroll_by(-pixels)
         elif event.angleDelta().y():
-            self._glide.by(wheel_scroll(event, self._line()))
+            self._glide.by(wheel_scroll(event, line_height(self._theme)))
         else:
             event.ignore()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = Qt.Key(event.key())
-        way = key_scroll(key, self.viewport().height(), self._line())
+        way = key_scroll(key, self.viewport().height(), line_height(self._theme))
         if event.matches(QKeySequence.StandardKey.Copy):
             self.selection.copy()
         elif event.matches(QKeySequence.StandardKey.SelectAll):
@@ -217,12 +220,10 @@ class TranscriptView(QAbstractScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
     def _connect(self) -> None:
-        as_signal(self._rows.reset).connect(self._on_reset)
-        as_signal(self._rows.inserted).connect(self._on_inserted)
-        as_signal(self._rows.changed).connect(self._on_changed)
-        as_signal(self._rows.removed).connect(self._on_removed)
-        self._theme.changed.connect(self._on_theme_changed)
-        self._stage.resized.connect(self._on_block_resized)
+        self._changes.changed.connect(self._soon.start)
+        self._changes.moved.connect(self._idle.stop)  # the rows near the view are others
+        self._theme.changed.connect(self._stage.restyle)
+        self._theme.changed.connect(self._soon.start)
         self._glide.moved.connect(self.scroll_by)
         self.selection.scrolled.connect(self.scroll_by)
         self._latest.clicked.connect(self.to_end)
@@ -231,48 +232,6 @@ class TranscriptView(QAbstractScrollArea):
         self._bar.moved.connect(self._on_bar_moved)
 
     # Slots.
-
-    def _on_reset(self) -> None:
-        self._idle.stop()  # what is near is another thing now
-        self._stage.reset()
-        self._anchor.to_end()
-        self._latest.has_news = False
-        self._older.reset()
-        self._soon.start()
-
-    def _on_inserted(self, first: int, count: int) -> None:
-        is_below = first > self._anchor.index
-        was_empty = not len(self._stage.heights)
-        self._stage.inserted(first, count)
-        if not self._anchor.is_end and not was_empty:
-            if first == 0 and self._anchor.index == 0:
-                # The first row has no gap above it, but gets one now; what is seen must stay where it is.
-                self._anchor.offset += self._stage.gap(count)
-            self._anchor.inserted(first, count)
-            self._latest.has_news = self._latest.has_news or is_below
-        self._soon.start()
-
-    def _on_changed(self, index: int) -> None:
-        self._stage.changed(index)
-        if not self._anchor.is_end and index >= self._shown.stop:
-            self._latest.has_news = True
-        self._soon.start()
-
-    def _on_removed(self, first: int, count: int) -> None:
-        self._idle.stop()
-        self._stage.removed(first, count)
-        self._anchor.removed(first, count)
-        self._soon.start()
-
-    def _on_theme_changed(self) -> None:
-        self._stage.restyle()
-        self._soon.start()
-
-    def _on_block_resized(self, index: int) -> None:
-        # What a person opens grows downwards, also at the end of the conversation.
-        if self._anchor.is_end and self.viewport().height() < self._stage.heights.total:
-            self._anchor.is_end = False
-        self._soon.start()
 
     def _on_bar_moved(self, value: int) -> None:
         self._glide.stop()
@@ -312,11 +271,10 @@ class TranscriptView(QAbstractScrollArea):
     def _set_bar(self) -> None:
         y = None if self._anchor.is_end else self._anchor.y(self._stage.heights)
         total = self._stage.heights.total + 2 * self._pad
-        self._bar.show(y, height=self.viewport().height(), total=total, line=self._line())
+        self._bar.show(y, height=self.viewport().height(), total=total, line=line_height(self._theme))
 
     def _show_pills(self) -> None:
-        if self._anchor.is_end:
-            self._latest.has_news = False
+        self._latest.has_news = self._changes.has_news = self._changes.has_news and not self._anchor.is_end
         self._latest.place(is_at_end=self._anchor.is_end)
         self._older_pill.place(is_waiting=self._older.is_waiting and self._shown.start == 0)
 
@@ -329,10 +287,65 @@ class TranscriptView(QAbstractScrollArea):
         elif bottom > self.viewport().height():
             self.scroll_by(bottom - self.viewport().height() + self._pad)
 
-    # Numbers.
 
-    def _column(self) -> int:
-        return max(1, min(self._theme.tokens.column, self.viewport().width() - 2 * self._pad))
+class RowChanges(QObject):
+    """Passes changes of the rows on to the recycler and the scroll anchor.
 
-    def _line(self) -> int:
-        return self._theme.tokens.size_base * 3 // 2
+    `changed` after each change, `moved` before rows are removed or replaced, `reset` when all rows are new. `has_news`:
+    something changed below the view.
+    """
+
+    changed = Signal()
+    moved = Signal()
+    reset = Signal()
+
+    def __init__(self, view: TranscriptView, rows: RowSource, stage: RowViewRecycler, anchor: ScrollAnchor) -> None:
+        super().__init__(view)
+        self._view = view
+        self._stage = stage
+        self._anchor = anchor
+        self.has_news = False
+        as_signal(rows.reset).connect(self._on_reset)
+        as_signal(rows.inserted).connect(self._on_inserted)
+        as_signal(rows.changed).connect(self._on_changed)
+        as_signal(rows.removed).connect(self._on_removed)
+        stage.resized.connect(self._on_row_resized)
+        self._on_reset()
+
+    def _on_reset(self) -> None:
+        self.moved.emit()
+        self._stage.reset()
+        self._anchor.to_end()
+        self.has_news = False
+        self.reset.emit()
+        self.changed.emit()
+
+    def _on_inserted(self, first: int, count: int) -> None:
+        is_below = first > self._anchor.index
+        was_empty = not len(self._stage.heights)
+        self._stage.inserted(first, count)
+        if not self._anchor.is_end and not was_empty:
+            if first == 0 and self._anchor.index == 0:
+                # The first row had no gap above it and gets one now: what is in view must not move.
+                self._anchor.offset += self._stage.gap(count)
+            self._anchor.inserted(first, count)
+            self.has_news = self.has_news or is_below
+        self.changed.emit()
+
+    def _on_changed(self, index: int) -> None:
+        self._stage.changed(index)
+        if not self._anchor.is_end and index >= self._view.shown.stop:
+            self.has_news = True
+        self.changed.emit()
+
+    def _on_removed(self, first: int, count: int) -> None:
+        self.moved.emit()
+        self._stage.removed(first, count)
+        self._anchor.removed(first, count)
+        self.changed.emit()
+
+    def _on_row_resized(self) -> None:
+        # A card that the user opens grows downwards, also at the end of the conversation.
+        if self._anchor.is_end and self._view.viewport().height() < self._stage.heights.total:
+            self._anchor.is_end = False
+        self.changed.emit()
