@@ -1,6 +1,7 @@
 """Reads a streamed chat completion: HTTP body, chunks, reply events."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from typing import Literal
 
@@ -28,6 +29,8 @@ from app.protocol.base import JsonObject, JsonValue
 _DONE = b"[DONE]"
 _BODY_LIMIT = 64 * 1024
 _AFTER_FINISH_S = 5.0  # how long usage may come after the model said that it is done
+# Others get the event loop after this long at the latest.
+_TURN_S = 0.005
 _DRAIN_S = 0.05  # how long the end of the body may come after [DONE]; only then can the connection be used again
 
 
@@ -235,6 +238,7 @@ class ReplyStream:
         self._left = most_bytes
 
     async def events(self, watch: Deadline) -> AsyncGenerator[ModelEvent, None]:
+        turn_began = time.monotonic()
         while True:
             try:
                 piece = await watch.wait(self._response.content.readany(), self._limit_s)
@@ -252,6 +256,9 @@ class ReplyStream:
                 for event in await read_event(data, self._reader.read):
                     yield event
                 self._assembly.check()
+                if time.monotonic() - turn_began > _TURN_S:  # a flood always has more to read
+                    await asyncio.sleep(0)
+                    turn_began = time.monotonic()
             if not piece:
                 for event in await self._closed():
                     yield event
