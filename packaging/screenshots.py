@@ -37,7 +37,8 @@ from app.window.views.shared.picker import PickerDialog
 from app.window.views.shell.dialogs import ShortcutsDialog
 from app.window.views.usage.dialog import UsageDialog
 from tests.support.command_line import Errand
-from tests.support.window import OpenWindow, open_window, press
+from tests.support.open_window import OpenWindow, open_window
+from tests.support.window import press
 
 _ROOT = Path(__file__).parents[1]
 _SHOWN = frozenset({"first-run", "approval", "question", "finished", "branches", "agents", "compare"})

@@ -23,7 +23,7 @@ from app.protocol.tasks import TASK_START, ApproveMode, TaskStartParams
 from app.window.event_loop import run_event_loop
 from tests.benchmarks.bench import p99
 from tests.benchmarks.window_transcript import pss_mb
-from tests.support.window import OpenWindow, open_window
+from tests.support.open_window import OpenWindow, open_window
 
 Measured = dict[str, float]
 

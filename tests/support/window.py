@@ -1,30 +1,22 @@
 """Waiting for a window: Qt's events and asyncio's take turns until a condition holds."""
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
-from app.client.launch import connect
-from app.paths import Paths
 from app.protocol.tasks import Task
-from app.window.main import build_window
-from app.window.rows.row import Row
 from app.window.stores.catalog import ModelStore
-from app.window.stores.stores import Stores, make_stores
-from app.window.stores.window_state import WindowStateStore
 from app.window.theme.theme import Theme
 from app.window.views.composer.drop_payload import PastedFiles
 from app.window.views.composer.queue_view import QueuedMessageView
 from app.window.views.conversation.conversation_view import ConversationView
-from app.window.views.shell.main_window import MainWindow
 from tests.support.model_server import ModelServer, ReceivedRequest, Reply
 from tests.support.store_engine import StoreEngine, store_engine
 
@@ -117,89 +109,6 @@ async def desk(application: QApplication, theme: Theme, home: Path, replies: Seq
             engine.stores.close(store)
             view.close()
             view.deleteLater()
-
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
-_OPENS_WITHIN_S = 25.0
-
-
-@dataclass(frozen=True, slots=True)
-class OpenWindow:
-    """What a person has before them, and what they do with it."""
-
-    window: MainWindow
-    stores: Stores
-    theme: Theme
-    application: QApplication
-
-    @property
-    def front(self) -> ConversationView:
-        return self.window.desk.front
-
-    @property
-    def rows(self) -> list[Row]:
-        """The transcript in front."""
-        return [self.front.store.row(index) for index in range(self.front.store.count())]
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        """Let Qt and asyncio work until something holds."""
-        async with asyncio.timeout(_OPENS_WITHIN_S):
-            while not holds():
-                self.application.processEvents()
-                await asyncio.sleep(0.005)
-
-    async def press(self, name: str, place: QWidget | None = None) -> None:
-        """Click the button of that name once it can be clicked."""
-        within = place or self.window
-        await self.until(lambda: _button(within, name) is not None)
-        button = _button(within, name)
-        assert button is not None
-        QTest.mouseClick(button, Qt.MouseButton.LeftButton)
-
-    async def begin(self, text: str) -> None:
-        """Say this once the engine is there."""
-        await self.until(lambda: self.stores.session.state == "ready")
-        self.type(text)
-        self.enter()
-
-    def type(self, text: str) -> None:
-        """Into the composer in front."""
-        QTest.keyClicks(self.front.composer.field, text)
-
-    def enter(self, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
-        QTest.keyClick(self.front.composer.field, Qt.Key.Key_Return, modifiers)
-
-
-@asynccontextmanager
-async def open_window(application: QApplication, home: Path) -> AsyncGenerator[OpenWindow]:
-    """Opened anew on the same home it is the same window after a restart; the engine outlives it."""
-    paths = Paths(home)
-    paths.prepare()
-    theme = Theme()
-    theme.apply(application)
-    state = WindowStateStore(home / "window.json")
-    stores = make_stores(lambda: connect(paths, "errand window"))
-    window = build_window(application, stores, paths, state, theme)
-    window.show()
-    window.desk.restore()
-    stores.session.spawn(stores.session.start())
-    try:
-        yield OpenWindow(window, stores, theme, application)
-    finally:
-        state.kept.told_of_background = True
-        window.close()
-        await stores.session.close()
-        window.deleteLater()
-        application.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # no loop of Qt's runs that would do it
-        application.processEvents()
-
-
-def _button(place: QWidget, name: str) -> QAbstractButton | None:
-    for button in place.findChildren(QAbstractButton):
-        if button.isVisible() and button.isEnabled() and name in (button.text(), button.accessibleName()):
-            return button
-    return None
 
 
 class Eyes:

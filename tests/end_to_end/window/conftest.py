@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from tests.support.command_line import Errand
-from tests.support.window import OpenWindow, open_window
+from tests.support.open_window import OpenWindow, open_window
 
 
 @pytest.fixture(autouse=True)

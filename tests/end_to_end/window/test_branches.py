@@ -11,7 +11,7 @@ from app.window.rows.task_end import TaskEndView
 from tests.support.command_line import Errand
 from tests.support.model_replies import speak_to
 from tests.support.model_server import ModelServer, Reply
-from tests.support.window import OpenWindow, open_window
+from tests.support.open_window import OpenWindow, open_window
 
 
 def said(person: OpenWindow) -> list[str]:

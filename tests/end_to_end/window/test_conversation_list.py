@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QLineEdit
 
 from app.window.views.shared.item_delegate import HEADING
 from app.window.views.sidebar.conversation_list import PagedListView
-from tests.support.window import OpenWindow
+from tests.support.open_window import OpenWindow
 
 
 def shown(view: PagedListView) -> list[str]:

@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from app.window.views.sidebar.archive import DeleteDialog
-from tests.support.window import OpenWindow
+from tests.support.open_window import OpenWindow
 
 
 async def ask_to_delete(person: OpenWindow, conversation_id: str, rows: int) -> DeleteDialog:

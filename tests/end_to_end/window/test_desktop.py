@@ -21,9 +21,9 @@ from tests.support.command_line import LONGEST_S, Errand, rest, statuses
 from tests.support.desktop_services import NotificationServer, ShortcutPortal, TrayHost, session_bus
 from tests.support.model_replies import DONE, shell, speak_to
 from tests.support.model_server import ModelServer, Reply
+from tests.support.open_window import OpenWindow, open_window
 from tests.support.processes import file_appears, is_alive, until
 from tests.support.screens import screen
-from tests.support.window import OpenWindow, open_window
 
 
 @pytest.fixture

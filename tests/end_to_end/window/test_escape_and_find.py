@@ -12,7 +12,7 @@ from app.window.views.conversation.find_bar import FindBarView
 from tests.support.command_line import Errand
 from tests.support.model_replies import speak_to
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.window import OpenWindow, open_window
+from tests.support.open_window import OpenWindow, open_window
 
 
 def key(person: OpenWindow, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:

@@ -8,7 +8,7 @@ from app.window.widgets.status_dot import dot_state
 from tests.support.command_line import Errand
 from tests.support.model_replies import speak_to
 from tests.support.model_server import ModelServer, Reply
-from tests.support.window import open_window
+from tests.support.open_window import open_window
 
 HOUR = Reply(status=429, error="You have used all of your plan.", headers={"Retry-After": "3600"})
 

@@ -8,7 +8,7 @@ from app.window.stores.conversation.agents import NewAgent
 from tests.support.command_line import Errand
 from tests.support.model_replies import speak_to
 from tests.support.model_server import ModelServer, Reply
-from tests.support.window import OpenWindow, open_window
+from tests.support.open_window import OpenWindow, open_window
 
 
 def looked_at(person: OpenWindow) -> str:

@@ -17,8 +17,8 @@ from app.window.views.conversation.conversation_view import ConversationView
 from tests.support.command_line import Errand, rest
 from tests.support.model_replies import speak_to
 from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.open_window import OpenWindow, open_window
 from tests.support.processes import file_appears, running
-from tests.support.window import OpenWindow, open_window
 
 
 def ended(person: OpenWindow) -> list[Task]:

@@ -10,7 +10,7 @@ from app.window.stores.task_options import TaskOptions
 from tests.support.command_line import Errand
 from tests.support.model_replies import shell, speak_to
 from tests.support.model_server import ModelServer, Reply
-from tests.support.window import OpenWindow, open_window
+from tests.support.open_window import OpenWindow, open_window
 
 
 def words(person: OpenWindow) -> list[str]:
