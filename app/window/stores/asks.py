@@ -8,12 +8,10 @@ from PySide6.QtCore import QObject, Signal
 from app.client.safe_text import exact_line, plain
 from app.protocol.asks import (
     ASK_ANSWER,
-    GRANT_LIST,
     GRANT_REVOKE,
     Ask,
     AskAnswerParams,
     Grant,
-    GrantListParams,
     GrantRevokeParams,
     Remember,
 )
@@ -129,11 +127,13 @@ class GrantStore(QObject):
     def all(self) -> tuple[Grant, ...]:
         return tuple(sorted(self._known.values(), key=lambda grant: (grant.created_at, grant.id), reverse=True))
 
-    def load(self) -> None:
-        self._session.spawn(self._load(), self.failed.emit)
-
     def revoke(self, grant_id: str) -> None:
-        self._session.spawn(self._revoke(grant_id), self.failed.emit)
+        self._session.send(GRANT_REVOKE, GrantRevokeParams(grant_id=grant_id), self.failed.emit)
+
+    def put_snapshot(self, grants: Iterable[Grant]) -> None:
+        """Take all that are valid."""
+        self._known = {grant.id: grant for grant in grants}
+        self.changed.emit()
 
     def apply(self, event: GrantUpdate | ConversationDeleted) -> None:
         """Take what the engine told: what was remembered for a conversation alone goes with it."""
@@ -145,11 +145,3 @@ class GrantStore(QObject):
             case ConversationDeleted(conversation_id=conversation_id):
                 self._known = {name: one for name, one in self._known.items() if one.scope_id != conversation_id}
         self.changed.emit()
-
-    async def _load(self) -> None:
-        grants = (await self._session.call(GRANT_LIST, GrantListParams())).grants
-        self._known = {grant.id: grant for grant in grants}
-        self.changed.emit()
-
-    async def _revoke(self, grant_id: str) -> None:
-        await self._session.call(GRANT_REVOKE, GrantRevokeParams(grant_id=grant_id))

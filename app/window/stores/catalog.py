@@ -77,6 +77,8 @@ class PersonalityStore(QObject):
         self._known: dict[str, Personality] = {}
         self.shipped: tuple[Personality, ...] = ()
         self.tools: tuple[str, ...] = ()
+        # Events received while a list is on its way: the list may be older than they are.
+        self._meanwhile: list[PersonalityUpdate | PersonalityDeleted] | None = None
         session.state_changed.connect(self._on_state_changed)
 
     @property
@@ -95,12 +97,17 @@ class PersonalityStore(QObject):
 
     def apply(self, event: PersonalityUpdate | PersonalityDeleted) -> None:
         """Take what the engine told."""
+        if self._meanwhile is not None:
+            self._meanwhile.append(event)
+        self._put(event)
+        self.changed.emit()
+
+    def _put(self, event: PersonalityUpdate | PersonalityDeleted) -> None:
         match event:
             case PersonalityUpdate(personality=personality):
                 self._known[personality.id] = personality
             case PersonalityDeleted(personality_id=personality_id):
                 self._known.pop(personality_id, None)
-        self.changed.emit()
 
     def _on_state_changed(self) -> None:
         if self._session.state == "ready":
@@ -115,9 +122,16 @@ class PersonalityStore(QObject):
         done()
 
     async def _load(self) -> None:
-        result = await self._session.call(PERSONALITY_LIST, EmptyParams())
+        self._meanwhile = meanwhile = list[PersonalityUpdate | PersonalityDeleted]()
+        try:
+            result = await self._session.call(PERSONALITY_LIST, EmptyParams())
+        finally:
+            if self._meanwhile is meanwhile:  # else a later load has begun
+                self._meanwhile = None
         self.shipped, self.tools = result.shipped, result.tools
         self._known = {personality.id: personality for personality in result.personalities}
+        for event in meanwhile:
+            self._put(event)
         self.changed.emit()
 
 

@@ -106,6 +106,7 @@ class Stores:
     def apply_snapshot(self, snapshot: Snapshot) -> None:
         self.tasks.put_snapshot(snapshot.tasks)
         self.asks.put_snapshot(snapshot.asks)
+        self.grants.put_snapshot(snapshot.grants)
         self.conversations.load()
 
     def follow_again(self) -> None:

@@ -43,7 +43,8 @@ class SettledLoader:
         self._cursor = page.next_cursor
         self._has_more_tasks = page.next_cursor is not None
         for task in page.tasks:
-            self._branch.put_task(task)
+            if self._branch.task(task.id) is None:  # else an event told a newer state meanwhile
+                self._branch.put_task(task)
 
     async def _load_asks(self, task_ids: tuple[str, ...]) -> None:
         result = await self._session.call(ASK_LIST, AskListParams(waiting=False, task_ids=task_ids))

@@ -93,13 +93,13 @@ class GrantsPageView(SettingsPageView):
         super().__init__(theme, "Permissions", _TEXT)
         self._grants = grants
         self._shown: dict[str, GrantRowView] = {}
-        grants.changed.connect(self._on_changed)
+        grants.changed.connect(self._show)
         grants.failed.connect(self.tell_failure)
 
     def load(self) -> None:
-        self._grants.load()
+        self._show()
 
-    def _on_changed(self) -> None:
+    def _show(self) -> None:
         grants = self._grants.all
         if self._shown and [grant.id for grant in grants] == list(self._shown):
             for grant in grants:
