@@ -44,6 +44,8 @@ class ProvidersPageView(SettingsPageView):
         self._calls = calls
         self._rows: dict[str, TestableRowView] = {}
         self._under_test: set[str] = set()
+        # Results of tests that ended while a list was on its way: its rows are new and show them too.
+        self._tested: dict[str, tuple[str, bool]] = {}
         self._add = push_button("Add a server …")
         set_tool_tip(self._add, "A model server of your own, with an address and perhaps a key")
         self._form = ServerFormCard(theme)
@@ -67,6 +69,7 @@ class ProvidersPageView(SettingsPageView):
         self._calls.spawn(self._load(refresh=False), self.tell_failure)
 
     async def _load(self, *, refresh: bool, fetch: bool = False) -> None:
+        self._tested.clear()
         self._show(await self._calls.call(MODEL_LIST, ModelListParams(refresh=refresh, fetch=fetch)))
 
     async def _refresh(self, button: QPushButton, *, fetch: bool) -> None:
@@ -94,6 +97,9 @@ class ProvidersPageView(SettingsPageView):
             row.test_asked.connect(partial(self._on_test_asked, provider.name))
             if provider.name in self._under_test:
                 row.show_testing()
+            elif provider.name in self._tested:
+                text, ok = self._tested[provider.name]
+                row.show_tested(text, ok=ok)
             if self._rows:
                 self.rows.addWidget(hairline())
             self._rows[provider.name] = row
@@ -135,6 +141,7 @@ class ProvidersPageView(SettingsPageView):
     def _show_test(self, provider: str, text: str, *, ok: bool) -> None:
         """The page may have been reloaded meanwhile, without the provider."""
         self._under_test.discard(provider)
+        self._tested[provider] = text, ok
         if provider in self._rows:
             self._rows[provider].show_tested(text, ok=ok)
 
