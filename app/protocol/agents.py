@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from app.protocol.base import EmptyParams, EmptyResult, Method, Timestamp, Wire
+from app.protocol.base import DerivedId, EmptyParams, EmptyResult, Method, Timestamp, Wire
 
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
 Color = Literal["", "blue", "teal", "green", "amber", "orange", "red", "pink", "violet", "gray"]
@@ -135,7 +135,9 @@ AGENT_LIST = Method("agent/list", AgentListParams, AgentListResult, False, "Agen
 
 AGENT_GET = Method("agent/get", AgentIdParams, AgentResult, False, "One agent and its head.")
 
-AGENT_CREATE = Method("agent/create", AgentCreateParams, AgentResult, True, "Add an agent.")
+AGENT_CREATE = Method(
+    "agent/create", AgentCreateParams, AgentResult, True, "Add an agent.", makes=DerivedId("agent_id", "agent")
+)
 
 AGENT_DELETE = Method("agent/delete", AgentIdParams, EmptyResult, True, "Take an agent away; what it wrote stays.")
 

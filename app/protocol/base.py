@@ -25,6 +25,17 @@ P = TypeVar("P", bound=Wire)
 R = TypeVar("R", bound=Wire)
 
 
+class DerivedId(msgspec.Struct, frozen=True):
+    """A field of a command's params that holds the id of the object it makes.
+
+    An engine may die between running a command and storing its answer. So the engine derives the id from the command if
+    the client chose none: a repeated command finds the existing object. `field` may be a path, such as `start.task_id`.
+    """
+
+    field: str
+    prefix: str
+
+
 class Method(msgspec.Struct, Generic[P, R], frozen=True):
     """A protocol method. `changes` marks commands, which run once per client and request id even when sent again."""
 
@@ -33,6 +44,7 @@ class Method(msgspec.Struct, Generic[P, R], frozen=True):
     result: type[R]
     changes: bool
     about: str
+    makes: DerivedId | None = None
 
 
 class EmptyParams(Wire, frozen=True, kw_only=True):

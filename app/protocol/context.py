@@ -3,7 +3,7 @@
 from typing import Literal
 
 from app.protocol import tasks
-from app.protocol.base import Method, Wire
+from app.protocol.base import DerivedId, Method, Wire
 from app.protocol.conversations import Node
 
 PromptPartName = Literal["role", "rules", "instructions", "skills", "workspace"]
@@ -128,6 +128,7 @@ CONVERSATION_SUMMARISE = Method(
     tasks.TaskResult,
     True,
     "Summarise what is older.",
+    makes=DerivedId("task_id", "task"),
 )
 
 CONVERSATION_EDIT_SUMMARY = Method(

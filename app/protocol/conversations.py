@@ -3,7 +3,7 @@
 from typing import Literal
 
 from app.protocol.agents import Agent, Color
-from app.protocol.base import Method, Timestamp, Wire
+from app.protocol.base import DerivedId, Method, Timestamp, Wire
 from app.protocol.blocks import Block
 from app.protocol.tasks import ApproveMode, Task, TaskStartParams
 from app.protocol.usage import Usage
@@ -345,6 +345,7 @@ TASK_COMPARE_MODELS = Method(
     TaskCompareModelsResult,
     True,
     "Ask several models the same at once.",
+    makes=DerivedId("start.task_id", "task"),
 )
 
 CONVERSATION_LIST = Method(
@@ -403,7 +404,14 @@ CONVERSATION_COMPARE = Method(
     "Two branches, from where they part.",
 )
 
-AGENT_CHAT = Method("agent/chat", AgentChatParams, AgentChatResult, True, "Ask an agent for one reply.")
+AGENT_CHAT = Method(
+    "agent/chat",
+    AgentChatParams,
+    AgentChatResult,
+    True,
+    "Ask an agent for one reply.",
+    makes=DerivedId("task_id", "task"),
+)
 
 METHODS = (
     TASK_COMPARE_MODELS,

@@ -25,10 +25,14 @@ def page(schema: JsonObject, intro: str) -> str:
 def _methods(methods: JsonObject) -> _Lines:
     yield from ("## Methods", "")
     yield from ("A command is done once for each client id and request id; the others only read.", "")
+    derived = "A command that derives a field makes the object with that id; if the field is null, the engine fills it"
+    yield from (f"{derived} from the client id and the request id, so that a repeated command finds that object.", "")
     yield from ("| method | | params | result | what |", "|---|---|---|---|---|")
     for name, value in methods.items():
         method = _object(value)
         kind = "command" if method["command"] else ""
+        if "derives" in method:
+            kind = f"command, derives `{_object(method['derives'])['field']}`"
         params, result = _type(_object(method["params"])), _type(_object(method["result"]))
         yield f"| `{name}` | {kind} | {params} | {result} | {method['description']} |"
     yield ""
@@ -113,12 +117,10 @@ def schema() -> JsonObject:
             definition["description"] = inspect.cleandoc(definition["description"])
     methods: JsonObject = {}
     for method, params, result in zip(METHODS, shapes, shapes[len(METHODS) :], strict=False):
-        methods[method.name] = {
-            "description": method.about,
-            "command": method.changes,
-            "params": params,
-            "result": result,
-        }
+        entry: JsonObject = {"description": method.about, "command": method.changes, "params": params, "result": result}
+        if method.makes is not None:
+            entry["derives"] = {"field": _wire_path(method.makes.field), "prefix": method.makes.prefix}
+        methods[method.name] = entry
     event, delta, record, resync = shapes[len(roots) : len(roots) + 4]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -128,6 +130,12 @@ def schema() -> JsonObject:
         "events": event,
         "$defs": dict(sorted(definitions.items())),
     }
+
+
+def _wire_path(path: str) -> str:
+    """`new_task_id` as it is called on the wire: `newTaskId`."""
+    first, *others = path.split("_")
+    return first + "".join(word.capitalize() for word in others)
 
 
 def documents(folder: Path) -> dict[Path, str]:

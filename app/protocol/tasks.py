@@ -3,7 +3,7 @@
 from typing import Literal
 
 from app.protocol.agents import ThinkingLevel
-from app.protocol.base import JsonObject, JsonValue, Method, Timestamp, Wire
+from app.protocol.base import DerivedId, JsonObject, JsonValue, Method, Timestamp, Wire
 from app.protocol.usage import Usage
 
 TaskStatus = Literal[
@@ -265,7 +265,9 @@ class TaskRecordResult(Wire, frozen=True, kw_only=True):
     lines: tuple[str, ...]
 
 
-TASK_START = Method("task/start", TaskStartParams, TaskStartResult, True, "Start a task.")
+TASK_START = Method(
+    "task/start", TaskStartParams, TaskStartResult, True, "Start a task.", makes=DerivedId("task_id", "task")
+)
 
 TASK_STOP = Method("task/stop", TaskIdParams, TaskResult, True, "Stop a task and all it started.")
 
@@ -282,13 +284,30 @@ TASK_TRY_NOW = Method(
 )
 
 TASK_SET_MODE = Method(
-    "task/set_mode", TaskSetModeParams, TaskResult, True, "Take a task for a chat, or a chat for a task."
+    "task/set_mode",
+    TaskSetModeParams,
+    TaskResult,
+    True,
+    "Take a task for a chat, or a chat for a task.",
+    makes=DerivedId("new_task_id", "task"),
 )
 
-TASK_STEER = Method("task/steer", TaskMessageParams, TaskResult, True, "A word for the next turn.")
+TASK_STEER = Method(
+    "task/steer",
+    TaskMessageParams,
+    TaskResult,
+    True,
+    "A word for the next turn.",
+    makes=DerivedId("queued_id", "queued"),
+)
 
 TASK_FOLLOW_UP = Method(
-    "task/follow_up", TaskMessageParams, TaskResult, True, "A word for when the work at hand is done."
+    "task/follow_up",
+    TaskMessageParams,
+    TaskResult,
+    True,
+    "A word for when the work at hand is done.",
+    makes=DerivedId("queued_id", "queued"),
 )
 
 TASK_GET = Method("task/get", TaskIdParams, TaskResult, False, "One task.")
@@ -307,7 +326,9 @@ TASK_PLANS = Method("task/plans", TaskIdParams, TaskPlansResult, False, "The pla
 
 TASK_RECORD = Method("task/record", TaskIdParams, TaskRecordResult, False, "All a task did, to be played again.")
 
-TASK_RETRY = Method("task/retry", TaskRetryParams, TaskResult, True, "Have a reply written anew.")
+TASK_RETRY = Method(
+    "task/retry", TaskRetryParams, TaskResult, True, "Have a reply written anew.", makes=DerivedId("task_id", "task")
+)
 
 TASK_CHANGE_QUEUED = Method(
     "task/change_queued", TaskQueueChangeParams, TaskResult, True, "Edit, move or send now what waits."

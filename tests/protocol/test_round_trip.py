@@ -64,3 +64,19 @@ def test_every_declared_method_is_in_the_table() -> None:
     modules = [importlib.import_module(module.name) for module in found]
     declared = {name for module in modules for name, value in vars(module).items() if isinstance(value, Method)}
     assert len(declared) == len(METHODS)
+
+
+def test_every_derived_id_is_an_optional_text_of_its_command() -> None:
+    derived = [(method, method.makes.field.split(".")) for method in METHODS if method.makes is not None]
+    assert len(derived) == 9
+    for method, path in derived:
+        assert method.changes
+        owner: type[Wire] = method.params
+        for name in path[:-1]:
+            owner = _field(owner, name).type
+        field = _field(owner, path[-1])
+        assert (field.type, field.default) == (str | None, None)
+
+
+def _field(struct: type[Wire], name: str) -> msgspec.structs.FieldInfo:
+    return next(field for field in msgspec.structs.fields(struct) if field.name == name)

@@ -14,6 +14,7 @@ _MOST = 500
 
 P = TypeVar("P", bound=Wire)
 R = TypeVar("R", bound=Wire)
+W = TypeVar("W", bound=Wire)
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -31,6 +32,15 @@ def limit_count(name: str, count: int) -> None:
         raise InvalidParams(f"{name}: {count}; at most {_MOST} at once.")
 
 
+def _with_id(params: W, path: str, derived: str) -> W:
+    """The params with the id in the field at `path`, unless the client chose one."""
+    field, _, inner = path.partition(".")
+    value = getattr(params, field)
+    if inner:
+        return msgspec.structs.replace(params, **{field: _with_id(value, inner, derived)})
+    return params if value is not None else msgspec.structs.replace(params, **{field: derived})
+
+
 class ServedMethod(Protocol):
     """A route without its type parameters, for the dispatcher."""
 
@@ -42,21 +52,11 @@ class ServedMethod(Protocol):
 
 
 class Route(Generic[P, R]):
-    """A protocol method with its handler.
+    """A protocol method with its handler."""
 
-    An engine may die between running a command and storing its answer. So `named` derives the id of the created
-    object from the command if the client chose none: a repeated command finds the existing object.
-    """
-
-    def __init__(
-        self,
-        method: Method[P, R],
-        handle: Callable[[Services, ClientSession, P], Awaitable[R]],
-        named: Callable[[P, str], P] | None = None,
-    ) -> None:
+    def __init__(self, method: Method[P, R], handle: Callable[[Services, ClientSession, P], Awaitable[R]]) -> None:
         self._method = method
         self._handle = handle
-        self._named = named
         self._decoder = msgspec.json.Decoder(method.params)
 
     @property
@@ -72,6 +72,6 @@ class Route(Generic[P, R]):
             decoded = self._decoder.decode(params)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidParams(f"Wrong params for {self.name}: {error}.") from error
-        if self._named is not None:
-            decoded = self._named(decoded, name)
+        if (makes := self._method.makes) is not None:
+            decoded = _with_id(decoded, makes.field, f"{makes.prefix}_{name}")
         return _ENCODER.encode(await self._handle(services, session, decoded))

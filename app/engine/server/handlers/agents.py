@@ -2,8 +2,6 @@
 
 import re
 
-import msgspec
-
 from app.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES, is_builtin
 from app.engine.core.errors import Conflict, InvalidParams, NotFound
 from app.engine.server.route import Route
@@ -67,20 +65,12 @@ async def set_head(services: Services, session: ClientSession, params: AgentSetH
     return AgentSetHeadResult(agent=await services.roster.set_head(params))
 
 
-def _named_create(params: AgentCreateParams, name: str) -> AgentCreateParams:
-    return params if params.agent_id is not None else msgspec.structs.replace(params, agent_id=f"agent_{name}")
-
-
-def _named_chat(params: AgentChatParams, name: str) -> AgentChatParams:
-    return params if params.task_id is not None else msgspec.structs.replace(params, task_id=f"task_{name}")
-
-
 HANDLERS = (
     Route(AGENT_LIST, list_agents),
     Route(AGENT_GET, get),
-    Route(AGENT_CREATE, create, _named_create),
+    Route(AGENT_CREATE, create),
     Route(AGENT_DELETE, delete),
-    Route(AGENT_CHAT, chat, _named_chat),
+    Route(AGENT_CHAT, chat),
     Route(AGENT_SET_HEAD, set_head),
 )
 

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-import msgspec
-
 from app.engine.agent.compaction.token_estimate import before_turn, largest_of
 from app.engine.agent.history.visible_history import recent_path
 from app.engine.agent.prompt.system_prompt import current_parts
@@ -121,13 +119,9 @@ async def _largest(services: Services, task: Task, sent: SentTurn, count: int) -
     )
 
 
-def _named(params: ConversationSummariseParams, name: str) -> ConversationSummariseParams:
-    return params if params.task_id is not None else msgspec.structs.replace(params, task_id=f"task_{name}")
-
-
 HANDLERS = (
     Route(CONTEXT_EXPLAIN, explain),
-    Route(CONVERSATION_SUMMARISE, summarise, _named),
+    Route(CONVERSATION_SUMMARISE, summarise),
     Route(CONVERSATION_EDIT_SUMMARY, edit_summary),
 )
 

@@ -188,10 +188,4 @@ async def compare(
     return await compare_branches(params, services.database)
 
 
-def _named(params: TaskCompareModelsParams, name: str) -> TaskCompareModelsParams:
-    if params.start.task_id is not None:
-        return params
-    return msgspec.structs.replace(params, start=msgspec.structs.replace(params.start, task_id=f"task_{name}"))
-
-
-COMPARISON_HANDLERS = (Route(TASK_COMPARE_MODELS, ask, _named), Route(CONVERSATION_COMPARE, compare))
+COMPARISON_HANDLERS = (Route(TASK_COMPARE_MODELS, ask), Route(CONVERSATION_COMPARE, compare))

@@ -3,8 +3,6 @@
 from datetime import date
 from functools import partial
 
-import msgspec
-
 from app.engine.core.errors import InvalidParams, NotFound
 from app.engine.models.router import window_of
 from app.engine.record.make_record import RecordContext, make_record
@@ -121,32 +119,16 @@ async def record(services: Services, session: ClientSession, params: TaskIdParam
     return TaskRecordResult(lines=made.lines())
 
 
-def _named_start(params: TaskStartParams, name: str) -> TaskStartParams:
-    return params if params.task_id is not None else msgspec.structs.replace(params, task_id=f"task_{name}")
-
-
-def _named_retry(params: TaskRetryParams, name: str) -> TaskRetryParams:
-    return params if params.task_id is not None else msgspec.structs.replace(params, task_id=f"task_{name}")
-
-
-def _named_mode(params: TaskSetModeParams, name: str) -> TaskSetModeParams:
-    return params if params.new_task_id is not None else msgspec.structs.replace(params, new_task_id=f"task_{name}")
-
-
-def _named_words(params: TaskMessageParams, name: str) -> TaskMessageParams:
-    return params if params.queued_id is not None else msgspec.structs.replace(params, queued_id=f"queued_{name}")
-
-
 HANDLERS = (
-    Route(TASK_START, start, _named_start),
-    Route(TASK_RETRY, retry, _named_retry),
+    Route(TASK_START, start),
+    Route(TASK_RETRY, retry),
     Route(TASK_STOP, stop),
     Route(TASK_PAUSE, pause),
     Route(TASK_RESUME, resume),
     Route(TASK_TRY_NOW, try_now),
-    Route(TASK_SET_MODE, set_mode, _named_mode),
-    Route(TASK_STEER, steer, _named_words),
-    Route(TASK_FOLLOW_UP, follow_up, _named_words),
+    Route(TASK_SET_MODE, set_mode),
+    Route(TASK_STEER, steer),
+    Route(TASK_FOLLOW_UP, follow_up),
     Route(TASK_CHANGE_QUEUED, change_queued),
     Route(TASK_REMOVE_QUEUED, remove_queued),
     Route(TASK_GET, get),
