@@ -131,27 +131,32 @@ class PersonalityDeleteParams(Wire, frozen=True, kw_only=True):
     personality_id: str
 
 
-AGENT_LIST = Method("agent/list", AgentListParams, AgentListResult, False, "Agents and their heads.")
+AGENT_LIST = Method("agent/list", AgentListParams, AgentListResult, False, "List agents and their heads.")
 
-AGENT_GET = Method("agent/get", AgentIdParams, AgentResult, False, "One agent and its head.")
+AGENT_GET = Method("agent/get", AgentIdParams, AgentResult, False, "Get an agent and its head.")
 
 AGENT_CREATE = Method(
-    "agent/create", AgentCreateParams, AgentResult, True, "Add an agent.", makes=DerivedId("agent_id", "agent")
+    "agent/create",
+    AgentCreateParams,
+    AgentResult,
+    True,
+    "Add an agent to a conversation.",
+    makes=DerivedId("agent_id", "agent"),
 )
 
-AGENT_DELETE = Method("agent/delete", AgentIdParams, EmptyResult, True, "Take an agent away; what it wrote stays.")
+AGENT_DELETE = Method("agent/delete", AgentIdParams, EmptyResult, True, "Delete an agent; its messages stay.")
 
 AGENT_SET_HEAD = Method(
     "agent/set_head", AgentSetHeadParams, AgentSetHeadResult, True, "Move an agent to another node."
 )
 
-PERSONALITY_LIST = Method("personality/list", EmptyParams, PersonalityListResult, False, "Presets for agents.")
+PERSONALITY_LIST = Method("personality/list", EmptyParams, PersonalityListResult, False, "List the personalities.")
 
 PERSONALITY_SAVE = Method(
-    "personality/save", PersonalitySaveParams, PersonalitySaveResult, True, "Make or change a preset."
+    "personality/save", PersonalitySaveParams, PersonalitySaveResult, True, "Create or change a personality."
 )
 
-PERSONALITY_DELETE = Method("personality/delete", PersonalityDeleteParams, EmptyResult, True, "Delete a preset.")
+PERSONALITY_DELETE = Method("personality/delete", PersonalityDeleteParams, EmptyResult, True, "Delete a personality.")
 
 METHODS = (
     AGENT_LIST,

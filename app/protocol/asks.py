@@ -174,13 +174,13 @@ class AskListResult(Wire, frozen=True, kw_only=True):
     asks: tuple[Ask, ...]
 
 
-ASK_ANSWER = Method("ask/answer", AskAnswerParams, AskAnswerResult, True, "Settle an ask.")
+ASK_ANSWER = Method("ask/answer", AskAnswerParams, AskAnswerResult, True, "Answer an ask.")
 
-ASK_LIST = Method("ask/list", AskListParams, AskListResult, False, "What waits for a person.")
+ASK_LIST = Method("ask/list", AskListParams, AskListResult, False, "List asks, open ones by default.")
 
-GRANT_LIST = Method("grant/list", GrantListParams, GrantListResult, False, "Remembered decisions.")
+GRANT_LIST = Method("grant/list", GrantListParams, GrantListResult, False, "List grants.")
 
-GRANT_REVOKE = Method("grant/revoke", GrantRevokeParams, GrantRevokeResult, True, "Forget a decision.")
+GRANT_REVOKE = Method("grant/revoke", GrantRevokeParams, GrantRevokeResult, True, "Revoke a grant.")
 
 METHODS = (
     ASK_ANSWER,

@@ -120,22 +120,24 @@ class SummaryEditResult(Wire, frozen=True, kw_only=True):
     node: Node
 
 
-CONTEXT_EXPLAIN = Method("context/explain", ContextExplainParams, ContextExplainResult, False, "What a turn was sent.")
+CONTEXT_EXPLAIN = Method(
+    "context/explain", ContextExplainParams, ContextExplainResult, False, "Explain what a turn sent to its model."
+)
 
 CONVERSATION_SUMMARISE = Method(
     "conversation/summarise",
     ConversationSummariseParams,
     tasks.TaskResult,
     True,
-    "Summarise what is older.",
+    "Summarise the older part of a branch.",
     makes=DerivedId("task_id", "task"),
 )
 
 CONVERSATION_EDIT_SUMMARY = Method(
-    "conversation/edit_summary", SummaryEditParams, SummaryEditResult, True, "Change a summary."
+    "conversation/edit_summary", SummaryEditParams, SummaryEditResult, True, "Edit a summary."
 )
 
-PROMPT_GET = Method("prompt/get", PromptGetParams, PromptGetResult, False, "A system prompt.")
+PROMPT_GET = Method("prompt/get", PromptGetParams, PromptGetResult, False, "Get a system prompt.")
 
 METHODS = (
     CONTEXT_EXPLAIN,

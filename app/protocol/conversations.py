@@ -344,7 +344,7 @@ TASK_COMPARE_MODELS = Method(
     TaskCompareModelsParams,
     TaskCompareModelsResult,
     True,
-    "Ask several models the same at once.",
+    "Send one message to several models.",
     makes=DerivedId("start.task_id", "task"),
 )
 
@@ -353,7 +353,7 @@ CONVERSATION_LIST = Method(
     ConversationListParams,
     ConversationListResult,
     False,
-    "A page of conversations.",
+    "Get a page of conversations.",
 )
 
 CONVERSATION_GET = Method(
@@ -361,7 +361,7 @@ CONVERSATION_GET = Method(
     ConversationGetParams,
     ConversationGetResult,
     False,
-    "One conversation.",
+    "Get a conversation.",
 )
 
 CONVERSATION_NODES = Method(
@@ -369,7 +369,7 @@ CONVERSATION_NODES = Method(
     ConversationNodesParams,
     ConversationNodesResult,
     False,
-    "A page of a branch.",
+    "Get a page of a branch.",
 )
 
 CONVERSATION_SEARCH = Method(
@@ -377,7 +377,7 @@ CONVERSATION_SEARCH = Method(
     ConversationSearchParams,
     ConversationSearchResult,
     False,
-    "Full-text search over all nodes.",
+    "Search the text of all nodes.",
 )
 
 CONVERSATION_CHANGE = Method(
@@ -385,7 +385,7 @@ CONVERSATION_CHANGE = Method(
     ConversationChangeParams,
     ConversationChangeResult,
     True,
-    "Rename, archive, pin.",
+    "Change the properties of a conversation.",
 )
 
 CONVERSATION_TREE = Method(
@@ -393,7 +393,7 @@ CONVERSATION_TREE = Method(
     ConversationTreeParams,
     ConversationTreeResult,
     False,
-    "All branches of a conversation.",
+    "Get the whole tree of a conversation.",
 )
 
 CONVERSATION_COMPARE = Method(
@@ -401,7 +401,7 @@ CONVERSATION_COMPARE = Method(
     ConversationCompareParams,
     ConversationCompareResult,
     False,
-    "Two branches, from where they part.",
+    "Compare two branches from the point where they diverge.",
 )
 
 AGENT_CHAT = Method(

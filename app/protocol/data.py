@@ -128,20 +128,18 @@ CONVERSATION_DELETE = Method(
     ConversationDeleteParams,
     EmptyResult,
     True,
-    "Delete an archived conversation for good.",
+    "Delete an archived conversation permanently.",
 )
 
-DATA_SUMMARY = Method("data/summary", EmptyParams, DataSummaryResult, False, "Folder, parts and sizes.")
+DATA_SUMMARY = Method("data/summary", EmptyParams, DataSummaryResult, False, "Get the data directory and its sizes.")
 
-DATA_EXPORT = Method("data/export", DataExportParams, DataExportResult, True, "Write conversations out.")
+DATA_EXPORT = Method("data/export", DataExportParams, DataExportResult, True, "Export conversations.")
 
-DATA_IMPORT = Method("data/import", DataImportParams, DataImportResult, True, "Take conversations in.")
+DATA_IMPORT = Method("data/import", DataImportParams, DataImportResult, True, "Import conversations.")
 
-DATA_ORPHANS = Method(
-    "data/orphans", OrphansParams, OrphansResult, False, "Conversations without any agent, with sizes."
-)
+DATA_ORPHANS = Method("data/orphans", OrphansParams, OrphansResult, False, "List conversations without agents.")
 
-DATA_PRUNE = Method("data/prune", DataPruneParams, DataPruneResult, True, "Delete old archived ones.")
+DATA_PRUNE = Method("data/prune", DataPruneParams, DataPruneResult, True, "Delete old archived conversations.")
 
 METHODS = (
     CONVERSATION_DELETE,

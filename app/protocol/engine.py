@@ -211,18 +211,20 @@ CHALLENGE = Method(
     ChallengeParams,
     ChallengeResult,
     False,
-    "Have the engine prove that it knows the token.",
+    "Request proof that the engine knows the token.",
 )
 
-INITIALIZE = Method("initialize", InitializeParams, InitializeResult, False, "Open the conversation with the engine.")
+INITIALIZE = Method("initialize", InitializeParams, InitializeResult, False, "Start the session of a client.")
 
-SUBSCRIBE = Method("subscribe", SubscribeParams, SubscribeResult, False, "Follow events of a scope.")
+SUBSCRIBE = Method("subscribe", SubscribeParams, SubscribeResult, False, "Subscribe to the events of a scope.")
 
-UNSUBSCRIBE = Method("unsubscribe", UnsubscribeParams, EmptyResult, False, "Stop following a scope.")
+UNSUBSCRIBE = Method("unsubscribe", UnsubscribeParams, EmptyResult, False, "Unsubscribe from a scope.")
 
-ENGINE_STATUS = Method("engine/status", EmptyParams, EngineStatusResult, False, "What the engine uses.")
+ENGINE_STATUS = Method(
+    "engine/status", EmptyParams, EngineStatusResult, False, "Get the engine's state and resource use."
+)
 
-ENGINE_SHUTDOWN = Method("engine/shutdown", EngineShutdownParams, EmptyResult, True, "End the engine in order.")
+ENGINE_SHUTDOWN = Method("engine/shutdown", EngineShutdownParams, EmptyResult, True, "Shut the engine down.")
 
 METHODS = (
     CHALLENGE,

@@ -65,7 +65,7 @@ EXECUTION_LIST = Method(
     ExecutionListParams,
     ExecutionListResult,
     False,
-    "The tool calls of a task.",
+    "List the tool calls of a task.",
 )
 
 EXECUTION_OUTPUT = Method(
@@ -73,7 +73,7 @@ EXECUTION_OUTPUT = Method(
     ExecutionOutputParams,
     ExecutionOutputResult,
     False,
-    "What a tool call gave, however long.",
+    "Get the full output of a tool call.",
 )
 
 METHODS = (

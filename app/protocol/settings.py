@@ -174,27 +174,27 @@ class ModelServerRemoveResult(Wire, frozen=True, kw_only=True):
     text: str
 
 
-MODEL_LIST = Method("model/list", ModelListParams, ModelListResult, False, "Providers and models.")
+MODEL_LIST = Method("model/list", ModelListParams, ModelListResult, False, "List providers and models.")
 
-MODEL_TEST = Method("model/test", ModelTestParams, ModelTestResult, False, "Try a provider for real.")
+MODEL_TEST = Method("model/test", ModelTestParams, ModelTestResult, False, "Test a provider with a real request.")
 
 MODEL_SERVER_TEST = Method(
-    "model_server/test", ModelServerTestParams, ModelServerTestResult, False, "Ask an address for models."
+    "model_server/test", ModelServerTestParams, ModelServerTestResult, False, "Fetch the model list of an address."
 )
 
 MODEL_SERVER_SAVE = Method(
-    "model_server/save", ModelServerSaveParams, ModelServerSaveResult, True, "Add or change a server."
+    "model_server/save", ModelServerSaveParams, ModelServerSaveResult, True, "Add or change a model server."
 )
 
 MODEL_SERVER_REMOVE = Method(
-    "model_server/remove", ModelServerRemoveParams, ModelServerRemoveResult, True, "Forget a server."
+    "model_server/remove", ModelServerRemoveParams, ModelServerRemoveResult, True, "Remove a model server and its key."
 )
 
-SETTINGS_GET = Method("settings/get", SettingsGetParams, SettingsGetResult, False, "All settings.")
+SETTINGS_GET = Method("settings/get", SettingsGetParams, SettingsGetResult, False, "Get all settings.")
 
-SETTINGS_SET = Method("settings/set", SettingsSetParams, SettingsSetResult, True, "Change one.")
+SETTINGS_SET = Method("settings/set", SettingsSetParams, SettingsSetResult, True, "Change a setting.")
 
-KEY_SET = Method("settings/set_key", KeySetParams, KeySetResult, True, "Store a provider's key.")
+KEY_SET = Method("settings/set_key", KeySetParams, KeySetResult, True, "Store the key of a provider.")
 
 METHODS = (
     MODEL_LIST,

@@ -269,18 +269,18 @@ TASK_START = Method(
     "task/start", TaskStartParams, TaskStartResult, True, "Start a task.", makes=DerivedId("task_id", "task")
 )
 
-TASK_STOP = Method("task/stop", TaskIdParams, TaskResult, True, "Stop a task and all it started.")
+TASK_STOP = Method("task/stop", TaskIdParams, TaskResult, True, "Stop a task and its processes.")
 
-TASK_PAUSE = Method("task/pause", TaskIdParams, TaskResult, True, "Pause before the next step.")
+TASK_PAUSE = Method("task/pause", TaskIdParams, TaskResult, True, "Pause a task before its next step.")
 
-TASK_RESUME = Method("task/resume", TaskIdParams, TaskResult, True, "Go on after a pause or a crash.")
+TASK_RESUME = Method("task/resume", TaskIdParams, TaskResult, True, "Resume a paused or interrupted task.")
 
 TASK_TRY_NOW = Method(
     "task/try_now",
     TaskIdParams,
     TaskResult,
     True,
-    "Ask the model at once, though a provider's limit is waited for.",
+    "Retry now instead of waiting for a rate limit.",
 )
 
 TASK_SET_MODE = Method(
@@ -288,7 +288,7 @@ TASK_SET_MODE = Method(
     TaskSetModeParams,
     TaskResult,
     True,
-    "Take a task for a chat, or a chat for a task.",
+    "Turn a task into a chat, or a chat into a task.",
     makes=DerivedId("new_task_id", "task"),
 )
 
@@ -297,7 +297,7 @@ TASK_STEER = Method(
     TaskMessageParams,
     TaskResult,
     True,
-    "A word for the next turn.",
+    "Queue a message for the next turn.",
     makes=DerivedId("queued_id", "queued"),
 )
 
@@ -306,35 +306,35 @@ TASK_FOLLOW_UP = Method(
     TaskMessageParams,
     TaskResult,
     True,
-    "A word for when the work at hand is done.",
+    "Queue a message for after the current work.",
     makes=DerivedId("queued_id", "queued"),
 )
 
-TASK_GET = Method("task/get", TaskIdParams, TaskResult, False, "One task.")
+TASK_GET = Method("task/get", TaskIdParams, TaskResult, False, "Get a task.")
 
 TASK_NEXT = Method(
     "task/next",
     TaskIdParams,
     TaskNextResult,
     False,
-    "Who speaks after a task in a round, once that is settled.",
+    "Get the next task of a round, once it is decided.",
 )
 
-TASK_LIST = Method("task/list", TaskListParams, TaskListResult, False, "Tasks, newest first.")
+TASK_LIST = Method("task/list", TaskListParams, TaskListResult, False, "List tasks, newest first.")
 
-TASK_PLANS = Method("task/plans", TaskIdParams, TaskPlansResult, False, "The plan of each turn.")
+TASK_PLANS = Method("task/plans", TaskIdParams, TaskPlansResult, False, "Get the plan of each turn.")
 
-TASK_RECORD = Method("task/record", TaskIdParams, TaskRecordResult, False, "All a task did, to be played again.")
+TASK_RECORD = Method("task/record", TaskIdParams, TaskRecordResult, False, "Get a task's record, for replay.")
 
 TASK_RETRY = Method(
-    "task/retry", TaskRetryParams, TaskResult, True, "Have a reply written anew.", makes=DerivedId("task_id", "task")
+    "task/retry", TaskRetryParams, TaskResult, True, "Regenerate a reply.", makes=DerivedId("task_id", "task")
 )
 
 TASK_CHANGE_QUEUED = Method(
-    "task/change_queued", TaskQueueChangeParams, TaskResult, True, "Edit, move or send now what waits."
+    "task/change_queued", TaskQueueChangeParams, TaskResult, True, "Edit, move or send a queued message."
 )
 
-TASK_REMOVE_QUEUED = Method("task/remove_queued", TaskQueueRemoveParams, TaskResult, True, "Take back what waits.")
+TASK_REMOVE_QUEUED = Method("task/remove_queued", TaskQueueRemoveParams, TaskResult, True, "Remove a queued message.")
 
 METHODS = (
     TASK_START,

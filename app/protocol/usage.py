@@ -76,6 +76,6 @@ def add_usage(total: Usage, turn: Usage) -> Usage:
     )
 
 
-USAGE_REPORT = Method("usage/report", UsageReportParams, UsageReportResult, False, "Tokens and money.")
+USAGE_REPORT = Method("usage/report", UsageReportParams, UsageReportResult, False, "Get tokens and cost.")
 
 METHODS = (USAGE_REPORT,)
