@@ -16,7 +16,6 @@ from app.engine.agent.history.branch import BranchWriter
 from app.engine.agent.history.conversion import user_message
 from app.engine.agent.history.visible_history import visible_messages
 from app.engine.agent.prompt.texts import prompt_text
-from app.engine.agent.run.control_tools import CONTROL_TOOLS
 from app.engine.agent.run.limits import DailyBudget
 from app.engine.agent.run.pending_asks import PendingAsks
 from app.engine.agent.run.task_builder import TaskBuilder
@@ -36,6 +35,7 @@ from app.engine.storage.records import tasks, turns
 from app.engine.storage.records.turns import PartSize
 from app.engine.storage.sqlite.engines import sqlite_url
 from app.engine.tools.base import GuardedTool
+from app.engine.tools.registry import CONTROL_TOOLS
 from app.paths import Paths
 from app.printable import printable
 from app.protocol.agents import Agent, Personality
@@ -98,7 +98,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
 
 
 def _recorded(tools: tuple[GuardedTool, ...], stage: ReplayScript) -> tuple[GuardedTool, ...]:
-    return tuple(RecordedTool(tool, stage, is_real=tool.name in CONTROL_TOOLS) for tool in tools)
+    return tuple(RecordedTool(tool, stage, is_real=isinstance(tool, CONTROL_TOOLS)) for tool in tools)
 
 
 async def _play(record: TaskRecord, assembly: TaskBuilder, stage: ReplayScript, model: RecordedModel) -> None:

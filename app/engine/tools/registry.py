@@ -1,11 +1,15 @@
-"""The list of tools, and their binding to a task's context."""
+"""The lists of tools, and the binding of a task's tools to its context."""
 
 from app.engine.core.errors import ConfigurationError
 from app.engine.tools.base import Tool, ToolContext
 from app.engine.tools.code.tool import Code
+from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from app.engine.tools.shell.tool import Shell
 
+# Chosen by a personality, and allowed by the policy.
 TOOLS = (Shell, Code)
+# Of every task: they only control it.
+CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate)
 NAMES = tuple(tool.name for tool in TOOLS)
 
 

@@ -8,10 +8,10 @@ from app.engine.record.format import TaskRecord
 from app.protocol.agents import Agent
 from app.protocol.conversations import TurnTaking
 from app.protocol.tasks import Task, TaskSetModeParams, TaskStartParams
-from tests.engine.agent.run.test_answer_schema import SCHEMA, complete
 from tests.engine.agent.run.test_model_fallback import DOWN
 from tests.engine.agent.run.test_rate_limit_wait import AT_ONCE, SECOND
 from tests.engine.agent.tasks.test_rounds import company, quiet, speaking
+from tests.engine.tools.test_answer_schema import SCHEMA, complete
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply

@@ -10,6 +10,7 @@ import msgspec
 from app.engine.agent.run.task_state import TaskState
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import Busy, InvalidParams, NotFound
+from app.engine.core.ids import new_id
 from app.engine.event_log import EventLog
 from app.engine.storage.records.asks import AskStore
 from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult, Grant
@@ -156,6 +157,29 @@ class PendingAsks:
         if ask.status == "waiting":
             raise Busy("The engine is ending, and this waits for the next one. Answer it when that is there.")
         return AskAnswerResult(won=False, ask=ask)
+
+
+class UserQuestions:
+    """Raises the questions of one task's `ask_user`."""
+
+    def __init__(self, live: TaskState, desk: PendingAsks) -> None:
+        self._live = live
+        self._desk = desk
+
+    async def ask(self, question: str, choices: tuple[str, ...], call_id: str, cancel: CancelSignal) -> str | None:
+        """The answer; None if the task was stopped first."""
+        ask = Ask(
+            id=new_id("ask"),
+            task_id=self._live.task.id,
+            conversation_id=self._live.task.conversation_id,
+            owner=self._live.task.owner,
+            kind="question",
+            text=question,
+            created_at=datetime.now(UTC),
+            choices=choices,
+            call_id=call_id,
+        )
+        return (await self._desk.raise_and_wait(ask, self._live, cancel)).answer
 
 
 def _settled(ask: Ask, params: AskAnswerParams, by: str) -> Ask:

@@ -17,13 +17,13 @@ from app.engine.agent.loop.hooks import (
     TurnDecision,
 )
 from app.engine.agent.prompt.texts import prompt_text
-from app.engine.agent.run.control_tools import AskUser
 from app.engine.agent.run.pending_asks import PendingAsks, can_be_asked
 from app.engine.agent.run.task_state import TaskState
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.ids import new_id
 from app.engine.core.messages import AssistantMessage, Message, Text, UserMessage
 from app.engine.tools.base import ToolResult
+from app.engine.tools.control_tools import AskUser
 from app.protocol.asks import Ask
 from app.protocol.base import JsonObject
 

@@ -13,7 +13,6 @@ import msgspec
 from app.engine.agent.history.conversion import UNKNOWN_OUTCOME, result_of
 from app.engine.agent.history.visible_history import summary_of
 from app.engine.agent.loop.hooks import NOT_BEGUN, ToolRefusal
-from app.engine.agent.run.control_tools import TaskComplete
 from app.engine.agent.run.pending_asks import PendingAsks
 from app.engine.agent.run.recorder import ToolExecutionLog
 from app.engine.agent.run.task_state import TaskState
@@ -22,6 +21,7 @@ from app.engine.core.ids import new_id
 from app.engine.core.messages import AssistantMessage, ModelMessage, Text
 from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart, StoredExecution
 from app.engine.tools.base import Access, AccessLookup, ToolResult
+from app.engine.tools.control_tools import TaskComplete
 from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, UnknownCall
 from app.protocol.blocks import ToolResultBlock
 from app.protocol.conversations import Node

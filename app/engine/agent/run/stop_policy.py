@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from app.engine.agent.loop.events import AgentEvent, MessageEnd
 from app.engine.agent.loop.hooks import FinishedTurn, NextTurn, TurnDecision
 from app.engine.agent.prompt.texts import prompt_text
-from app.engine.agent.run.control_tools import AskUser, TaskComplete
 from app.engine.agent.run.limits import DailyBudget, LimitUse, TaskLimits, limit_uses, near, reached
 from app.engine.agent.run.pending_asks import PendingAsks, can_be_asked
 from app.engine.agent.run.task_state import TaskState
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.ids import new_id
 from app.engine.core.messages import AssistantMessage, Message, user_text
+from app.engine.tools.control_tools import AskUser, TaskComplete
 from app.protocol.asks import Ask, ReachedLimit
 from app.protocol.tasks import Allowance, DecidedMode, LimitKind, TaskLimitKind
 

@@ -14,10 +14,9 @@ from app.engine.agent.loop.agent import Agent, AgentOptions
 from app.engine.agent.loop.hooks import Hooks
 from app.engine.agent.prompt.system_prompt import TaskSystemPrompt
 from app.engine.agent.run.approvals import Approvals
-from app.engine.agent.run.control_tools import AskUser, SendUpdate, TaskComplete, UserQuestions
 from app.engine.agent.run.limits import DailyBudget, TaskLimits
 from app.engine.agent.run.pause_gate import PauseGate
-from app.engine.agent.run.pending_asks import PendingAsks
+from app.engine.agent.run.pending_asks import PendingAsks, UserQuestions
 from app.engine.agent.run.queued_messages import QueuedMessages
 from app.engine.agent.run.rate_limit_wait import RateLimitWait
 from app.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
@@ -35,6 +34,7 @@ from app.engine.models.base import ChatModel
 from app.engine.permissions.grants import Grants
 from app.engine.storage.database import Database
 from app.engine.tools.base import GuardedTool, ToolContext
+from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from app.engine.tools.registry import bind
 from app.engine.tools.shell.environment import environment_of_commands
 from app.paths import Paths

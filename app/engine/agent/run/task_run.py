@@ -13,7 +13,6 @@ from app.engine.agent.history.branch import BranchWriter
 from app.engine.agent.history.visible_history import shorten
 from app.engine.agent.loop.agent import Agent
 from app.engine.agent.prompt.system_prompt import TaskSystemPrompt, join_parts
-from app.engine.agent.run.control_tools import TaskComplete
 from app.engine.agent.run.pause_gate import PauseGate
 from app.engine.agent.run.queued_messages import QueuedEntries, QueuedMessages
 from app.engine.agent.run.recorder import TaskRecorder
@@ -24,6 +23,7 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import CannotSave, IllegalMove, StorageError
 from app.engine.core.messages import AssistantMessage, UserMessage
 from app.engine.event_log import EventLog
+from app.engine.tools.control_tools import TaskComplete
 from app.engine.tools.processes.termination import end_task, names
 from app.protocol.blocks import NoticeKind
 from app.protocol.tasks import Completion, DecidedMode, Queued, Task, TaskStatus, TaskStopReason

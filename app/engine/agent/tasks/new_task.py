@@ -4,7 +4,6 @@ import re
 from datetime import UTC, datetime
 
 from app.engine.agent.history.branch import BranchWriter
-from app.engine.agent.run.answer_schema import check_answer_schema
 from app.engine.agent.run.recorder import UNKNOWN_PRICE
 from app.engine.agent.tasks.task_target import TaskTarget, publish_target
 from app.engine.core.addresses import check_address
@@ -14,6 +13,7 @@ from app.engine.core.settings import SettingValues
 from app.engine.event_log import EventLog
 from app.engine.models.catalog.configured import default_api_base
 from app.engine.models.router import ModelRouter
+from app.engine.tools.answer_schema import check_answer_schema
 from app.protocol.agents import Personality, ThinkingLevel
 from app.protocol.blocks import Block, NoticeBlock
 from app.protocol.events import TaskUpdate

@@ -1,18 +1,13 @@
 """The tools that control a task: `task_complete`, `ask_user`, `send_update`."""
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 
 import msgspec
 
-from app.engine.agent.run.answer_schema import SUMMARY, with_answer_schema
-from app.engine.agent.run.pending_asks import PendingAsks
-from app.engine.agent.run.task_state import TaskState
 from app.engine.core.cancel import CancelSignal
-from app.engine.core.ids import new_id
 from app.engine.core.messages import Text
+from app.engine.tools.answer_schema import SUMMARY, with_answer_schema
 from app.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult
-from app.protocol.asks import Ask
 from app.protocol.base import JsonObject, JsonValue
 
 _TASK_COMPLETE: JsonObject = {"type": "object", "properties": {"summary": SUMMARY}, "required": ["summary"]}
@@ -126,29 +121,3 @@ class SendUpdate:
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
         return ToolResult((Text("Shown to the person."),), summary="shown")
-
-
-CONTROL_TOOLS = (TaskComplete.name, AskUser.name, SendUpdate.name)
-
-
-class UserQuestions:
-    """Raises the questions of one task's `ask_user`."""
-
-    def __init__(self, live: TaskState, desk: PendingAsks) -> None:
-        self._live = live
-        self._desk = desk
-
-    async def ask(self, question: str, choices: tuple[str, ...], call_id: str, cancel: CancelSignal) -> str | None:
-        """The answer; None if the task was stopped first."""
-        ask = Ask(
-            id=new_id("ask"),
-            task_id=self._live.task.id,
-            conversation_id=self._live.task.conversation_id,
-            owner=self._live.task.owner,
-            kind="question",
-            text=question,
-            created_at=datetime.now(UTC),
-            choices=choices,
-            call_id=call_id,
-        )
-        return (await self._desk.raise_and_wait(ask, self._live, cancel)).answer
