@@ -1,4 +1,4 @@
-"""What waits for a person in all conversations, and the grants (remembered permissions) in force."""
+"""Open asks of all conversations, and the valid grants (remembered permissions)."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ from app.window.stores.session import EngineSession
 
 
 class AskStore(QObject):
-    """`changed` says that an ask came or was settled; `failed` has the words for an answer that was not taken."""
+    """Emits `changed` when an ask is raised or settled, and `failed` with a text when an answer is refused."""
 
     changed = Signal()
     failed = Signal(str)
@@ -31,7 +31,7 @@ class AskStore(QObject):
         self._waiting: dict[str, Ask] = {}
 
     def waiting(self) -> tuple[Ask, ...]:
-        """Oldest first."""
+        """Open asks, oldest first."""
         return tuple(sorted(self._waiting.values(), key=lambda ask: (ask.created_at, ask.id)))
 
     def of_task(self, task_id: str) -> tuple[Ask, ...]:
@@ -41,11 +41,11 @@ class AskStore(QObject):
         return tuple(ask for ask in self.waiting() if ask.conversation_id == conversation_id)
 
     def equal_to(self, ask: Ask) -> tuple[Ask, ...]:
-        """What waits for just the same, oldest first and with `ask` itself: approvals of the very same thing."""
+        """Open asks that are equal to this approval, oldest first, including `ask` itself."""
         return tuple(other for other in self.waiting() if other.id == ask.id or is_equal(other, ask))
 
     def groups(self) -> tuple[tuple[Ask, ...], ...]:
-        """All that wait, the equal ones together; the group whose first came first stands first."""
+        """Open asks in groups of equal ones, sorted by the oldest ask of each group."""
         groups: dict[object, list[Ask]] = {}
         for ask in self.waiting():
             groups.setdefault(_what(ask), []).append(ask)
@@ -54,7 +54,7 @@ class AskStore(QObject):
     def answer_all(
         self, ask_id: str, *, text: str = "", allow: bool | None = None, remember: Remember = "once"
     ) -> None:
-        """Settle an ask and all that are equal to it in the same way."""
+        """Settle an ask, and all asks equal to it, in the same way."""
         ask = self._waiting.get(ask_id)
         for other in (ask_id,) if ask is None else tuple(equal.id for equal in self.equal_to(ask)):
             self.answer(other, text=text, allow=allow, remember=remember)
@@ -68,19 +68,19 @@ class AskStore(QObject):
         remember: Remember = "once",
         amount: float | None = None,
     ) -> None:
-        """Settle an ask: see `AskAnswerParams` for what each kind takes."""
+        """Settle an ask. `AskAnswerParams` describes what each kind takes."""
         params = AskAnswerParams(ask_id=ask_id, text=text, allow=allow, remember=remember, amount=amount)
         self._session.spawn(self.settle(params), self.failed.emit)
 
     async def settle(self, params: AskAnswerParams) -> None:
-        """The same as a call. An answer that came too late is told by `failed`."""
+        """Settle an ask and wait for the engine. Emits `failed` if another answer came first."""
         result = await self._session.call(ASK_ANSWER, params)
         if not result.won:
             by = f"by {result.ask.answered_by}" if result.ask.answered_by else "or is no longer needed"
             self.failed.emit(f"This was settled already {by}. Your answer was not used.")
 
     def put(self, ask: Ask) -> None:
-        """Take a state that the engine sent."""
+        """Store an ask received from the engine."""
         before = self._waiting.get(ask.id)
         if ask.status == "waiting":
             self._waiting[ask.id] = ask
@@ -90,7 +90,7 @@ class AskStore(QObject):
             self.changed.emit()
 
     def put_snapshot(self, asks: Iterable[Ask]) -> None:
-        """Take all that wait."""
+        """Replace all open asks."""
         waiting = {ask.id: ask for ask in asks}
         if waiting != self._waiting:
             self._waiting = waiting
@@ -98,12 +98,12 @@ class AskStore(QObject):
 
 
 def is_equal(ask: Ask, other: Ask) -> bool:
-    """True for approvals of the very same thing: its text, folder, paths, change, and why it is asked."""
+    """True for approvals with equal command, folder, paths, preview and reason."""
     return _what(ask) == _what(other)
 
 
 def _what(ask: Ask) -> object:
-    """What is asked, whoever asks. A question or a limit is one of its own: the same words may mean another thing."""
+    """The grouping key. A question or a limit is only equal to itself, since an equal text may have another meaning."""
     return ask.id if ask.approval is None else msgspec.structs.replace(ask.approval, call_id="")
 
 
@@ -113,7 +113,7 @@ def ask_summary(ask: Ask) -> str:
 
 
 class GrantStore(QObject):
-    """`changed` at every news, `failed` with the words where something was refused."""
+    """Emits `changed` after each event, and `failed` with a text when a call is refused."""
 
     changed = Signal()
     failed = Signal(str)
@@ -131,12 +131,12 @@ class GrantStore(QObject):
         self._session.send(GRANT_REVOKE, GrantRevokeParams(grant_id=grant_id), self.failed.emit)
 
     def put_snapshot(self, grants: Iterable[Grant]) -> None:
-        """Take all that are valid."""
+        """Replace all valid grants."""
         self._known = {grant.id: grant for grant in grants}
         self.changed.emit()
 
     def apply(self, event: GrantUpdate | ConversationDeleted) -> None:
-        """Take what the engine told: what was remembered for a conversation alone goes with it."""
+        """Apply an event. Deleting a conversation removes its grants."""
         match event:
             case GrantUpdate(grant=grant) if grant.revoked_at is None:
                 self._known[grant.id] = grant

@@ -21,7 +21,7 @@ DEFAULT = "assistant"
 
 
 class ModelStore(QObject):
-    """`found` is None until the engine has answered; it is asked whenever the session becomes ready."""
+    """`found` is None until the engine has answered. Loads whenever the session becomes ready."""
 
     changed = Signal()
 
@@ -33,7 +33,7 @@ class ModelStore(QObject):
 
     @property
     def ready(self) -> tuple[str, ...]:
-        """The ids of the models whose provider can be used now."""
+        """Ids of the models whose provider is ready."""
         if self.found is None:
             return ()
         providers = {provider.name for provider in self.found.providers if provider.ready}
@@ -41,7 +41,7 @@ class ModelStore(QObject):
 
     @property
     def servers(self) -> tuple[tuple[str, str], ...]:
-        """The person's own: what the ids of their models begin with, and their names."""
+        """Custom servers: id, which is the prefix of their model ids, and name."""
         own = self.found.providers if self.found is not None else ()
         return tuple((provider.name, provider.title) for provider in own if provider.own)
 
@@ -51,7 +51,7 @@ class ModelStore(QObject):
 
     @property
     def is_empty(self) -> bool:
-        """True when the engine has said that no model can be used."""
+        """True if the engine reported that no model is available."""
         return self.found is not None and self.found.default is None
 
     def look_again(self) -> None:
@@ -67,7 +67,10 @@ class ModelStore(QObject):
 
 
 class PersonalityStore(QObject):
-    """`changed` at every news. `shipped` are those that come with Errand, as they came; `tools` what one may list."""
+    """Emits `changed` after each event.
+
+    `shipped` has the built-in personalities in their original form, `tools` the tools a personality may list.
+    """
 
     changed = Signal()
 
@@ -77,7 +80,7 @@ class PersonalityStore(QObject):
         self._known: dict[str, Personality] = {}
         self.shipped: tuple[Personality, ...] = ()
         self.tools: tuple[str, ...] = ()
-        # Events received while a list is on its way: the list may be older than they are.
+        # Events received while a list is loading: the list may be older.
         self._meanwhile: list[PersonalityUpdate | PersonalityDeleted] | None = None
         session.state_changed.connect(self._on_state_changed)
 
@@ -89,14 +92,14 @@ class PersonalityStore(QObject):
         return self._known.get(personality_id)
 
     def save(self, personality: Personality, done: Callable[[], None], failed: Callable[[str], None]) -> None:
-        """Store one; exactly one of the two is called when the engine has answered."""
+        """Store a personality; exactly one of the callbacks is called with the engine's answer."""
         self._session.spawn(self._save(personality, done), failed)
 
     def delete(self, personality_id: str, done: Callable[[], None], failed: Callable[[str], None]) -> None:
         self._session.spawn(self._delete(personality_id, done), failed)
 
     def apply(self, event: PersonalityUpdate | PersonalityDeleted) -> None:
-        """Take what the engine told."""
+        """Apply an event from the engine."""
         if self._meanwhile is not None:
             self._meanwhile.append(event)
         self._put(event)
@@ -126,7 +129,7 @@ class PersonalityStore(QObject):
         try:
             result = await self._session.call(PERSONALITY_LIST, EmptyParams())
         finally:
-            if self._meanwhile is meanwhile:  # else a later load has begun
+            if self._meanwhile is meanwhile:  # otherwise a later load has started
                 self._meanwhile = None
         self.shipped, self.tools = result.shipped, result.tools
         self._known = {personality.id: personality for personality in result.personalities}
@@ -136,7 +139,7 @@ class PersonalityStore(QObject):
 
 
 class SettingsStore(QObject):
-    """`found` gives a tuple of `Setting` after each `load` that the engine answers."""
+    """Emits `found` with a tuple of `Setting` after each successful `load`."""
 
     found = Signal(object)
 

@@ -1,4 +1,4 @@
-"""The lists of conversations: paging, archive, search, title search, and what a person does to one."""
+"""Conversation lists: paging, archive, search, title search, and operations on one conversation."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ _SHORTEST = 2
 
 
 class LoadedPages:
-    """`pinned` None holds both. `cursor` is None where nothing more is to be read."""
+    """The loaded pages of one section. `pinned` None includes both; `cursor` None means that all pages are loaded."""
 
     def __init__(self, *, archived: bool = False, pinned: bool | None = None) -> None:
         self.archived = archived
@@ -42,8 +42,8 @@ class LoadedPages:
         self.is_loaded = False
         self.cursor: str | None = None
         self._held: dict[str, Conversation] = {}
-        self._order: list[_Place] = []  # oldest first, so that the newest is put at the end
-        self._end: _Place | None = None  # of the pages that are loaded
+        self._order: list[_Place] = []  # oldest first, so that the newest is appended
+        self._end: _Place | None = None  # of the last loaded page
 
     def __len__(self) -> int:
         return len(self._order)
@@ -64,20 +64,20 @@ class LoadedPages:
         self._end = self.cursor = None
 
     def add(self, page: ConversationListResult) -> int:
-        """Put the next page at the end; how many of it are new here."""
+        """Append the next page; returns the number of conversations that were not known."""
         self.is_loaded = True
         self.cursor = page.next_cursor
         if page.conversations:
             self._end = _place_of(page.conversations[-1])
         before = len(self._order)
         for conversation in page.conversations:
-            if conversation.id not in self._held:  # an event was newer than the page
+            if conversation.id not in self._held:  # otherwise an event was newer than the page
                 self._held[conversation.id] = conversation
                 insort(self._order, _place_of(conversation))
         return len(self._order) - before
 
     def put(self, conversation: Conversation) -> None:
-        """Nothing happens when it is of another kind, or belongs to a page that is not loaded."""
+        """Insert a conversation, unless it belongs to another section or to a page that is not loaded."""
         place = _place_of(conversation)
         is_here = conversation.archived == self.archived and self.pinned in (None, conversation.pinned)
         is_later = self.cursor is not None and self._end is not None and place < self._end
@@ -96,10 +96,10 @@ def _place_of(conversation: Conversation) -> _Place:
 
 
 class PagedListStore(QObject):
-    """Shelf after shelf, each newest change first. Only loaded ones can be asked for: `fetch_more` loads a page.
+    """Sections in order, each sorted by change, newest first. `fetch_more` loads the next page.
 
-    `reset` says that all rows are new; `inserted(first, count)`, `removed(index)`, `moved(from, to)` and
-    `updated(index)` come right after each change, and `changed` after any of these.
+    Emits `reset` when all rows are new; `inserted(first, count)`, `removed(index)`, `moved(from, to)` and
+    `updated(index)` right after each change, and `changed` after any of these.
     """
 
     reset = Signal()
@@ -116,14 +116,14 @@ class PagedListStore(QObject):
         self._shelves = shelves
         self._number = 0
         self._under_way = 0
-        # The page that was asked for already, though the call may not have begun.
+        # The cursor of the page that was requested, even if the call has not started yet.
         self._asked: str | None = None
-        # What events said while a page was on its way, which may be older; None for a deleted one.
+        # Events received while a page was loading, which may be older; None for a deleted conversation.
         self._heard: dict[str, Conversation | None] = {}
 
     @property
     def is_loaded(self) -> bool:
-        """False until the first pages are there."""
+        """True once the first pages are loaded."""
         return all(shelf.is_loaded for shelf in self._shelves)
 
     @property
@@ -141,11 +141,11 @@ class PagedListStore(QObject):
         raise IndexError(index)
 
     def get(self, conversation_id: str) -> Conversation | None:
-        """One of the loaded ones."""
+        """A loaded conversation."""
         return next((found for shelf in self._shelves if (found := shelf.get(conversation_id)) is not None), None)
 
     def index_of(self, conversation_id: str) -> int | None:
-        """Where it stands, if it is loaded."""
+        """The index of a conversation, if it is loaded."""
         before = 0
         for shelf in self._shelves:
             index = shelf.index_of(conversation_id)
@@ -155,7 +155,7 @@ class PagedListStore(QObject):
         return None
 
     def load(self) -> None:
-        """Read the first pages anew."""
+        """Reload the first pages."""
         self._session.spawn(self._load(), self.failed.emit)
 
     def fetch_more(self) -> None:
@@ -165,26 +165,26 @@ class PagedListStore(QObject):
             self._session.spawn(self._fetch_more(shelf), self.failed.emit)
 
     def put(self, conversation: Conversation) -> None:
-        """Take a state that the engine sent."""
+        """Store a conversation received from the engine."""
         if self._under_way:
             self._heard[conversation.id] = conversation
         if self.get(conversation.id) != conversation:
             self._change(conversation.id, conversation)
 
     def drop(self, conversation_id: str) -> None:
-        """It is gone for good."""
+        """Remove a deleted conversation."""
         if self._under_way:
             self._heard[conversation_id] = None
         self._change(conversation_id, None)
 
     async def _load(self) -> None:
-        from asyncio import gather  # the first paint does not wait for asyncio
+        from asyncio import gather  # import asyncio after the first paint
 
         self._number += 1
         number, self._asked = self._number, None
         pages = await gather(*(self._page(shelf, None) for shelf in self._shelves))
         if number != self._number:
-            return  # it is being read anew already
+            return  # a newer load has started
         for shelf, page in zip(self._shelves, pages, strict=True):
             shelf.clear()
             shelf.add(page)
@@ -198,7 +198,7 @@ class PagedListStore(QObject):
         finally:
             self._asked = None
         if cursor != shelf.cursor:
-            return  # the list was read anew meanwhile
+            return  # the list was reloaded
         first = self._start_of(shelf) + len(shelf)
         count = shelf.add(page)
         if count:
@@ -247,11 +247,11 @@ class PagedListStore(QObject):
 
 
 class ConversationListStore(PagedListStore):
-    """As a listing: the pinned ones, then all others that are not archived. `archived` is loaded by who shows it.
+    """Pinned conversations, then all others that are not archived. The view of `archived` loads it.
 
-    `found` gives a `ConversationSearchResult`. `weighed` answers `weigh`, with how many messages and tasks there are.
-    `put_away` gives the conversation that was archived here, `dropped` the id of one that was deleted,
-    `exported` the words of what was written.
+    Emits `found` with a `ConversationSearchResult`, `weighed` with the numbers of messages and tasks after `weigh`,
+    `put_away` with the conversation that was archived here, `dropped` with the id of a deleted one, and `exported` with
+    a text about the written file.
     """
 
     found = Signal(object)
@@ -281,7 +281,10 @@ class ConversationListStore(PagedListStore):
         self.dropped.emit(conversation_id)
 
     def search(self, text: str) -> None:
-        """Find `text` in titles and messages. A newer search makes an older one void; an empty text finds nothing."""
+        """Search titles and messages.
+
+        A newer search discards the result of an older one; an empty text finds nothing.
+        """
         self._searched += 1
         if text.strip():
             self._session.spawn(self._search(text, self._searched), self.failed.emit)
@@ -298,15 +301,15 @@ class ConversationListStore(PagedListStore):
         self._send(ConversationChangeParams(conversation_id=conversation_id, pinned=pinned))
 
     def weigh(self, conversation_id: str) -> None:
-        """Count what would go with a conversation, for who asks before it is deleted."""
+        """Count the messages and tasks of a conversation, for the confirmation of its deletion."""
         self._session.spawn(self._weigh(conversation_id), self.failed.emit)
 
     def delete(self, conversation_id: str) -> None:
-        """For good; only an archived one."""
+        """Delete an archived conversation permanently."""
         self._session.spawn(self._delete(conversation_id), self.failed.emit)
 
     def export(self, conversation_id: str, form: ExportFormat, path: str, leaf_id: str | None = None) -> None:
-        """Write one to a file, or the branch of it that ends in a leaf; what is there is replaced."""
+        """Export a conversation, or its branch that ends in a leaf, to a file. Replaces an existing file."""
         params = DataExportParams(
             path=path, format=form, conversation_ids=(conversation_id,), leaf_id=leaf_id, overwrite=True
         )
@@ -338,7 +341,7 @@ class ConversationListStore(PagedListStore):
 
 
 class TitleSearchStore(QObject):
-    """`found` gives a tuple of `Conversation` for the text that was asked for last."""
+    """Emits `found` with a tuple of `Conversation` for the newest query."""
 
     found = Signal(object)
 
@@ -348,7 +351,7 @@ class TitleSearchStore(QObject):
         self._asked = ""
 
     def search(self, text: str) -> None:
-        """One letter finds too much; while the engine is away nothing is found."""
+        """Search titles. Finds nothing for a single letter or without a connection."""
         self._asked = text.strip()
         if len(self._asked) >= _SHORTEST and self._session.state == "ready":
             self._session.spawn(self._search(self._asked))

@@ -1,4 +1,4 @@
-"""Which notifications are due now, with their texts and buttons. Showing them is `desktop`."""
+"""Selects the notifications to show, with their texts and buttons. `desktop` shows them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from app.window.stores.tasks import task_activity
 
 OPEN = "open"
 _MOST_CHOICES = 3
-# What a banner of the common desktops shows without cutting; GNOME's is the smallest.
+# The space of a banner on common desktops; GNOME's is the smallest.
 _LONGEST_BODY, _MOST_LINES = 240, 6
 _LONGEST_CHOICE = 30
 _LONGEST_TITLE = 60
@@ -35,9 +35,9 @@ class NotificationButton:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One thing to be told. `stays` until it is settled; `conversation_id` is what its click opens, or "".
+    """A desktop notification. `stays` until it is settled; `conversation_id` is opened by a click, "" for none.
 
-    The buttons are for where the body is shown: who shows no body may offer `OPEN` alone.
+    The buttons require that the body is visible: a backend that does not show it may offer only `OPEN`.
     """
 
     key: str
@@ -49,7 +49,7 @@ class Notification:
 
 
 def ask_notification(ask: Ask, title: str) -> Notification:
-    """An answer can be given from outside the window only where all that is asked stands in the notice."""
+    """The notification of an ask. It has answer buttons only if its body shows the complete request."""
     heading, body, buttons = _parts(ask)
     fits = _fits(body)
     last = NotificationButton(OPEN, "Reply" if ask.kind == "question" else "Open")
@@ -75,7 +75,7 @@ def ended_notification(task: Task, title: str) -> Notification:
 
 
 def grouped_notification(tasks: tuple[Task, ...]) -> Notification:
-    """One for a burst of ends."""
+    """One notification for many tasks that ended at the same time."""
     failed = sum(task.stop_reason == "error" for task in tasks)
     unfinished = sum(is_unfinished(task) for task in tasks)
     told = [
@@ -99,7 +99,7 @@ def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
                 (NotificationButton("allow", "Go on"), NotificationButton("deny", "Stop here")),
             )
         case "unknown":
-            # Before choosing one has to look what has happened: no buttons.
+            # No buttons: the person has to check the effects of the call first.
             assert ask.unknown is not None
             return "Outcome unknown", f"{asked_text(ask.unknown)}\n{plain(ask.text)}", ()
         case "approval":
@@ -108,7 +108,7 @@ def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
 
 
 def _choices(choices: tuple[str, ...]) -> tuple[NotificationButton, ...]:
-    """None at all unless all of them can be shown whole."""
+    """A button per choice; none if any choice is too long to be shown in full."""
     labels = [plain(choice) for choice in choices]
     if len(labels) > _MOST_CHOICES or any(len(label) > _LONGEST_CHOICE or "\n" in label for label in labels):
         return ()
@@ -116,14 +116,14 @@ def _choices(choices: tuple[str, ...]) -> tuple[NotificationButton, ...]:
 
 
 def _verdicts(approval: Approval) -> tuple[NotificationButton, ...]:
-    """A change of files and a high risk want a look at the card."""
+    """Allow and deny; none for file changes and high risk, which require the card."""
     if approval.preview or approval.risk == "high":
         return ()
     return (NotificationButton("allow", "Allow once"), NotificationButton("deny", "Deny"))
 
 
 def _what_would_run(approval: Approval) -> str:
-    """The card's own lines, all of them but the rule, in the card's order."""
+    """The lines of the approval card without the rule, in the same order."""
     reads = tuple(path for path in approval.reads if path != approval.working_dir)
     lines = [exact(approval.text if approval.command is None else approval.command)]
     for name, text in (
@@ -137,12 +137,12 @@ def _what_would_run(approval: Approval) -> str:
 
 
 def _fits(body: str) -> bool:
-    """A text with a key in it is not shown whole either: a screen may be locked or shared."""
+    """True if the text fits. False for a text with a key: the screen may be locked or shared."""
     return len(body) <= _LONGEST_BODY and body.count("\n") < _MOST_LINES and redact(body) == body
 
 
 def _cut(body: str) -> str:
-    """The beginning, and that there is more."""
+    """The beginning of the text, with a mark for the rest."""
     lines = redact(body).split("\n")
     shown = "\n".join(lines[: _MOST_LINES - 1] if len(lines) > _MOST_LINES else lines)
     if len(shown) > _LONGEST_BODY:
@@ -157,9 +157,9 @@ def _short(title: str) -> str:
 
 
 class NotificationStore(QObject):
-    """`wanted` gives all of them as a tuple whenever it is another one. What was there before it began is no news.
+    """Emits `wanted` with all notifications whenever they change. Ignores asks and tasks from before its creation.
 
-    `in_front` is the conversation before a person's eyes: "" while no window of ours has the keyboard.
+    `in_front` returns the active conversation, "" if no window of ours has the focus.
     """
 
     wanted = Signal(object)
@@ -184,21 +184,21 @@ class NotificationStore(QObject):
         stores.asks.changed.connect(self._gathering.start)
 
     def close(self) -> None:
-        """Nothing is told from now on: the window that is asked what is in front goes."""
+        """Stop: the window that `in_front` depends on is closing."""
         self._stores.tasks.taskUpdate.disconnect(self._on_task_update)
         self._stores.asks.changed.disconnect(self._gathering.start)
         self._gathering.stop()
 
     def look_again(self) -> None:
-        """Another conversation, or another window, has come to the front."""
+        """The active conversation or window has changed."""
         if self._is_active():
-            self._burst.clear()  # the inbox in the window tells them
+            self._burst.clear()  # the inbox in the window shows them
         front = self._in_front()
         self._ended = {known: task for known, task in self._ended.items() if task.conversation_id != front}
         self._gathering.start()
 
     def act(self, key: str, button: str) -> None:
-        """A button of a notice was pressed."""
+        """Handle a click on a button of a notification."""
         notice = next((notice for notice in self._last if notice.key == key), None)
         if notice is None:
             return
@@ -222,7 +222,7 @@ class NotificationStore(QObject):
             self._gathering.start()
 
     def _forget_earlier(self, begun: Task) -> None:
-        """A conversation that works again has nothing to tell of its last end."""
+        """Remove notifications about earlier tasks of a conversation that is running again."""
         for known, task in tuple(self._ended.items()):
             if task.conversation_id == begun.conversation_id:
                 del self._ended[known]
@@ -243,7 +243,7 @@ class NotificationStore(QObject):
             self.wanted.emit(wanted)
 
     def _news(self) -> list[Ask]:
-        """An ask that was looked at and left is told no second time."""
+        """Open asks to notify about: new ones that were not in view yet."""
         front, waiting = self._in_front(), self._stores.asks.waiting()
         looked_at = {ask.id for ask in waiting if ask.conversation_id == front}
         self._seen = (self._seen | looked_at) & {ask.id for ask in waiting}

@@ -1,4 +1,4 @@
-"""Ends everything when a person quits: all tasks, then the engine."""
+"""Stops all tasks, then the engine, when the user quits."""
 
 import asyncio
 from contextlib import suppress
@@ -14,7 +14,7 @@ _ENGINE_S = 2.0
 
 
 class QuitStore(QObject):
-    """`done` when the tasks have been stopped, or have had 3 s, and the engine was told to end."""
+    """Emits `done` when all tasks have ended, or after 3 s, and the engine was told to shut down."""
 
     changed = Signal()
     done = Signal()
@@ -36,13 +36,13 @@ class QuitStore(QObject):
                 while self.tasks.running():
                     self._changed.clear()
                     await self._changed.wait()
-        with suppress(TimeoutError, *CALL_ERRORS):  # an engine that is gone needs no end
+        with suppress(TimeoutError, *CALL_ERRORS):  # the engine has ended already
             async with asyncio.timeout(_ENGINE_S):
                 await self._session.end_engine()
         self.done.emit()
 
     async def _stop(self, task: Task) -> None:
-        with suppress(*CALL_ERRORS):  # it has ended meanwhile
+        with suppress(*CALL_ERRORS):  # the task has ended already
             await self._session.call(TASK_STOP, TaskIdParams(task_id=task.id))
 
     def _on_task_update(self) -> None:

@@ -1,7 +1,4 @@
-"""The window's connection to the engine.
-
-Its state, its events as signals, calls, and the asyncio tasks that slots start.
-"""
+"""The window's connection to the engine: state, events as signals, calls, and the asyncio tasks that slots start."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
@@ -32,22 +29,22 @@ _LINK_ERRORS = (LaunchError, *CALL_ERRORS, *DIAL_ERRORS)
 
 
 class AsyncioTasks:
-    """Keeps tasks until they end. `failed` gets what one raised; the window shows it."""
+    """Owns asyncio tasks until they end. `failed` receives their exceptions, which the window shows."""
 
     def __init__(self, failed: Callable[[Exception], None]) -> None:
         self._failed = failed
         self._running: set[asyncio.Task[object]] = set()
 
     def spawn(self, work: Coroutine[None, None, object], failed: Callable[[Exception], None] | None = None) -> None:
-        """Run `work` to its end; called from slots, which do not wait. `failed` gets what this one raised."""
-        from asyncio import get_event_loop  # 30 ms; the first paint does not wait for it
+        """Run `work` in the background. `failed` receives its exception, if given."""
+        from asyncio import get_event_loop  # takes 30 ms: import it after the first paint
 
         task = get_event_loop().create_task(work)
         self._running.add(task)
         task.add_done_callback(lambda done: self._done(done, failed or self._failed))
 
     async def close(self) -> None:
-        """Cancel what runs and wait for it."""
+        """Cancel all tasks and wait for them."""
         from asyncio import gather
 
         for task in self._running:
@@ -64,10 +61,10 @@ class AsyncioTasks:
 
 
 class EngineSession(QObject):
-    """Owns the connection. `connect` finds an engine or starts one; it is asked again when the engine is gone.
+    """Owns the connection. `connect` finds or starts an engine; it is called again when the connection is lost.
 
-    `snapshot` (a `Snapshot` of everything) comes when the session is ready for the first time and whenever events
-    were missed for good; `resync` follows it then, for those who follow a conversation: they must follow anew.
+    Emits `snapshot` (a `Snapshot` of everything) when it becomes ready for the first time, and whenever events were
+    lost. `resync` follows: subscribers of a conversation must then subscribe again.
     """
 
     state_changed = Signal()
@@ -91,7 +88,7 @@ class EngineSession(QObject):
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """What keeps the engine from working as it should, as far as it is known."""
+        """The current health conditions of the engine, as far as known."""
         return self._conditions
 
     @property
@@ -100,16 +97,16 @@ class EngineSession(QObject):
 
     @property
     def is_connected(self) -> bool:
-        """False until the first connection: calls fail at once before it."""
+        """True after the first connection; before that, calls fail at once."""
         return self._connection is not None
 
     @property
     def reason(self) -> str:
-        """Why the line is lost, in words; empty while it is not."""
+        """Why the connection is lost; empty while it is not."""
         return self._reason
 
     async def start(self) -> None:
-        """Connect and learn what there is. When no engine comes up the state is `lost`; call again to try again."""
+        """Connect and subscribe. The state is `lost` if no engine can be reached; call again to retry."""
         self._set_state("connecting")
         try:
             connection = await self._connect()
@@ -125,42 +122,43 @@ class EngineSession(QObject):
             return
         self._on_health(HealthUpdate(conditions=connection.welcome.health))
         self._set_state("ready")
-        self.resync.emit()  # for conversations that were opened before there was a line
+        self.resync.emit()  # for conversations that were opened before the connection existed
 
     async def close(self) -> None:
-        """End what is under way; the engine and its tasks go on."""
+        """Cancel pending calls and disconnect; the engine and its tasks keep running."""
         connection, self._connection = self._connection, None
         await self._tasks.close()
         if connection is not None:
             await connection.close()
 
     async def end_engine(self) -> None:
-        """Have the engine end; it is not started again. Raises CALL_ERRORS."""
-        connection, self._connection = self._line(), None  # what is not ours when it is lost is not revived
+        """Shut the engine down without restarting it. Raises CALL_ERRORS."""
+        connection, self._connection = self._line(), None  # without a connection it is not restarted
         try:
             await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
         finally:
             await connection.close()
 
     def retry(self) -> None:
-        """Look for the engine again, or start one, after it was lost."""
+        """Find or start an engine again after the connection was lost."""
         if self._connection is None:
             self.spawn(self.start())
         elif self._state == "lost":
             self._revive(self._connection)
 
     async def call(self, method: Method[P, R], params: P) -> R:
-        """The engine's answer: an acknowledgement, state comes as events. Raises CALL_ERRORS."""
+        """Return the engine's answer, an acknowledgement; state arrives as events. Raises CALL_ERRORS."""
         return await self._line().call(method, params)
 
     def send(self, method: Method[P, R], params: P, failed: Callable[[str], None]) -> None:
-        """Call the engine from a slot; the result arrives as events. `failed` is told why a call failed."""
+        """Call the engine from a slot; the result arrives as events. `failed` receives the reason if the call fails."""
         self.spawn(self.call(method, params), failed)
 
     async def follow(self, conversation_id: str, agent_id: str | None) -> SubscribeResult:
-        """Have all of a conversation sent, the branch of this agent first, or for None of the first one.
+        """Subscribe to a conversation in full detail; the snapshot has the branch of the agent, by default of the first
+        one.
 
-        What follows the answer is signalled after it. Raises CALL_ERRORS.
+        Events after the answer are emitted after it. Raises CALL_ERRORS.
         """
         return await self._line().subscribe_scope(conversation_id, "full", agent_id=agent_id)
 
@@ -169,7 +167,7 @@ class EngineSession(QObject):
             await self._connection.unsubscribe_scope(conversation_id)
 
     def spawn(self, work: Coroutine[None, None, object], failed: Callable[[str], None] | None = None) -> None:
-        """Run what a slot began. A call that fails is told to `failed`, or else by the signal of that name."""
+        """Run `work` for a slot. A failed call is reported to `failed`, by default the signal of that name."""
         tell = failed or self.failed.emit
         self._tasks.spawn(work, lambda error: _tell(error, tell))
 
@@ -212,7 +210,7 @@ class EngineSession(QObject):
             self._revive(self._connection)
 
     def _on_resync(self) -> None:
-        """One new snapshot for as many as come in a row: each followed scope has its own."""
+        """Request one snapshot for several successive messages: each subscribed scope has its own."""
         if not self._follow_due:
             self._follow_due = True
             self.spawn(self._follow_again())
@@ -228,7 +226,7 @@ class EngineSession(QObject):
             self.spawn(self._start_engine(lost))
 
     async def _start_engine(self, lost: "Connection") -> None:
-        """A second connection starts the engine if it is dead; the lost one finds it by itself then."""
+        """Start a dead engine through a second connection; the lost one then reconnects by itself."""
         try:
             await (await self._connect()).close()
         except _LINK_ERRORS as error:
@@ -245,12 +243,12 @@ class EngineSession(QObject):
 
 def _tell(error: Exception, failed: Callable[[str], None]) -> None:
     if not isinstance(error, CALL_ERRORS):
-        raise error  # a mistake of ours: the loop's handler logs it
+        raise error  # a bug: the event loop's handler logs it
     failed(error_text(error))
 
 
 def error_text(error: Exception) -> str:
-    """A failed call for people: what happened and what to do."""
+    """The text for a failed call: what happened and what to do."""
     if isinstance(error, ConnectionLost):
         return f"{error} It is started again by itself; try again when it is back."
     if isinstance(error, CallError) and error.code == "too_large":

@@ -1,4 +1,4 @@
-"""All stores of a window, and the one `match` that gives each event of the engine to the stores it concerns."""
+"""All stores of a window, and the one `match` that passes each event of the engine to the stores concerned."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Stores:
-    """Made by `make_stores`. Each opened conversation is to be closed by who opened it."""
+    """Made by `make_stores`. The caller of `open` must `close` the conversation."""
 
     session: EngineSession
     tasks: TaskStore
@@ -47,9 +47,9 @@ class Stores:
     _opened: list[ConversationStore] = field(default_factory=list[ConversationStore])
 
     def open(self, conversation_id: str | None, agent_id: str | None = None) -> ConversationStore:
-        """A conversation, or for None a new one; what it holds comes later: see `ConversationStore.loaded`.
+        """Open a conversation, or a new one for None. Its content is loaded later: see `ConversationStore.loaded`.
 
-        `agent_id` is the one that is looked at in it; one that is gone counts as none.
+        `agent_id` selects an agent; an unknown id is ignored.
         """
         store = ConversationStore(self.session, self.tasks, self.asks, conversation_id)
         if agent_id is not None:
@@ -58,19 +58,19 @@ class Stores:
         if known is not None:
             store.put_conversation(known)
         self._opened.append(store)
-        if self.session.is_connected:  # else they are read when it is there
+        if self.session.is_connected:  # otherwise they are loaded after connecting
             store.load()
         return store
 
     def close(self, store: ConversationStore) -> None:
-        """Drop an opened conversation; its task goes on."""
+        """Close an opened conversation; its task keeps running."""
         self._opened.remove(store)
         store.close()
         if store.conversation_id is not None and not self._of(store.conversation_id):
             self.session.spawn(self.session.unfollow(store.conversation_id))
 
     def apply(self, event: Event) -> None:
-        """Give an event to those it concerns."""
+        """Pass an event to the stores concerned."""
         match event:
             case ConversationUpdate(conversation=conversation):
                 self._put_conversation(conversation)
@@ -90,7 +90,7 @@ class Stores:
             case GrantUpdate():
                 self.grants.apply(event)
             case TaskPlan():
-                pass  # the transcript shows what comes of it
+                pass  # the transcript shows its effects
             case _:
                 assert_never(event)
 
@@ -99,7 +99,7 @@ class Stores:
             store.put_delta(delta)
 
     def apply_health(self, update: HealthUpdate) -> None:
-        """Show the tasks under way as they stand: what holds them all is told by no event of theirs."""
+        """Update running tasks: while nothing can be saved they are paused without an event."""
         for task in update.tasks:
             self._put_task(task)
 
@@ -110,7 +110,7 @@ class Stores:
         self.conversations.load()
 
     def follow_again(self) -> None:
-        """Events were missed for good: have every opened conversation read anew."""
+        """Reload every opened conversation, since events were lost."""
         for store in self._opened:
             store.load()
 
@@ -149,7 +149,7 @@ class Stores:
 
 
 def make_stores(connect: Callable[[], "Awaitable[Connection]"]) -> Stores:
-    """The stores of one window; `connect` finds an engine or starts one. `session.start()` sets them going."""
+    """The stores of one window. `connect` finds or starts an engine; `session.start()` connects."""
     session = EngineSession(connect)
     stores = Stores(
         session,

@@ -1,4 +1,4 @@
-"""Commands on tasks from outside a conversation: resume an interrupted one, play the tour."""
+"""Commands on tasks outside a conversation: resume an interrupted one, play the tour."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from app.window.stores.session import EngineSession
 
 
 class TaskControlStore(QObject):
-    """What comes of it is told by events; `failed` has the words for what was refused."""
+    """Results arrive as events; emits `failed` with a text when a call is refused."""
 
     failed = Signal(str)
 
@@ -32,7 +32,7 @@ class TaskControlStore(QObject):
 
 
 class TourStore(QObject):
-    """`started` gives the id of each conversation; `failed` has the words for what did not work."""
+    """Emits `started` with the id of each conversation, and `failed` with a text."""
 
     started = Signal(str)
     failed = Signal(str)

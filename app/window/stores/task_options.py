@@ -1,4 +1,4 @@
-"""The options a task is started with, their labels, and the defaults that apply where nothing is chosen."""
+"""The options of the next task, their labels, and the defaults of unset options."""
 
 from dataclasses import dataclass
 from uuid import uuid4
@@ -12,10 +12,10 @@ _WITH_ADDRESS = "openai_compatible/"
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """None leaves it to the engine. `workspace` counts for a new conversation; `budget_usd` None is no limit.
+    """None means the engine's default. `workspace` applies to a new conversation; `budget_usd` None is no limit.
 
-    `model_if_none` was another agent's: it is for one without a model of its own. `api_base` goes with one of them that
-    is of `openai_compatible`.
+    `model_if_none`, chosen for another agent, applies to an agent without its own model. `api_base` belongs to a model
+    of `openai_compatible`.
     """
 
     model: str | None = None
@@ -38,9 +38,10 @@ class TaskOptions:
         *,
         is_for_another: bool = False,
     ) -> TaskStartParams:
-        """`sibling_of` is the message that this one stands beside: see `TaskStartParams`.
+        """The params of `task/start`. `sibling_of` is the message that this one is a sibling of.
 
-        For another agent than the one that they were chosen for: it keeps its own model, personality and thinking.
+        With `is_for_another` the options were chosen for another agent: this one keeps its model, personality and
+        thinking level.
         """
         model = self.model or self.model_if_none
         is_chosen = self.model is not None and not is_for_another
@@ -65,9 +66,9 @@ class TaskOptions:
 
 @dataclass(frozen=True, slots=True)
 class TaskOptionDefaults:
-    """`model` is the default one. `agent` is the one that is looked at, None before the conversation began.
+    """`model` is the default model, `agent` the selected agent, None in a new conversation.
 
-    `servers` are the person's own: what the ids of their models begin with, and their names.
+    `servers` are the custom servers: id, which is the prefix of their model ids, and name.
     """
 
     models: tuple[str, ...] = ()
@@ -78,7 +79,7 @@ class TaskOptionDefaults:
 
     @property
     def personality_id(self) -> str:
-        """What it is where nothing was chosen."""
+        """The personality if none is chosen."""
         return self.agent.personality_id if self.agent is not None else DEFAULT
 
     def personality(self, options: TaskOptions) -> Personality | None:
@@ -86,7 +87,7 @@ class TaskOptionDefaults:
         return next((each for each in self.personalities if each.id == wanted), None)
 
     def model_of(self, options: TaskOptions) -> str:
-        """The model that the next task is started with."""
+        """The model of the next task."""
         personality = self.personality(options)
         own = self.agent.model if self.agent is not None else ""
         own = own or (personality.model if personality is not None else "")

@@ -1,4 +1,4 @@
-"""The newest state of every known task, its activity in words, and which ended tasks were not seen yet."""
+"""The newest state of every known task, its activity as text, and the unread ended tasks."""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -9,12 +9,12 @@ from app.client.display_text import is_unfinished, unfinished_words
 from app.protocol.tasks import Task
 from app.window.stores.window_state import WindowStateStore
 
-# Ended tasks that are remembered; older ones belong to the conversations that show them.
+# The number of ended tasks kept; older ones belong to the conversations that show them.
 _MOST_ENDED = 1_000
 
 
 class TaskStore(QObject):
-    """`taskUpdate` gives each change as a `Task`."""
+    """Emits `taskUpdate` with each changed `Task`."""
 
     taskUpdate = Signal(object)
 
@@ -22,19 +22,19 @@ class TaskStore(QObject):
         super().__init__(parent)
         self._tasks: dict[str, Task] = {}
         self._at_work: dict[str, dict[str, Task]] = {}
-        self._newest: dict[str, Task] = {}  # by conversation and by agent: no id is one of both
+        self._newest: dict[str, Task] = {}  # by conversation id and by agent id, which never collide
 
     def get(self, task_id: str) -> Task | None:
         return self._tasks.get(task_id)
 
     def of_conversation(self, conversation_id: str) -> Task | None:
-        """The task that says most of a conversation: one that waits for a person, else one at work, else the newest."""
+        """The task shown for a conversation: one that waits for a person, else a running one, else the newest."""
         at_work = self._at_work.get(conversation_id, {}).values()
         told = max(at_work, key=_told, default=None)
         return told or self._newest.get(conversation_id)
 
     def at_work(self, conversation_id: str) -> tuple[Task, ...]:
-        """Those of a conversation that work or wait, in the order in which they were started."""
+        """Running and waiting tasks of a conversation, in the order of their start."""
         return tuple(sorted(self._at_work.get(conversation_id, {}).values(), key=_started))
 
     def of_agent(self, agent_id: str) -> Task | None:
@@ -42,15 +42,15 @@ class TaskStore(QObject):
         return self._newest.get(agent_id)
 
     def running(self) -> tuple[Task, ...]:
-        """Those at work or waiting; the one started last comes first."""
+        """Running and waiting tasks, newest first."""
         return tuple(task for task in self._open() if task.status != "interrupted")
 
     def interrupted(self) -> tuple[Task, ...]:
-        """Those whose engine ended, to be resumed; the one started last comes first."""
+        """Interrupted tasks, newest first."""
         return tuple(task for task in self._open() if task.status == "interrupted")
 
     def put(self, task: Task) -> None:
-        """Take a state that the engine sent."""
+        """Store a task received from the engine."""
         if self._tasks.get(task.id) == task:
             return
         self._tasks[task.id] = task
@@ -63,10 +63,10 @@ class TaskStore(QObject):
         self.taskUpdate.emit(task)
 
     def put_snapshot(self, tasks: Iterable[Task]) -> None:
-        """Take those of a snapshot of everything, which names all that have not ended."""
+        """Replace all tasks that have not ended: the snapshot lists all of them."""
         known = {task.id: task for task in tasks}
         for task in self._open():
-            if task.id not in known:  # it is of an engine whose record is gone
+            if task.id not in known:  # the database was replaced
                 self._drop(task)
         for task in known.values():
             self.put(task)
@@ -108,7 +108,7 @@ def _started(task: Task) -> tuple[float, str]:
 
 
 def is_working(task: Task) -> bool:
-    """True while a task takes words: it has not ended and was not interrupted."""
+    """True while a task accepts messages: it has neither ended nor been interrupted."""
     return task.ended_at is None and task.status != "interrupted"
 
 
@@ -117,7 +117,7 @@ def is_interrupted(task: Task | None) -> bool:
 
 
 def task_activity(task: Task) -> str:
-    """What it does now, in words: the engine's own where it has some."""
+    """The current activity as text; the engine's own text where it gives one."""
     if task.ended_at is None and task.activity:
         return task.activity[:1].upper() + task.activity[1:]
     if task.ended_at is not None:
@@ -157,7 +157,7 @@ def _ending_of(task: Task) -> str:
 
 
 class UnreadStore(QObject):
-    """A task is news when it ends on its own while its conversation is not `in_front`."""
+    """Ended tasks that were not seen. A task that ends while its conversation is `in_front` counts as seen."""
 
     changed = Signal()
 
@@ -172,7 +172,7 @@ class UnreadStore(QObject):
         tasks.taskUpdate.connect(self._on_task_update)
 
     def finished(self) -> tuple[Task, ...]:
-        """Newest end first."""
+        """Unread ended tasks, newest first."""
         known = [task for task in map(self._tasks.get, self._state.kept.unread) if task is not None]
         return tuple(reversed(known))
 
@@ -180,7 +180,7 @@ class UnreadStore(QObject):
         return sum(task.conversation_id == conversation_id for task in self.finished())
 
     def read(self, conversation_id: str) -> None:
-        """The person looks at this conversation."""
+        """Mark all tasks of a conversation as read."""
         read = {task.id for task in self.finished() if task.conversation_id == conversation_id}
         if read:
             self._state.kept.unread = [task_id for task_id in self._state.kept.unread if task_id not in read]
@@ -188,7 +188,7 @@ class UnreadStore(QObject):
             self.changed.emit()
 
     def dismiss(self, task_id: str) -> None:
-        """The person has seen that this one ended."""
+        """Mark one task as read."""
         if task_id in self._state.kept.unread:
             self._state.kept.unread = [known for known in self._state.kept.unread if known != task_id]
             self._state.save_soon()

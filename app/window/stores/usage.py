@@ -1,4 +1,4 @@
-"""Tokens and cost: of a period, and of the last turn's context window."""
+"""Tokens and cost: of a period, and of the last turn's context."""
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -13,7 +13,7 @@ _SOON_MS = 500
 
 
 class UsageStore(QObject):
-    """`report` is None until the engine has answered. `days` is None for all time."""
+    """`report` is None until the engine has answered; `days` None means all time."""
 
     changed = Signal()
     failed = Signal(str)
@@ -32,12 +32,12 @@ class UsageStore(QObject):
         session.state_changed.connect(self._on_state_changed)
 
     def choose(self, days: int | None) -> None:
-        """Another period."""
+        """Select another period."""
         self.days = days
         self._load()
 
     def open(self) -> None:
-        """Somebody looks from now on."""
+        """Load now, and again after each reconnect."""
         self._is_open = True
         self._load()
 
@@ -64,7 +64,7 @@ class UsageStore(QObject):
 
 
 class ContextUsageStore(QObject):
-    """`explained` stays until a newer turn is counted: a task that just began has sent nothing yet."""
+    """`explained` stays until a newer turn is counted: a task that just started has sent no request."""
 
     changed = Signal()
 
@@ -75,7 +75,7 @@ class ContextUsageStore(QObject):
         self.explained: ContextExplainResult | None = None
 
     def look_at(self, task: Task | None) -> None:
-        """The task in view, at each of its changes."""
+        """The task in view has changed."""
         if task is None or not task.usage.input_tokens:
             return
         now = (task.id, task.usage.input_tokens)
@@ -90,5 +90,5 @@ class ContextUsageStore(QObject):
             self.changed.emit()
 
     def _on_failed(self, text: str) -> None:
-        """The line is lost, which is told elsewhere: the next change of the task asks again."""
+        """The connection is lost, which a banner shows; the next change of the task loads again."""
         self._asked = None

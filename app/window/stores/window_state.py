@@ -1,4 +1,4 @@
-"""What the window remembers between two starts: tabs, sizes, drafts, shortcuts. One file, written whole."""
+"""The window's state between two starts: tabs, sizes, drafts, shortcuts. One file, written atomically."""
 
 import logging
 import os
@@ -22,7 +22,7 @@ ThemeMode = Literal["light", "dark", "system"]
 
 
 class ScrollPosition(msgspec.Struct, frozen=True):
-    """Where a transcript stands: the row at its top, as a number among the rows of its node, and the pixels above."""
+    """A scroll position: the top row, as an index among the rows of its node, and the pixels hidden above."""
 
     node_id: str
     number: int
@@ -30,16 +30,15 @@ class ScrollPosition(msgspec.Struct, frozen=True):
 
 
 class WindowSettings(msgspec.Struct):
-    """The file. `tabs` are conversation ids; `titles`, `drafts` and the paths `attached` to those go by them, "" is the
-    new conversation's.
+    """The content of the file. `tabs` are conversation ids; `titles`, `drafts` and the paths `attached` to those have
+    them as keys, "" for the new conversation.
 
-    `windows` has the geometry, in Qt's form, of each conversation that stands in a window of its own.
-    `shortcuts` has the keys of actions whose keys are not those of the table.
-    `trees` has the width of the tree for each conversation beside which it is shown, `agents` the one that is looked at
-    in each conversation where a person chose whom.
-    `options` are those of the next new conversation. `places` has no conversation that stands at its end. `seen_at` is
-    when the window was last in use: a task that ended later is news at the next start. `quick_key` is true once the
-    desktop has given a key for quick tasks: it is asked for again at each start.
+    `windows` has the geometry, in Qt's form, of each conversation in a separate window. `shortcuts` has the keys of
+    actions that differ from the defaults. `trees` has the width of the tree for each conversation that shows it,
+    `agents` the selected agent of each conversation in which the user selected one. `options` are those of the next new
+    conversation. `places` omits conversations that are scrolled to the end. `seen_at` is when the window was last in
+    use: a task that ended later is unread at the next start. `quick_key` is true once the desktop has assigned a key
+    for quick tasks: it is requested again at each start.
     """
 
     tabs: list[str] = []
@@ -71,7 +70,7 @@ class WindowSettings(msgspec.Struct):
 
 
 class WindowStateStore(QObject):
-    """Change `kept`, then call `save_soon`; `flush` writes at once. `saving` comes right before."""
+    """Change `kept`, then call `save_soon`; `flush` writes at once. Emits `saving` before each write."""
 
     saving = Signal()
 
@@ -96,7 +95,7 @@ class WindowStateStore(QObject):
         self.save_soon()
 
     def keep_attached(self, key: str, paths: tuple[str, ...]) -> None:
-        """As `keep_draft`, for the files that go with it."""
+        """Like `keep_draft`, for the attached files."""
         if paths:
             self.kept.attached[key] = list(paths)
         else:
@@ -104,7 +103,7 @@ class WindowStateStore(QObject):
         self.save_soon()
 
     def keep_options(self, options: TaskOptions) -> None:
-        """For the next new conversation; that all is allowed is said anew for each."""
+        """Options for the next new conversation. "Allow all" is not kept: it must be chosen for each."""
         self.kept.options = replace(options, approve="ask") if options.approve == "all" else options
         self.save_soon()
 
@@ -114,7 +113,7 @@ class WindowStateStore(QObject):
         self.save_soon()
 
     def flush(self) -> None:
-        """Write now. A full disk loses the look of the window, not work: it goes to the log."""
+        """Write now. A write error is only logged: the file holds no work."""
         self._timer.stop()
         self.saving.emit()
         scratch = self._file.with_suffix(".tmp")
@@ -127,7 +126,7 @@ class WindowStateStore(QObject):
 
 
 def _read(file: Path) -> WindowSettings:
-    """What was kept; a file that cannot be read is set aside and the window starts afresh."""
+    """The stored state; the defaults if the file cannot be read."""
     try:
         return msgspec.json.decode(read_regular(file, _LARGEST), type=WindowSettings)
     except FileNotFoundError:
