@@ -1,4 +1,4 @@
-"""The models that can be used: providers with keys, local servers, the default, and a test call."""
+"""The available models: providers with keys, local servers, the default model, and a test request."""
 
 import asyncio
 import time
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 LONGEST_S = 20.0
-# Some models think before they answer, and count that.
+# Some models think before they answer, which counts towards this limit.
 _MOST_TOKENS = 256
 _PROMPT = "This is a test of the connection. Reply with the word OK and nothing else."
 
 _MILLION = 1_000_000
-# A list of models is waited for: a server of one's own that is away must not hold it up.
+# Callers wait for the list: a custom server that is down must not delay it.
 _GLANCE_S = 1.5
 _PATIENCE_S = 15.0
 
 
 async def try_model(model: ChatModel, model_id: str, longest_s: float = LONGEST_S) -> ModelTestResult:
-    """Ask the model for a word. Cancelled, it ends the request."""
+    """Send a short prompt to the model. Cancelling this ends the request."""
     begun = time.monotonic()
     cancel = CancelSignal()
     timer = asyncio.get_running_loop().call_later(longest_s, cancel.set, "too slow")
@@ -66,7 +66,7 @@ async def _reply(model: ChatModel, model_id: str, cancel: CancelSignal) -> Assis
 
 
 class AvailableModels:
-    """Looks for local servers when it is first asked."""
+    """Searches for local servers on the first call."""
 
     def __init__(
         self,
@@ -83,9 +83,10 @@ class AvailableModels:
         self._looked_at: dict[str, str] = {}
 
     async def list(self, refresh: bool, fetch: bool = False) -> wire.ModelListResult:
-        """Providers, their models, the default one. Local servers are looked for at the first call and on refresh.
+        """Providers, their models and the default model.
 
-        With `fetch` the providers that have a key are asked for their own lists, which are kept.
+        Searches for local servers on the first call and with `refresh`. With `fetch`, the model lists of all providers
+        with a key are fetched and stored.
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._look(refresh))
@@ -101,9 +102,9 @@ class AvailableModels:
         return wire.ModelListResult(providers=tuple(rows), models=tuple(models), default=await self.default_model())
 
     async def default_model(self) -> str | None:
-        """The model to use where none is named: of the first provider with a key, else of the first server.
+        """The model to use if none is named: of the first provider with a key, else of the first server.
 
-        Servers of one's own come before those that were found.
+        Custom servers take precedence over servers that were found.
         """
         for provider in PROVIDERS:
             if provider.default_model and await self._key(provider):
@@ -122,7 +123,7 @@ class AvailableModels:
         return None
 
     async def test(self, provider_name: str, model_id: str | None) -> wire.ModelTestResult:
-        """One real round trip, tried once. Raises `ConfigurationError` for what there is not."""
+        """Send one real request, without retries. Raises `ConfigurationError` for an unknown provider or model."""
         provider = self._providers.of((model_id or f"{provider_name}/any").removeprefix(REACT))
         if provider.name != provider_name:
             raise ConfigurationError(f"{model_id!r} is not a model of {provider_name}.")
@@ -139,7 +140,7 @@ class AvailableModels:
             await model.close()
 
     async def _model_to_test(self, provider: Provider) -> str:
-        """The one that tasks would use."""
+        """The model that tasks would use."""
         if provider.default_model:
             return f"{provider.name}/{provider.default_model}"
         listing = self._known.listings.of(provider.name)
@@ -155,16 +156,16 @@ class AvailableModels:
         raise ConfigurationError(f"{provider.title}: no model is known to try. Name one.")
 
     async def probe(self, address: str, key: str | None) -> ProbeResult:
-        """Ask a server for its models; nothing is kept."""
+        """Fetch the model list of an address; stores nothing."""
         return await probe(self._factory.connections.session, address, key)
 
     def keep(self, provider: str, answer: ProbeResult) -> None:
-        """What a server of one's own has just answered."""
+        """Store the newest answer of a custom server."""
         listings = self._known.listings
         if answer.models is None:
             listings.errors[provider] = answer.text
         else:
-            with suppress(OSError):  # it is good until the engine ends
+            with suppress(OSError):  # otherwise it is valid until the engine ends
                 listings.keep(provider, answer.models)
         self._known.refresh(again=True)
 
@@ -174,12 +175,12 @@ class AvailableModels:
         self._known.refresh(again=True)
 
     async def _look_at_own(self, longest_s: float) -> None:
-        """Ask the person's own servers what they offer now. One that says nothing in time keeps its list."""
+        """Fetch the model lists of the custom servers. A server that does not answer in time keeps its list."""
         session = self._factory.connections.session
         rows = [(row, await self._key(row)) for row in self._providers.own()]
         asked = (ask(session, row.base_url, key.value if key else None, longest_s) for row, key in rows)
         for (row, _), answer in zip(rows, await asyncio.gather(*asked), strict=True):
-            if row in self._providers.own():  # it may have been changed meanwhile
+            if row in self._providers.own():  # it may have been changed during the request
                 self.keep(row.name, answer)
 
     async def _look(self, refresh: bool) -> None:
@@ -209,7 +210,7 @@ class AvailableModels:
         self._known.refresh(again=True)
 
     async def _key(self, provider: Provider) -> Key | None:
-        """The provider's key; one that cannot be read now counts as none here, its use says why."""
+        """The provider's key. An unreadable key counts as none here; using it raises the error."""
         if not provider.takes_key:
             return None
         try:

@@ -43,7 +43,7 @@ class ModelRequest:
 
 
 class PartialReply(Protocol):
-    """The message so far. Each access to `text` or `content` may join it again."""
+    """The message so far. `text` and `content` may be joined on each access."""
 
     @property
     def content(self) -> tuple[AssistantContent, ...]: ...
@@ -85,7 +85,7 @@ class BlockEnd:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The attempt failed; the next one starts after `delay_s`. What was streamed so far is void."""
+    """The attempt failed; the next one starts after `delay_s`. Discard everything streamed so far."""
 
     attempt: int
     max_attempts: int
@@ -104,9 +104,9 @@ class ModelNotice:
 
 @dataclass(frozen=True, slots=True)
 class RetryLater:
-    """A rate limit of the provider that passes with time; `reason` is a few words for the user.
+    """A provider's rate limit that ends by itself; `reason` is a short text for the user.
 
-    `at` is when the limit ends, None where the provider did not say.
+    `at` is when the limit ends, None if the provider did not say.
     """
 
     reason: str
@@ -115,10 +115,10 @@ class RetryLater:
 
 @dataclass(frozen=True, slots=True)
 class ReplyEnd:
-    """The last event. A failed or aborted reply is a message too: stop reason error or aborted, `error` set.
+    """The last event. A failed or aborted reply is a message too: stop reason error or aborted, with `error` set.
 
-    `failure` is why it failed, None where no provider was at fault. `later` says that the same request may be made
-    again, after a wait that is too long for a model call.
+    `failure` is why it failed, None if no provider was at fault. `later`: the same request may be sent again after a
+    wait that is too long for a model call.
     """
 
     message: AssistantMessage
@@ -131,32 +131,32 @@ AttemptEvent: TypeAlias = ModelEvent | FailedAttempt
 
 
 class ModelProvider(Protocol):
-    """One way to one provider. `recovery/driver.py` makes a `ChatModel` of it."""
+    """Sends requests to one provider. `recovery/driver.py` makes a `ChatModel` of it."""
 
     def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
-        """Make the request once: `ReplyStart`, block events, then `ReplyEnd` or `FailedAttempt` as the last.
+        """Send the request once: `ReplyStart`, block events, then `ReplyEnd` or `FailedAttempt` as the last event.
 
-        Raises nothing that a provider, a network or a model causes. When `stop` is set the request is closed at once
-        and the reply ends as aborted. Tool calls are assembled by id; arguments that are no JSON object set
+        Errors of the provider, the network or the model are never raised. When `stop` is set, the request is closed at
+        once and the reply ends as aborted. Tool calls are assembled by id; arguments that are not a JSON object set
         `ToolCall.invalid`.
         """
         ...
 
 
 class ChatModel(Protocol):
-    """A model that always replies or says why not. Created once, shared by concurrent tasks."""
+    """A model that always ends a reply, with an error if necessary. Created once, shared by concurrent tasks."""
 
     def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
         """Stream one reply: `ReplyStart`, block events, `ReplyEnd` last.
 
-        Never raises for what a provider, a network or a model does: that is a `ReplyEnd` whose message has stop
-        reason error. When `cancel` is set the request is closed at once and the reply ends with stop reason aborted
-        and the content so far. A reply beyond the limits of `reply/content.py` is closed too: it ends with stop reason
-        length, the content so far and `cut`. Tool calls are assembled by id; arguments that are no JSON object set
-        `ToolCall.invalid`.
+        Errors of the provider, the network or the model are never raised: they end as a `ReplyEnd` whose message has
+        the stop reason error. When `cancel` is set, the request is closed at once and the reply ends with the stop
+        reason aborted and the content so far. A reply beyond the limits of `reply/content.py` is closed too: it ends
+        with the stop reason length, the content so far and `cut`. Tool calls are assembled by id; arguments that are
+        not a JSON object set `ToolCall.invalid`.
         """
         ...
 
     async def close(self) -> None:
-        """Close connections; streams that are under way end as aborted."""
+        """Close connections; active streams end as aborted."""
         ...

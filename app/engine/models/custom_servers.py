@@ -1,4 +1,4 @@
-"""Model servers a person adds: saved, changed, tested, removed, with keys bound to their address."""
+"""Custom model servers: save, change, test, remove; keys are bound to their address."""
 
 import asyncio
 import re
@@ -26,7 +26,7 @@ _MOVED = "It has moved, so its key was removed: enter the key again where it wan
 
 
 class CustomServers:
-    """One change at a time: each is a few writes that belong together."""
+    """One change at a time, since each consists of several writes."""
 
     def __init__(self, settings: Settings, keys: KeyStore, offer: AvailableModels) -> None:
         self._settings = settings
@@ -45,7 +45,7 @@ class CustomServers:
         )
 
     async def save(self, params: ModelServerSaveParams) -> ModelServerSaveResult:
-        """It is asked for its models at once; what it does not answer does not keep it from being saved."""
+        """Save the server and fetch its models. It is saved even if that fails."""
         address = address_of(params.address)
         async with self._lock:
             before = self._find(params.id) if params.id is not None else None
@@ -84,7 +84,7 @@ class CustomServers:
         return found
 
     async def _key(self, server_id: str | None, address: str, given: str | None) -> str | None:
-        """The one that was typed, or the stored one where it is for this machine."""
+        """The given key, or the stored one if the address is on the same machine and port."""
         if given is not None or server_id is None:
             check_key(given or "")
             return (given or "").strip() or None
@@ -94,7 +94,7 @@ class CustomServers:
         return stored.value if stored is not None else None
 
     async def _keep(self, before: ModelServer | None, server: ModelServer, key: str | None) -> list[str]:
-        """In an order in which no key is ever beside an address that it was not given for."""
+        """Write in an order in which no key is ever stored with an address that it was not given for."""
         told: list[str] = []
         has_moved = before is not None and origin(before.address) != origin(server.address)
         if has_moved and await self._keys.get(server.id, ()) is not None:
@@ -122,7 +122,7 @@ def _checked_name(typed: str, others: Iterable[ModelServer]) -> str:
 
 
 def _new_id(name: str, others: Iterable[ModelServer]) -> str:
-    """Of the letters and digits of its name, and of no provider: the ids of its models begin with it."""
+    """A unique id from the letters and digits of the name, different from all providers: it prefixes the model ids."""
     taken = {server.id for server in others} | {row.name for row in PROVIDERS} | {REACT.rstrip("/")}
     base = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "server"
     number, candidate = 1, base

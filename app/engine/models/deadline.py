@@ -17,7 +17,7 @@ class Aborted(Exception):
 
 
 class Stalled(Exception):
-    """Nothing came in time."""
+    """No data arrived in time."""
 
     def __init__(self, limit_s: float) -> None:
         super().__init__(f"nothing came for {limit_s:g} s")
@@ -25,10 +25,10 @@ class Stalled(Exception):
 
 
 class Deadline:
-    """A context: `of` awaits a coroutine and cancels it as soon as the stop signal is set or the limit is over.
+    """A context manager: `wait` awaits a coroutine until the stop signal is set or the time limit expires.
 
-    All that one watch waits for may take `whole_s` together: a server that sends a sign of life now and then would
-    keep a reply open for ever. Works through `asyncio.timeout`, so it starts no asyncio task and leaves nothing behind.
+    The coroutine is cancelled then. All waits together may take `whole_s`: otherwise a server that sends keep-alives
+    could keep a reply open forever. Uses `asyncio.timeout`, so it starts no asyncio task.
     """
 
     def __init__(self, stop: CancelSignal, whole_s: float = REPLY_LIMITS.seconds) -> None:
@@ -57,7 +57,7 @@ class Deadline:
             work.close()
             raise Aborted
         left_s = self._end - time.monotonic()
-        if left_s <= 0:  # `work` may be done without a wait, again and again
+        if left_s <= 0:  # `work` may complete without waiting, repeatedly
             work.close()
             raise self._too_long()
         try:
@@ -76,5 +76,5 @@ class Deadline:
         return ReplyTooLong(f"takes longer than {self._whole_s / 60:g} minutes")
 
     def _ring(self) -> None:
-        if self._clock is not None and not self._clock.expired():  # one that has just expired cannot be moved
+        if self._clock is not None and not self._clock.expired():  # an expired timeout cannot be rescheduled
             self._clock.reschedule(asyncio.get_running_loop().time())

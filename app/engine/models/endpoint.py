@@ -10,7 +10,7 @@ from app.redaction import Redactor
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds without a byte that count as a stall: before the first content, and between its chunks."""
+    """Seconds without data that count as a stall: before the first content, and between chunks."""
 
     first_byte_s: float = 120.0
     between_s: float = 60.0
@@ -18,9 +18,10 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
-    """`key` is called for each request. `base_url` may be empty where a library knows the address.
+    """`key` is called for each request.
 
-    All that the server sends passes the `redactor`, which knows each key that was sent: some servers quote it.
+    `base_url` may be empty if the library knows the address. Everything that the server sends passes the `redactor`,
+    which knows each sent key: some servers quote it.
     """
 
     provider: Provider
@@ -30,7 +31,7 @@ class ModelEndpoint:
 
     @property
     def key_help(self) -> str:
-        """Where the key is set."""
+        """Where to set the key."""
         if self.provider.own:
             return f"Check the key of {self.provider.title} in the settings, under Models and keys."
         if not self.provider.key_variables:

@@ -29,7 +29,7 @@ class ModelFactory:
         self._library: LibraryThread | None = None
 
     def make(self, provider: Provider, api_base: str | None, api_key: str | None) -> ModelProvider:
-        """Raises `ConfigurationError` where the address is missing or not a web address."""
+        """Raises `ConfigurationError` if the address is missing or not a web address."""
         if provider.kind == "scripted":
             from app.engine.models.scripted import ScriptedModel
 
@@ -64,7 +64,7 @@ class ModelFactory:
                 return self._open_fast(endpoint)
 
     def base_url(self, provider: Provider) -> str:
-        """The address of a provider, which a variable may have moved; that of a local one may lack scheme and path."""
+        """The address of a provider, possibly set by a variable; a local one is completed with scheme and path."""
         if by_hand := self._set_by_hand(provider):
             return by_hand
         moved = self._moved_by(provider)
@@ -79,7 +79,7 @@ class ModelFactory:
         return f"{scheme}://{'127.0.0.1' if host in ('', '0.0.0.0') else host}:{port or provider.local_port}/v1"
 
     async def key(self, provider: Provider) -> Key | None:
-        """The key that goes to the provider's `base_url`. `ConfigurationError` when it cannot be read now."""
+        """The key for the provider's `base_url`. Raises `ConfigurationError` if it cannot be read."""
         beside = None if self._set_by_hand(provider) else self._moved_by(provider)
         return await self._keys.get(provider.name, provider.key_variables, beside)
 
@@ -114,11 +114,11 @@ class ModelFactory:
         return LiteLLMModel(endpoint, self._library)
 
     def _set_by_hand(self, provider: Provider) -> str:
-        """The address that the settings give a provider; empty for none."""
+        """The provider's address in the settings; empty for none."""
         return self._settings().proxy_url if provider.kind == "proxy" else ""
 
     def _moved_by(self, provider: Provider) -> Variable | None:
-        """The variable that moves the provider, as the newest environment has it that knows the provider."""
+        """The variable that sets the provider's address, from the newest environment with a key for the provider."""
         name = provider.base_variable
         if not name:
             return None
@@ -126,7 +126,7 @@ class ModelFactory:
 
 
 class _KeySource:
-    """Looks the key up for each call, so that one stored or changed meanwhile is used."""
+    """Reads the key for each call, so that changes take effect at once."""
 
     def __init__(self, keys: KeyStore, provider: Provider, given: str | None, beside: Variable | None) -> None:
         self._keys = keys

@@ -1,6 +1,6 @@
 """Why an attempt failed: `FailureKind`, `AttemptFailure`, and the classification of HTTP errors.
 
-What follows from a failure is decided in recovery/.
+recovery/ decides what to do about a failure.
 """
 
 import re
@@ -49,7 +49,10 @@ _LONG_S = 900.0
 
 
 class FailureKind(StrEnum):
-    """What went wrong, as far as it decides what to do next. `recovery/table.py` has the steps for each kind."""
+    """The cause of a failure, as far as it determines the next step.
+
+    `recovery/table.py` has the steps for each kind.
+    """
 
     RATE_LIMITED = auto()
     """Too many requests or tokens: passes with time alone."""
@@ -75,7 +78,7 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttemptFailure:
-    """`text` says what happened and what to do; `short` is the same in a few words, for "retrying in 3 s: …".
+    """`text` describes the failure and the remedy; `short` is a short form, for "retrying in 3 s: …".
 
     `retry_after_s` is the wait that the provider asked for.
     """
@@ -115,7 +118,7 @@ def no_response(title: str, limit_s: float) -> AttemptFailure:
 def failure_from_response(
     title: str, status: int, headers: Mapping[str, str], body: bytes, key_help: str = ""
 ) -> AttemptFailure:
-    """Classify an HTTP status other than 200. `key_help` says where the key is set."""
+    """Classify an HTTP status other than 200. `key_help` says where to set the key."""
     said = error_text(body)
     quoted = f": {said}{_stop_after(said)}" if said else "."
     if (failure := _of_request(title, status, said, quoted)) is not None:

@@ -18,11 +18,11 @@ def proxy_for(url: str) -> str | None:
 
 
 class BodyTooLong(ValueError):
-    """A body that must be read whole has more bytes than it may have."""
+    """A body is larger than its limit."""
 
 
 async def read_whole(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
-    """A body in memory, unpacked; raises `BodyTooLong`."""
+    """The whole decompressed body; raises `BodyTooLong`."""
     body = bytearray()
     while piece := await response.content.readany():
         body += piece
@@ -32,7 +32,7 @@ async def read_whole(response: aiohttp.ClientResponse, most_bytes: int) -> bytes
 
 
 class HttpPool:
-    """Opens its session at the first use. No limit on connections: 50 tasks may ask one host at once."""
+    """Opens its session on first use. No limit on connections: 50 tasks may use one host at once."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None

@@ -29,9 +29,9 @@ class LineTooLong(ValueError):
 
 
 async def read_event(data: bytes, read: Callable[[bytes], T]) -> T:
-    """Call `read` with the data of one event, in a thread where it is large.
+    """Call `read` with the data of one event, in a thread if it is large.
 
-    Keys are looked for in it, which takes up to 3 µs a character of what a hostile server has sent.
+    The search for keys takes up to 3 µs per character of hostile data.
     """
     return await asyncio.to_thread(read, data) if len(data) > _LONG else read(data)
 
@@ -39,15 +39,15 @@ async def read_event(data: bytes, read: Callable[[bytes], T]) -> T:
 class EventStream:
     """An incremental parser: `feed` takes bytes and returns complete data payloads.
 
-    It works on bytes and gives out whole lines only, so a character cut in two is never seen. `stray` keeps lines
-    that are no event fields: the whole body, when a server answers with plain JSON or a web page.
+    It works on bytes and returns only complete lines, so it never splits a character. `stray` keeps lines that are not
+    event fields: the whole body if a server answers with plain JSON or a web page.
     """
 
     def __init__(self) -> None:
         self._begun = False
-        self._line: list[bytes] = []  # of the line that has not ended, joined when it has
+        self._line: list[bytes] = []  # pieces of the unfinished line, joined at its end
         self._line_size = 0
-        self._after_return = False  # a \n that comes first now belongs to the \r before
+        self._after_return = False  # a leading \n now belongs to the previous \r
         self._data: list[bytes] = []
         self._data_size = 0
         self._stray: list[bytes] = []
@@ -80,7 +80,7 @@ class EventStream:
         return self._take(lines)
 
     def finish(self) -> list[bytes]:
-        """Call at the end of the stream: an event without its final blank line counts too."""
+        """Call at the end of the stream: an event without its final blank line is complete too."""
         lines, self._line = [b"".join(self._line), b""], []
         return self._take(lines)
 

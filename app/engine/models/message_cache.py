@@ -1,4 +1,4 @@
-"""Caches what was made of a message or request for as long as that object lives."""
+"""Caches values derived from a message or request for as long as that object lives."""
 
 import weakref
 from collections.abc import Callable
@@ -12,13 +12,13 @@ Lasting: TypeAlias = AssistantMessage | ToolResultMessage | ModelRequest
 
 
 class MessageCache(Generic[V]):
-    """Values by the identity of what is frozen: the same message always makes the same value."""
+    """Values by the identity of a frozen object, which always yields the same value."""
 
     def __init__(self) -> None:
         self._values: dict[int, tuple[weakref.ref[Lasting], V]] = {}
 
     def of(self, lasting: Lasting, make: Callable[[], V]) -> V:
-        """The kept value, or what `make` gives, which is kept from now on."""
+        """The cached value, or the result of `make`, which is then cached."""
         key = id(lasting)
         kept = self._values.get(key)
         if kept is not None:

@@ -1,4 +1,4 @@
-"""When a rate limit will have passed: from headers, fields or text of a refusal, in seconds from now."""
+"""When a rate limit ends: from headers, fields or text of a refusal, in seconds from now."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,14 +9,15 @@ import msgspec
 
 from app.protocol.base import JsonValue
 
-# A limit of a provider has an end within weeks; what is longer was misread.
+# Rate limits end within weeks; a longer time was misread.
 _MOST_S = 40 * 86_400.0
 _LONGEST_SENTENCES = 4_000
-# Unix times, in seconds and in milliseconds: beyond are no lengths of time.
+# Unix times in seconds and in milliseconds; durations are smaller.
 _EPOCH_S, _EPOCH_MS = 1e9, 1e12
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-# A provider's words are hostile too: possessive, and from the beginning of a number on, so that each is read once.
+# The text may be hostile: possessive quantifiers, anchored at the start of a number, so that each character is read
+# once.
 _PART = re.compile(
     r"(?<!\d)(\d++(?:\.\d++)?)\s*+(ms|milliseconds?|[smhd]|sec(?:ond)?s?|min(?:ute)?s?|hours?|days?)(?![a-z])", re.I
 )
@@ -30,7 +31,7 @@ _AT = re.compile(
     r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:\s*(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?|\d{10,13}(?!\d))",
     re.I,
 )
-# Of which the names hold seconds, moments or lengths such as "34s": OpenAI, Google, OpenRouter and those like them.
+# Names of fields with seconds, times or durations such as "34s": OpenAI, Google, OpenRouter and similar ones.
 _FIELDS = frozenset(
     {
         "retry_after",
@@ -47,7 +48,7 @@ _RESET = re.compile(r"(?:x|anthropic)-ratelimit-(?:.+-)?reset(?:-.+)?")
 
 
 def seconds_to_reset(headers: Mapping[str, str], body: bytes) -> float | None:
-    """What was said most plainly: a wait to keep, a field or a sentence of the body, then the state of the limits."""
+    """The most explicit source: a wait, a field or sentence of the body, then the state of the limits."""
     for wait in (retry_after(headers), _of_body(body), _of_limits(headers)):
         if wait is not None:
             return wait
@@ -94,7 +95,7 @@ def _of_words(text: str) -> float | None:
 
 
 def _of_limits(headers: Mapping[str, str]) -> float | None:
-    """The longest of those that are used up; where none says so, the first that comes to an end."""
+    """The longest reset time of the exhausted limits; if none is marked as exhausted, the earliest one."""
     known = _in_lower_case(headers)
     ends: dict[str, float] = {}
     for name, value in known.items():
@@ -114,7 +115,7 @@ def _remaining(reset: str) -> str:
 
 
 def _moment_or_length(value: JsonValue) -> float | None:
-    """Seconds from now of a Unix time, an ISO date, a number of seconds or a length such as "1m30s"."""
+    """Seconds from now for a Unix time, an ISO date, a number of seconds or a duration such as "1m30s"."""
     text = str(value).strip()
     number = _number(text)
     if number is not None:
@@ -137,13 +138,13 @@ def _length(text: str) -> float | None:
 
 
 def _until(moment: datetime) -> float | None:
-    """A moment without a zone is one of UTC."""
+    """A time without a zone is UTC."""
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return _sane((aware - datetime.now(UTC)) / timedelta(seconds=1))
 
 
 def _sane(seconds: float) -> float | None:
-    """What has passed is now."""
+    """A time in the past means now."""
     return max(0.0, seconds) if seconds <= _MOST_S else None
 
 
@@ -156,7 +157,7 @@ def _number(text: str) -> float | None:
 
 
 def _named(value: JsonValue, names: Iterable[str]) -> Iterator[JsonValue]:
-    """What stands under these names, however deep; values that are objects themselves are looked into."""
+    """The values of these names at any depth; objects are searched too."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if name.lower() in names and isinstance(inner, str | int | float):

@@ -1,4 +1,4 @@
-"""Opens the model for an id, with fallbacks; knows context windows and whether a price is known."""
+"""Opens the model for an id, with fallbacks; provides context windows and known prices."""
 
 import re
 import weakref
@@ -54,9 +54,9 @@ class ModelRouter:
     def open(self, model_id: str, api_base: str | None = None, api_key: str | None = None) -> ChatModel:
         """The model for an id `provider/model`, with retries, key look-up for each call, and cost.
 
-        Where its provider fails, those of the setting `fallback_models` are asked. Raises `ConfigurationError` that
-        says what to set. `api_base` is one that a person names now: it is kept as chosen. `api_key` stays in memory
-        with the model returned.
+        If its provider fails, the models of the setting `fallback_models` are tried. Raises `ConfigurationError` that
+        says what to set. `api_base` is an address that the user has just given: it is remembered as trusted. `api_key`
+        stays in memory with the returned model.
         """
         model = self._open(model_id, api_base, api_key)
         if api_base is not None:
@@ -64,9 +64,10 @@ class ModelRouter:
         return model
 
     def open_again(self, model_id: str, api_base: str | None, api_key: str | None = None) -> ChatModel:
-        """As `open`, with an address from a record: it must have been chosen for this provider on this machine.
+        """Like `open`, with an address from a record.
 
-        So nothing is sent where only a file says so.
+        It must be an address that a user chose for this provider on this machine, so that a file alone cannot redirect
+        requests.
         """
         provider = self._provider(model_id)
         is_default = api_base in (None, default_api_base(model_id, self._settings()))
@@ -122,12 +123,12 @@ class ModelRouter:
         return ModelSource(made, self._learned.setdefault(place, LearnedLimits()))
 
     def context_tokens(self, model_id: str) -> int | None:
-        """The size of the context window in tokens, None where it is not known."""
+        """The size of the context window in tokens, None if unknown."""
         known = model_facts.facts(model_id)
         return known.context_tokens if known else None
 
     def has_price(self, model_id: str) -> bool:
-        """Whether the price of this model is known; without one `cost_usd` of its usage is meaningless."""
+        """True if the price of this model is known; otherwise `cost_usd` of its usage is meaningless."""
         provider = self._providers.find(provider_name(model_id))
         if provider is not None and (provider.is_local or provider.kind == "scripted" or provider.name == "openrouter"):
             return True
@@ -142,5 +143,5 @@ class ModelRouter:
 
 
 def window_of(model_id: str, models: ModelRouter, settings: Settings) -> int | None:
-    """The context window in tokens: from the catalogue, else from the settings; None where neither has it."""
+    """The context window in tokens: from the catalogue, else from the settings; None if unknown."""
     return models.context_tokens(model_id) or settings.values.context_tokens or None

@@ -42,13 +42,13 @@ class ScriptedReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole script; each entry is a reply or a choice of several."""
+    """A complete script; each entry is a reply or alternatives."""
 
     replies: tuple[ScriptedReply | tuple[ScriptedReply, ...], ...]
     about: str = ""
 
     def reply(self, number: int, last_result: str) -> ScriptedReply | None:
-        """The reply with this number (from 0), None after the last one or where no choice matches."""
+        """The reply with this number (from 0); None after the last one or if no alternative matches."""
         if number >= len(self.replies):
             return None
         entry = self.replies[number]
@@ -58,7 +58,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @lru_cache(maxsize=32)
 def load(path: Path) -> Script:
-    """Read a script; raises `ConfigurationError` that names the file and the field."""
+    """Read a script. Raises `ConfigurationError` with the file and the field."""
     import yaml  # 20 ms, and only scripts need it
 
     try:

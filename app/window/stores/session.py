@@ -155,10 +155,10 @@ class EngineSession(QObject):
         self.spawn(self.call(method, params), failed)
 
     async def follow(self, conversation_id: str, agent_id: str | None) -> SubscribeResult:
-        """Subscribe to a conversation in full detail; the snapshot has the branch of the agent, by default of the first
-        one.
+        """Subscribe to a conversation in full detail.
 
-        Events after the answer are emitted after it. Raises CALL_ERRORS.
+        The snapshot has the branch of the agent, by default of the first one. Events after the answer are emitted after
+        it. Raises CALL_ERRORS.
         """
         return await self._line().subscribe_scope(conversation_id, "full", agent_id=agent_id)
 

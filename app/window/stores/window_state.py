@@ -30,15 +30,14 @@ class ScrollPosition(msgspec.Struct, frozen=True):
 
 
 class WindowSettings(msgspec.Struct):
-    """The content of the file. `tabs` are conversation ids; `titles`, `drafts` and the paths `attached` to those have
-    them as keys, "" for the new conversation.
+    """The content of the file; conversations are named by id, "" is the new conversation.
 
-    `windows` has the geometry, in Qt's form, of each conversation in a separate window. `shortcuts` has the keys of
-    actions that differ from the defaults. `trees` has the width of the tree for each conversation that shows it,
-    `agents` the selected agent of each conversation in which the user selected one. `options` are those of the next new
-    conversation. `places` omits conversations that are scrolled to the end. `seen_at` is when the window was last in
-    use: a task that ended later is unread at the next start. `quick_key` is true once the desktop has assigned a key
-    for quick tasks: it is requested again at each start.
+    `windows` has the geometry, in Qt's form, of each conversation in a separate window. `attached` has paths of files.
+    `shortcuts` has the keys of actions that differ from the defaults. `trees` has the width of the tree for each
+    conversation that shows it, `agents` the selected agent of each conversation in which the user selected one.
+    `options` are those of the next new conversation. `places` omits conversations that are scrolled to the end.
+    `seen_at` is when the window was last in use: a task that ended later is unread at the next start. `quick_key` is
+    true once the desktop has assigned a key for quick tasks: it is requested again at each start.
     """
 
     tabs: list[str] = []

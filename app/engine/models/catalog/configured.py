@@ -15,7 +15,7 @@ _SCRIPT_NAME = re.compile(r"\w[\w.-]*")
 
 
 class ProviderDirectory:
-    """The person's own come first."""
+    """The known providers; custom servers come first."""
 
     def __init__(self, settings: Callable[[], SettingValues]) -> None:
         self._settings = settings
@@ -30,7 +30,7 @@ class ProviderDirectory:
         return next((row for row in self.own() if row.name == name), None) or find(name)
 
     def of(self, model_id: str) -> Provider:
-        """The provider behind a model's id. `ConfigurationError` that says what to write instead, for an id of none."""
+        """The provider of a model id. Raises `ConfigurationError`, with advice, for an invalid id."""
         name, _, model = model_id.partition("/")
         if not name or not model:
             raise ConfigurationError(f"{model_id!r} is not a model id: write provider/model, such as openai/gpt-5.4.")
@@ -40,7 +40,7 @@ class ProviderDirectory:
                 raise ConfigurationError(f"{model!r} is not the name of a script.")
             return provider
         if model_facts.is_known_provider(name):
-            # Some take no key but an account of the machine's; the library looks for that itself.
+            # Some use credentials of the machine instead of a key, which the library finds by itself.
             keys, ids = (f"{name.upper()}_API_KEY",), "gemini" if name.startswith("vertex") else "plain"
             return Provider(name, name, "litellm", keys, price_prefix=name, key_optional=True, call_ids=ids)
         names = [row.name for row in self.all()]
@@ -54,12 +54,12 @@ def custom_provider(server: ModelServer) -> Provider:
 
 
 def default_api_base(model_id: str, settings: SettingValues) -> str | None:
-    """For models of no known provider only: another provider's key must not go to that address."""
+    """Only for models of no known provider: another provider's key must not be sent to this address."""
     return settings.default_api_base or None if model_id.removeprefix(REACT).startswith("openai_compatible/") else None
 
 
 class KnownModelFacts:
-    """Keeps `model_facts` up to date: ask for `refresh` before it is read."""
+    """Keeps `model_facts` up to date: call `refresh` before reading it."""
 
     def __init__(self, settings: Callable[[], SettingValues], listings: ModelListCache) -> None:
         self.listings = listings
@@ -69,7 +69,7 @@ class KnownModelFacts:
         self.refresh(again=True)
 
     def refresh(self, *, again: bool = False) -> None:
-        """Bring what is known of models up to date with the setting and the lists."""
+        """Apply the current setting and model lists."""
         text = self._settings().own_models
         if again or text != self._own:
             self._own = text
@@ -78,7 +78,7 @@ class KnownModelFacts:
             model_facts.register({model.id: _own_facts(model) for model in own}, self.listings.facts())
 
     def own_names(self, provider: str) -> tuple[str, ...]:
-        """The models of a provider that people described."""
+        """The models of a provider that the setting `own_models` describes."""
         return tuple(name for of, _, name in self._own_ids if of == provider)
 
 

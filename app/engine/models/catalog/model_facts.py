@@ -1,4 +1,4 @@
-"""Prices, context sizes and abilities of known models, from litellm's file without importing litellm."""
+"""Prices, context sizes and capabilities of known models, from litellm's file without importing litellm."""
 
 import functools
 import importlib.util
@@ -13,14 +13,14 @@ from app.engine.models.catalog import providers
 
 _FILE = "model_prices_and_context_window_backup.json"
 _MILLION = 1_000_000
-# Beyond so many thousand tokens of input the file has other prices for some models.
+# Thresholds, in thousands of input tokens, above which some models have other prices.
 _THRESHOLDS = (100, 128, 200, 272, 512)
-# This provider asks for the higher price from the threshold on, the others above it.
+# This provider's higher price includes the threshold; the others' applies above it.
 _INCLUSIVE = "xai"
 
 
 class _Row(msgspec.Struct):
-    """The fields of a row that are used; prices are for one token."""
+    """The fields that are used; prices are per token."""
 
     litellm_provider: str = ""
     mode: str = ""
@@ -57,7 +57,7 @@ _TieredRow = msgspec.defstruct(
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """US dollars for one token; None is for what has no price of its own."""
+    """US dollars per token; None if there is no separate price."""
 
     input: float | None = None
     output: float | None = None
@@ -65,7 +65,7 @@ class Prices:
     cache_write: float | None = None
 
     def over(self, base: "Prices") -> "Prices":
-        """These, and those of `base` where there is none."""
+        """These prices, with missing ones taken from `base`."""
         return Prices(
             base.input if self.input is None else self.input,
             base.output if self.output is None else self.output,
@@ -76,10 +76,10 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What is known of one model; None is for what is not known.
+    """The known facts of one model; None means unknown.
 
-    `tiers` are other prices of the whole call, each from so many tokens of input on, lowest first. `reasons` says that
-    it is known to think, `thinks` whether it does.
+    `tiers` are other prices for the whole call, each from a number of input tokens on, lowest first. `reasons`: the
+    model is known to think; `thinks`: whether it does, if that is known.
     """
 
     context_tokens: int | None
@@ -93,9 +93,9 @@ class ModelFacts:
     thinks: bool | None = None
 
     def cost(self, usage: Usage) -> float | None:
-        """US dollars of one call; None where the price is unknown.
+        """US dollars of one call; None if the price is unknown.
 
-        Where a provider charges less at night, the price of the day is taken: a limit of money is kept early.
+        If a provider charges less at night, the day price is used, so a cost limit is reached early rather than late.
         """
         prices = self.prices
         for first, dearer in self.tiers:
@@ -126,7 +126,7 @@ def parse_facts(
     images: bool | None,
     thinking: bool | None,
 ) -> ModelFacts:
-    """What a person or a provider told of a model; prices are for a million tokens."""
+    """Facts from a setting or a provider's list; prices are per million tokens."""
     into = None if input_price is None else input_price / _MILLION
     out = None if output_price is None else output_price / _MILLION
     prices = Prices(into, out)
@@ -134,16 +134,16 @@ def parse_facts(
 
 
 def register(own: Mapping[str, ModelFacts], listed: Mapping[str, ModelFacts]) -> None:
-    """Take in what a person wrote, which goes before the file, and what providers list, which comes after it.
+    """Set the facts from the settings, which override the file, and from model lists, which only complement it.
 
-    Once for the process, as the file is.
+    Global to the process, like the file.
     """
     global _own, _listed
     _own, _listed = ({providers.bare_id(name): known for name, known in table.items()} for table in (own, listed))
 
 
 def facts(model_id: str) -> ModelFacts | None:
-    """What is known of `provider/model`. The first call reads the file (about 15 ms)."""
+    """The known facts of `provider/model`. The first call reads the file (about 15 ms)."""
     bare = providers.bare_id(model_id)
     return _own.get(bare) or _from_file(bare) or _listed.get(bare)
 
@@ -161,7 +161,7 @@ def _from_file(model_id: str) -> ModelFacts | None:
 
 
 def with_cost(model_id: str, usage: Usage) -> Usage:
-    """The usage with its cost, unless the provider told the cost itself or the price is unknown."""
+    """The usage with its cost, unless the provider reported the cost or the price is unknown."""
     if usage.cost_usd or not (usage.input_tokens or usage.output_tokens):
         return usage
     known = facts(model_id)
@@ -170,7 +170,7 @@ def with_cost(model_id: str, usage: Usage) -> Usage:
 
 
 def chat_models(provider: str) -> tuple[str, ...]:
-    """Names of the provider's models that chat and call tools, in the order of the file."""
+    """Names of the provider's chat models with tool calls, in the order of the file."""
     row = providers.find(provider)
     prefix = row.price_prefix if row else provider
     names = (
@@ -182,7 +182,7 @@ def chat_models(provider: str) -> tuple[str, ...]:
 
 
 def is_known_provider(name: str) -> bool:
-    """Whether litellm's file has models of this provider."""
+    """True if litellm's file has models of this provider."""
     return any(row.litellm_provider == name for row in _table().values())
 
 

@@ -1,4 +1,4 @@
-"""Model lists fetched from providers, kept on disk with their date."""
+"""Model lists fetched from providers, stored with their date."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ _LIMIT_S = 15.0
 _MOST_BYTES = 4 * 1024 * 1024
 _MOST_MODELS = 2000
 _LARGEST_KEPT = 64 * 1024 * 1024
-# What is on the lists too and does not chat.
+# Listed models that are not chat models.
 _NO_CHAT = re.compile(
     r"embed|tts|whisper|dall-e|moderation|transcribe|realtime|rerank|sora|imagen|veo|-image|ocr|audio|speech|babbage|davinci",
     re.IGNORECASE,
@@ -34,7 +34,7 @@ _NO_CHAT = re.compile(
 
 
 class ListedModel(msgspec.Struct, frozen=True):
-    """One model of a list. Prices are US dollars for a million tokens."""
+    """One model of a list. Prices are US dollars per million tokens."""
 
     name: str
     context_tokens: int | None = None
@@ -48,7 +48,7 @@ class ListedModel(msgspec.Struct, frozen=True):
 
 
 class ModelList(msgspec.Struct, frozen=True):
-    """What one provider listed, and when."""
+    """The list of one provider, and when it was fetched."""
 
     at: datetime
     models: tuple[ListedModel, ...]
@@ -56,7 +56,7 @@ class ModelList(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ListSource:
-    """A provider that can be asked for its list: where, and with which key."""
+    """A provider whose list can be fetched, with its address and key."""
 
     provider: Provider
     base_url: str
@@ -64,7 +64,7 @@ class ListSource:
 
 
 class ModelListCache:
-    """All lists that were fetched. `errors` says of the last refresh, by provider, why the old list was kept."""
+    """All fetched lists. `errors` has the reason, by provider, if the last refresh failed and the old list stays."""
 
     def __init__(self, file: Path | None) -> None:
         self.errors: dict[str, str] = {}
@@ -75,7 +75,7 @@ class ModelListCache:
         return self._lists.get(provider)
 
     def keep(self, provider: str, models: tuple[ListedModel, ...]) -> None:
-        """Of a server of one's own, which was just asked. `OSError` where it could not be saved."""
+        """Store the list of a custom server. Raises `OSError` if it cannot be saved."""
         self.errors.pop(provider, None)
         self._lists[provider] = ModelList(datetime.now(UTC), models[:_MOST_MODELS])
         _write(self._file, self._lists)
@@ -86,11 +86,11 @@ class ModelListCache:
             _write(self._file, self._lists)
 
     def facts(self) -> dict[str, ModelFacts]:
-        """By model id."""
+        """Facts by model id."""
         return {f"{name}/{model.name}": model.facts() for name, found in self._lists.items() for model in found.models}
 
     async def refresh(self, session: "aiohttp.ClientSession", sources: list[ListSource]) -> None:
-        """Ask all of them at once; a list that cannot be had leaves the old one in place."""
+        """Fetch all lists concurrently; the old list stays if that fails."""
         found = await asyncio.gather(*(_ask(session, source) for source in sources))
         self.errors = {}
         for source, result in zip(sources, found, strict=True):
@@ -108,7 +108,7 @@ class ModelListCache:
 
 
 def _read(file: Path | None) -> dict[str, ModelList]:
-    """What was kept; a file that cannot be read is fetched anew when asked."""
+    """The stored lists; empty if the file cannot be read, since they can be fetched again."""
     if file is None:
         return {}
     try:
@@ -126,7 +126,7 @@ def _write(file: Path | None, lists: dict[str, ModelList]) -> None:
 
 
 async def _ask(session: "aiohttp.ClientSession", source: ListSource) -> ModelList | str:
-    """The list, or in words why there is none."""
+    """The list, or the reason for its failure."""
     import aiohttp
 
     from app.engine.models.http_pool import BodyTooLong, proxy_for, read_whole
@@ -163,7 +163,7 @@ def _headers(source: ListSource) -> dict[str, str]:
 
 
 def models_of(answer: JsonValue) -> tuple[ListedModel, ...]:
-    """Those of `{"data": […]}`, `{"models": […]}` or a bare list; ValueError for anything else."""
+    """The models in `{"data": […]}`, `{"models": […]}` or a bare list; ValueError for anything else."""
     if isinstance(answer, dict) and not {"data", "models"} & set(answer):
         raise ValueError("no list of models")
     rows = answer.get("data") or answer.get("models") or [] if isinstance(answer, dict) else answer
@@ -212,7 +212,7 @@ def _flag(value: JsonValue) -> bool | None:
 
 
 def _a_million(a_token: JsonValue) -> float | None:
-    """OpenRouter writes dollars a token as text, and -1 where they depend."""
+    """OpenRouter gives dollars per token as text, and -1 for variable prices."""
     try:
         value = price(float(a_token) * 1_000_000) if isinstance(a_token, str) else None
     except ValueError:

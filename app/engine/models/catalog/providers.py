@@ -1,4 +1,4 @@
-"""The providers, one row each; key store, model lists, discovery and router read it."""
+"""The providers, one row each; used by key store, model lists, discovery and router."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,12 +11,13 @@ CallIdForm = Literal["plain", "nine", "gemini"]
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One row. Empty `base_url` where the library knows it, or the user gives it.
+    """One provider.
 
-    `price_prefix` is how litellm's price file calls the provider. `reasoning_field` is set where a model wants its own
-    reasoning back with its tool calls; `cache_field` takes the session id; `call_ids` is the form of ids it takes;
-    `list_url` is where its models are listed, if that is not beside `base_url`. `own` is a server that the person
-    named: its key is a stored one, and goes to its `base_url` alone.
+    An empty `base_url` is known to the library or given by the user. `price_prefix` is the provider's name in litellm's
+    price file. `reasoning_field` is set if a model requires its own reasoning to be sent back with its tool calls;
+    `cache_field` takes the session id; `call_ids` is the accepted form of call ids; `list_url` is the address of its
+    model list, if that is not beside `base_url`. `own` marks a custom server: its key is a stored one and is sent only
+    to its `base_url`.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Provider:
         return self.local_port is not None
 
 
-# In the order in which a default model is looked for: the user's own keys first, then local servers.
+# In the order in which the default model is searched: the user's keys first, then local servers.
 PROVIDERS = (
     Provider(
         "anthropic",
@@ -196,9 +197,9 @@ PROVIDERS = (
     Provider("scripted", "scripted replies, real tools", "scripted"),
 )
 
-# Before an id: `react/PROVIDER/MODEL` is that model without its own tool calls, called through XML in its text.
+# Prefix of an id: `react/PROVIDER/MODEL` is that model with tool calls as XML text.
 REACT = "react/"
-# And one that a model of another machine has.
+# Prefix of a model on another machine.
 SHARED = "proxy/"
 
 
@@ -207,10 +208,10 @@ def find(name: str) -> Provider | None:
 
 
 def provider_name(model_id: str) -> str:
-    """The provider of an id, however the model is reached: of `proxy/anthropic/x` it is anthropic."""
+    """The provider of an id, however the model is reached: anthropic for `proxy/anthropic/x`."""
     return bare_id(model_id).partition("/")[0]
 
 
 def bare_id(model_id: str) -> str:
-    """The id without the way on which the model is reached."""
+    """The id without the prefixes that say how the model is reached."""
     return model_id.removeprefix(REACT).removeprefix(SHARED)

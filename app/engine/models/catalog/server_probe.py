@@ -1,4 +1,4 @@
-"""Finds model servers on local ports and asks an address for its models."""
+"""Finds model servers on local ports and fetches the model list of an address."""
 
 import asyncio
 import errno
@@ -37,7 +37,7 @@ class _Listing(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A server that answered, and its models."""
+    """A server that answered, with its models."""
 
     provider: Provider
     base_url: str
@@ -45,7 +45,7 @@ class LocalServer:
 
 
 async def local_servers(session: "aiohttp.ClientSession", bases: dict[str, str]) -> tuple[LocalServer, ...]:
-    """Ask all local providers at once; `bases` gives the address of each by its name."""
+    """Query all local providers concurrently; `bases` has the address of each by name."""
     local = [row for row in PROVIDERS if row.is_local]
     found = await asyncio.gather(*(_ask(session, row, bases[row.name]) for row in local))
     return tuple(server for server in found if server is not None)
@@ -70,7 +70,7 @@ async def _ask(session: "aiohttp.ClientSession", provider: Provider, base_url: s
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What came of it in words. `models` is None where there was no list, which `may_be_elsewhere` on that machine."""
+    """The outcome as text. `models` is None without a list; `may_be_elsewhere`: the list may have another path."""
 
     address: str
     text: str
@@ -79,15 +79,15 @@ class ProbeResult:
 
 
 def origin(address: str) -> tuple[str, str, int | None]:
-    """The machine and port that an address leads to, and how."""
+    """Scheme, host and port of an address."""
     parts = urlsplit(address)
     return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def address_of(typed: str) -> str:
-    """The base address in what a person typed; `InvalidParams` says what is wrong with it.
+    """The base address in the user's input. Raises `InvalidParams` with the reason if it is invalid.
 
-    Without a scheme it is https, but for this machine.
+    The default scheme is https, for this machine http.
     """
     text = typed.strip()
     if not text:
@@ -100,7 +100,7 @@ def address_of(typed: str) -> str:
     try:
         parts = urlsplit(text)
         port = parts.port
-        (parts.hostname or "").encode("idna")  # as the look-up of names does
+        (parts.hostname or "").encode("idna")  # as name resolution does
     except ValueError as error:
         raise InvalidParams(f"{typed.strip()!r} is no address: {error}.") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
@@ -115,7 +115,7 @@ def address_of(typed: str) -> str:
 async def probe(
     session: "aiohttp.ClientSession", address: str, key: str | None, limit_s: float = _PROBE_LIMIT_S
 ) -> ProbeResult:
-    """Look there, and with or without the usual `/v1`. `address` is one of `address_of`."""
+    """Query the address as given, and with or without the usual `/v1`. `address` comes from `address_of`."""
     places = (f"{address}/v1", address) if not urlsplit(address).path else (address, f"{address}/v1")
     first: ProbeResult | None = None
     for place in places if not address.endswith("/v1") else (address, address.removesuffix("/v1")):
@@ -128,7 +128,7 @@ async def probe(
 
 
 async def ask(session: "aiohttp.ClientSession", address: str, key: str | None, limit_s: float) -> ProbeResult:
-    """Look at this very place."""
+    """Query exactly this address."""
     import aiohttp
 
     from app.engine.models.http_pool import proxy_for

@@ -1,4 +1,4 @@
-"""Providers reached through the litellm library, which runs in a thread of its own.
+"""Providers through the litellm library, which runs in a separate thread.
 
 The only importer of litellm. Start at model.py.
 """

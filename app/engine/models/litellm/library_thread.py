@@ -16,20 +16,20 @@ from app.engine.models.deadline import Deadline
 from app.protocol.base import JsonObject
 
 _PREFIXES = re.compile(r"^(litellm\.)?\w*(Error|Exception)( \w+Error)?(: | - )")
-# Some of its errors quote a body as the repr of its bytes.
+# Some of its errors contain a body as the repr of its bytes.
 _BODY = re.compile(r"""b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*\"""")
-_READ_LIMIT_S = 600  # ours end earlier
+_READ_LIMIT_S = 600  # our timeouts are shorter
 _IMPORT_LIMIT_S = 120
 _CLOSE_LIMIT_S = 5
-# Chunks that wait for the engine at most, and those of one stream that the library may keep.
+# Maximum number of chunks that wait for the engine, and of chunks per stream that the library keeps.
 _MOST_WAITING = 500
 _MOST_KEPT = 30_000
 _LONGEST_CHAIN = 20
-_importing = threading.Lock()  # two threads that import it at once see half of it
+_importing = threading.Lock()  # two threads that import it at once see it half initialized
 
 
 class LibraryFailure(Exception):
-    """What litellm raised: `kind` is the name of its error class, `status` the provider's HTTP status (0: none)."""
+    """An error of litellm: `kind` is the name of its error class, `status` the provider's HTTP status (0: none)."""
 
     def __init__(self, kind: str, status: int, text: str, headers: Mapping[str, str]) -> None:
         super().__init__(text)
@@ -49,9 +49,10 @@ class LibraryThread:
     async def chunks(
         self, arguments: JsonObject, watch: Deadline, limit_s: Callable[[], float]
     ) -> AsyncGenerator[bytes, None]:
-        """Stream one completion: each chunk as JSON in OpenAI's form.
+        """Stream one completion: each chunk as JSON in OpenAI's format.
 
-        Raises `LibraryFailure`, and what the watch raises; the request is closed whenever the generator is left.
+        Raises `LibraryFailure`, and the exceptions of the deadline; the request is closed whenever the generator is
+        left.
         """
         await watch.wait(self._load(), _IMPORT_LIMIT_S)
         engine_loop = asyncio.get_running_loop()
@@ -77,7 +78,7 @@ class LibraryThread:
             call.cancel()
 
     async def close(self) -> None:
-        """End the thread; calls under way are cancelled."""
+        """End the thread; active calls are cancelled."""
         loop, thread = self._loop, self._thread
         self._loop = self._thread = None
         if loop is None or thread is None:
@@ -104,23 +105,23 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _library() -> Any:
-    """litellm, imported at the first use: without a look at the network, without telemetry."""
+    """litellm, imported on first use, without network access or telemetry."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # counting tokens of some names would ask the hub for 24 s
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # for some names, counting tokens would query the model hub for 24 s
     with _importing:
         library = cast(Any, sys.modules.get("litellm") or _import_without_collection())
         _follow_no_redirects()
     library.suppress_debug_info = True
     library.telemetry = False
-    library.drop_params = True  # what a model does not take is left out
-    library.modify_params = True  # thinking is left out where the reasoning of an earlier call is gone
+    library.drop_params = True  # drop parameters that a model does not support
+    library.modify_params = True  # drop thinking if the reasoning of an earlier call is missing
     return library
 
 
 def _follow_no_redirects() -> None:
-    """The library's clients go wherever a server sends them, and take headers such as `x-api-key` along.
+    """Disable redirects: the library's clients follow them and resend headers such as `x-api-key`.
 
-    It has no setting for that: of all HTTP clients here it alone uses httpx, whose one way out is `send`.
+    It has no setting for that. No other HTTP client here uses httpx, which sends everything through `send`.
     """
     client = cast(Any, importlib.import_module("httpx")).AsyncClient
     send = client.send
@@ -139,7 +140,10 @@ def _follow_no_redirects() -> None:
 
 
 def _import_without_collection() -> Any:
-    """The library brings some 100,000 objects; looking through them for garbage stops all threads for 200 ms."""
+    """Import with garbage collection disabled.
+
+    The library creates some 100,000 objects, and a collection would stop all threads for 200 ms.
+    """
     gc.disable()
     try:
         return importlib.import_module("litellm")
@@ -169,11 +173,11 @@ async def _complete(
                 _forget(stream)
                 await drained()
     finally:
-        await stream.aclose()  # leaving the loop alone would not close the socket
+        await stream.aclose()  # breaking out of the loop would not close the socket
 
 
 def _forget(stream: Any) -> None:
-    """Drop the middle of the chunks that the library keeps, 3 KB each: it reads only the first and last ones."""
+    """Drop the middle of the chunks that the library keeps, 3 KB each: it reads only the first and the last ones."""
     kept = cast("list[Any] | None", getattr(stream, "chunks", None))
     if kept is not None and len(kept) > _MOST_KEPT:
         del kept[_MOST_KEPT // 2 : -_MOST_KEPT // 2]
@@ -186,7 +190,7 @@ class _ToolsNotTaken(Exception):
 
 
 def _check_tools(library: Any, arguments: JsonObject) -> None:
-    """Raise where the library knows that the model has no tools: it would drop them silently."""
+    """Raise if the library knows that the model has no tools: it would drop them silently."""
     if "tools" not in arguments:
         return
     provider, _, name = str(arguments["model"]).partition("/")
@@ -204,7 +208,7 @@ async def _close_library() -> None:
     library = _library()
     await library.close_litellm_async_clients()
     library.in_memory_llm_clients_cache.flush_cache()
-    # The one client that its closing function leaves out; the library makes another when it is asked for again.
+    # The library's close function omits this client; the library creates a new one on demand.
     shared = cast("dict[str, Any]", vars(library)).pop("module_level_aclient", None)
     if shared is not None:
         await shared.close()
@@ -225,7 +229,7 @@ def _failure(error: BaseException) -> LibraryFailure:
 
 
 def _own_failure(error: BaseException | None) -> LibraryFailure | None:
-    """Our own exception, where the library has wrapped it in one of its own."""
+    """Our own exception, if the library has wrapped it."""
     for _ in range(_LONGEST_CHAIN):
         if error is None or isinstance(error, LibraryFailure):
             return error

@@ -167,7 +167,7 @@ class LiteLLMModel:
 
 
 def _room_beside_thinking(request: ModelRequest) -> int | None:
-    """The model's full output limit: for a Claude that thinks the library would request 4,096 tokens."""
+    """The model's full output limit: for a thinking Claude the library would request 4,096 tokens."""
     known = model_facts.facts(request.model)
     if known is None or "claude" not in request.model or _effort(request) is None:
         return None

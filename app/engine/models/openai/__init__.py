@@ -1,3 +1,4 @@
-"""The OpenAI chat completions API over aiohttp, used by most providers, and its wire format, which litellm and proxy
-share. Start at model.py.
+"""The OpenAI chat completions API over aiohttp, used by most providers.
+
+Its wire format is shared with litellm and proxy. Start at model.py.
 """

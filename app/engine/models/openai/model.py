@@ -127,7 +127,7 @@ class OpenAICompatibleModel:
 
 
 class OpenAIModel:
-    """A `ModelProvider` that chooses for each request; the library is opened when it is first needed."""
+    """A `ModelProvider` that selects the interface for each request; the library is opened on first use."""
 
     def __init__(self, fast: ModelProvider, open_library: Callable[[], ModelProvider]) -> None:
         self._fast = fast

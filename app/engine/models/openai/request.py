@@ -27,7 +27,7 @@ from app.protocol.base import JsonObject, JsonValue
 _FORMS: dict[CallIdForm, re.Pattern[str]] = {
     "plain": re.compile(r"[A-Za-z0-9_-]{1,64}"),
     "nine": re.compile(r"[A-Za-z0-9]{9}"),
-    # Its proofs of thought are in its own ids, which go back as they are.
+    # Its thought signatures refer to its own ids, which are sent back unchanged.
     "gemini": re.compile(r"[A-Za-z0-9_-]{1,64}"),
 }
 _LENGTHS: dict[CallIdForm, int] = {"plain": 40, "nine": 9, "gemini": 40}
@@ -40,7 +40,7 @@ _GPT = re.compile(r"(?:^|/)gpt-(\d+)(?:\.(\d+))?")
 
 
 class CallIdMapper:
-    """Follows the messages of one request in their order."""
+    """Maps call ids to the provider's form; follows the messages of one request in order."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
@@ -48,7 +48,7 @@ class CallIdMapper:
         self._open: dict[str, list[str]] = {}
 
     def of_reply(self, message: AssistantMessage) -> tuple[list[tuple[ToolCall, str]], bool]:
-        """Its calls with their ids, and whether these are the same wherever the reply stands."""
+        """The calls of a reply with their ids, and whether the ids are independent of the reply's position."""
         named: list[tuple[ToolCall, str]] = []
         is_independent = True
         self._open = {}
@@ -61,7 +61,7 @@ class CallIdMapper:
         return named, is_independent
 
     def of_result(self, message: ToolResultMessage) -> str | None:
-        """The id of the call it answers; None where the last reply has no such call."""
+        """The id of the call that a result answers; None if the last reply has no such call."""
         given = self._open.get(message.tool_call_id)
         return given.pop(0) if given else None
 
@@ -82,11 +82,11 @@ class CallIdMapper:
 
 
 def chat_messages(request: ModelRequest, provider: Provider, kept: MessageCache[list[JsonValue]]) -> list[JsonValue]:
-    """The conversation in the form of the API, whichever models it was with. `kept` holds what was made of messages
-    sent before, for one provider.
+    """The conversation in the format of the API, whichever models took part.
 
-    Calls a failed or aborted reply left without a result are dropped; others without one are answered, since strict
-    providers refuse a call without a result. Reasoning goes back to who wrote it, and pictures only to who sees.
+    `kept` caches converted messages for one provider. Calls of a failed or aborted reply without a result are dropped;
+    other calls without a result get one, since strict providers require it. Reasoning is sent only to the model that
+    wrote it, pictures only to models that accept them.
     """
     return _Conversation(request, provider, kept).entries()
 
@@ -105,7 +105,7 @@ class _Conversation:
         entries: list[JsonValue] = []
         if self._request.system_prompt:
             entries.append({"role": "system", "content": self._request.system_prompt})
-        pending: list[JsonValue] = []  # pictures in results go after the batch: tool messages take text only
+        pending: list[JsonValue] = []  # pictures in results follow the batch: tool messages take only text
         for index, message in enumerate(messages):
             if pending and not isinstance(message, ToolResultMessage):
                 entries += pending
@@ -145,7 +145,10 @@ class _Conversation:
         return [entry]
 
     def _reasoning(self, message: AssistantMessage) -> JsonObject:
-        """For models that want their reasoning back with their calls. A proof is good for the model that gave it."""
+        """For models that require their reasoning with their calls.
+
+        A signature is valid only for the model that gave it.
+        """
         field = self._provider.reasoning_field
         thoughts = [block for block in message.content if isinstance(block, Thinking)]
         if field == "thinking_blocks":
@@ -156,16 +159,16 @@ class _Conversation:
                 if thought.signature and is_own
             ]
             return {field: blocks} if blocks else {}
-        # After a call stands what a model with tools as text played on: not what led to it.
+        # Text after a call was invented by a model with tools as text: it did not lead to the call.
         before = takewhile(lambda block: not isinstance(block, ToolCall), message.content)
         text = "".join(block.text for block in before if isinstance(block, Thinking))
-        # DeepSeek refuses calls without the field, so those of other models have it too.
+        # DeepSeek refuses calls without the field, so calls of other models get it too.
         return {field: text} if field and (text or field == "reasoning_content") else {}
 
     def _result(self, message: ToolResultMessage) -> list[JsonValue]:
         call_id = self._ids.of_result(message)
         text = text_of(message)
-        if call_id is None:  # its call is not in the request: as a result it would be refused
+        if call_id is None:  # its call is not in the request, so it would be refused as a result
             return [{"role": "user", "content": f"Result of an earlier call of {message.tool_name}:\n{text}"}]
         if not text:
             text = "(see the picture below)" if message.content else "(no output)"
@@ -173,7 +176,7 @@ class _Conversation:
 
 
 def _answered(messages: tuple[ModelMessage, ...], index: int) -> set[str]:
-    """The calls of the reply at `index` that have a result: those that follow it, up to the next reply."""
+    """The calls of the reply at `index` that have a result before the next reply."""
     answered: set[str] = set()
     for at in range(index + 1, len(messages)):
         message = messages[at]
@@ -195,7 +198,7 @@ def tool_definitions(tools: tuple[ToolDefinition, ...]) -> list[JsonValue]:
 
 
 def _call(call: ToolCall, call_id: str) -> JsonValue:
-    # Servers parse the arguments of earlier calls, so a call that was not valid JSON goes back with none.
+    # Servers parse the arguments of earlier calls, so a call with invalid JSON is sent without arguments.
     arguments = encode(call.arguments).decode()
     name = _NOT_IN_NAMES.sub("_", call.name)[:64] or "_"
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
@@ -209,7 +212,7 @@ def _pictures(message: ToolResultMessage, sees: bool) -> list[JsonValue]:
 
 
 def _parts(content: tuple[UserContent, ...], sees: bool) -> JsonValue:
-    """One string where there is only text, since some servers take no parts."""
+    """A single string if there is only text, since some servers accept no parts."""
     if not sees:
         content = tuple(block if isinstance(block, Text) else Text(_UNSEEN) for block in content)
     texts = [block.text for block in content if isinstance(block, Text)]
@@ -225,7 +228,7 @@ def _part(block: UserContent) -> JsonValue:
 
 
 def effort_fields(request: ModelRequest, provider: Provider) -> JsonObject:
-    """`reasoning_effort` or its like for this request."""
+    """The fields that set the reasoning effort, such as `reasoning_effort`."""
     level = request.options.thinking_level
     if provider.name == "openrouter":
         return {} if level == "off" else {"reasoning": {"effort": level}}
@@ -242,7 +245,7 @@ def effort_fields(request: ModelRequest, provider: Provider) -> JsonObject:
 
 
 def needs_responses(request: ModelRequest) -> bool:
-    """Whether OpenAI takes this request only on its other interface.
+    """True if OpenAI accepts this request only on the responses interface.
 
     From gpt-5.4 on, chat completions refuse function tools while the model reasons, and reasoning is on unless the
     effort is "none" (from 6 on some models cannot turn it off).

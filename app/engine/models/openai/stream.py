@@ -28,10 +28,10 @@ from app.protocol.base import JsonObject, JsonValue
 
 _DONE = b"[DONE]"
 _BODY_LIMIT = 64 * 1024
-_AFTER_FINISH_S = 5.0  # how long usage may come after the model said that it is done
-# Others get the event loop after this long at the latest.
+_AFTER_FINISH_S = 5.0  # wait for usage after the model has finished
+# Yield to the event loop after this time.
 _TURN_S = 0.005
-_DRAIN_S = 0.05  # how long the end of the body may come after [DONE]; only then can the connection be used again
+_DRAIN_S = 0.05  # wait for the end of the body after [DONE]; only then can the connection be reused
 
 
 class _Function(msgspec.Struct):
@@ -46,7 +46,7 @@ class _Call(msgspec.Struct):
 
 
 class _Part(msgspec.Struct):
-    """Mistral sends content in parts: text, or thinking made of text parts."""
+    """Mistral sends content in parts: text, or thinking that consists of text parts."""
 
     type: str = "text"
     text: str = ""
@@ -54,7 +54,7 @@ class _Part(msgspec.Struct):
 
 
 class _ThinkingBlock(msgspec.Struct):
-    """litellm's form of Anthropic's reasoning; the text comes as `reasoning_content` too."""
+    """litellm's form of Anthropic's reasoning; the text also arrives as `reasoning_content`."""
 
     signature: str | None = None
 
@@ -70,7 +70,7 @@ class _Delta(msgspec.Struct):
 
 class _Choice(msgspec.Struct):
     delta: _Delta | None = None
-    message: _Delta | None = None  # a whole reply, from servers that do not stream
+    message: _Delta | None = None  # a complete reply, from servers that do not stream
     finish_reason: str | None = None
 
 
@@ -99,7 +99,7 @@ class _Usage(msgspec.Struct):
         )
 
     def _reasoning_beside(self) -> int:
-        """Reasoning tokens that are not part of the completion tokens (xAI): only with them the total is the sum."""
+        """Reasoning tokens that are not part of the completion tokens (xAI): the total is the sum only with them."""
         given = self.completion_tokens_details
         reasoning = token_count(given.get("reasoning_tokens")) if isinstance(given, dict) else 0
         others = token_count(self.prompt_tokens) + token_count(self.completion_tokens)
@@ -117,7 +117,7 @@ class _Chunk(msgspec.Struct):
     error: JsonValue = None
 
 
-# Of what is no reply so much is looked at, to quote it.
+# Maximum length of an invalid body that is read, to quote it.
 _MOST_TOLD = 65_536
 _decoder = msgspec.json.Decoder(_Chunk)
 
@@ -130,7 +130,7 @@ _STOP_REASONS: dict[str, StopReason] = {
 
 
 class ChunkReader:
-    """Feeds the chunks of one stream to a `ReplyBuilder`; `finish_reason` is set once the model is done."""
+    """Feeds the chunks of one stream to a `ReplyBuilder`; `finish_reason` is set once the model has finished."""
 
     def __init__(self, assembly: ReplyBuilder, title: str) -> None:
         self.finish_reason: str | None = None
@@ -154,7 +154,7 @@ class ChunkReader:
         return events
 
     def end(self) -> list[ModelEvent]:
-        """The stream is over; raises `ProviderError` where it was cut, empty or filtered."""
+        """The stream has ended; raises `ProviderError` if it was cut off, empty or filtered."""
         reason = self.finish_reason
         if reason == "content_filter":
             text = f"{self._title} held back the reply (content filter). Word the request differently."
@@ -245,7 +245,7 @@ class ReplyStream:
             except Stalled:
                 if self._reader.finish_reason is None:
                     raise
-                return  # the reply was whole, only [DONE] is missing
+                return  # the reply is complete, only [DONE] is missing
             self._left -= len(piece)
             if self._left < 0:
                 raise ReplyTooLong("comes with more than can be a reply")
@@ -256,7 +256,7 @@ class ReplyStream:
                 for event in await read_event(data, self._reader.read):
                     yield event
                 self._assembly.check()
-                if time.monotonic() - turn_began > _TURN_S:  # a flood always has more to read
+                if time.monotonic() - turn_began > _TURN_S:  # a continuous flood never waits for data
                     await asyncio.sleep(0)
                     turn_began = time.monotonic()
             if not piece:
@@ -274,7 +274,7 @@ class ReplyStream:
         return self._timeouts.first_byte_s if self._assembly.is_nothing else self._timeouts.between_s
 
     async def _closed(self) -> list[ModelEvent]:
-        """The body ended without [DONE]: whole after all, no event stream at all, or cut."""
+        """The body ended without [DONE]: it may be complete, not an event stream, or cut off."""
         events: list[ModelEvent] = []
         if self._stream.stray and self._assembly.is_nothing:
             if not self._stream.stray.lstrip().startswith(b"{"):

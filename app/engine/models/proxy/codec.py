@@ -40,11 +40,11 @@ from app.redaction import redact
 
 
 class EventOrderError(ValueError):
-    """An event that does not follow from the ones before it."""
+    """An event that is invalid after the previous ones."""
 
 
 class ProxyDecoder:
-    """The reply so far. `take` gives the event with the message so far; raises `EventOrderError`, `ReplyTooLong`."""
+    """The reply so far. `take` returns the event with the message so far; raises `EventOrderError`, `ReplyTooLong`."""
 
     def __init__(self, model: str, limits: ReplyLimits = REPLY_LIMITS) -> None:
         self._model = model
@@ -60,7 +60,7 @@ class ProxyDecoder:
         return not len(self._content)
 
     def content(self, cut: str) -> tuple[AssistantContent, ...]:
-        """The blocks at the end of the reply, which may have been cut."""
+        """The blocks at the end of the reply, which may be cut off."""
         return self._content.end_cut(cut) if cut else self._content.blocks
 
     def cut(self, reason: str) -> ReplyEnd:
@@ -160,7 +160,7 @@ def _given(blocks: tuple[SentAssistantContent, ...], limits: ReplyLimits) -> tup
 
 
 def _failure(end: ReplyEnded) -> FailureKind:
-    """The kind as far as the wire carries it. The other side has made retries and adapted the request."""
+    """The failure kind, as far as the wire carries it. The other side has already retried and adapted the request."""
     if end.is_too_long:
         return FailureKind.TOO_LONG
     if not end.passes_elsewhere:
@@ -169,7 +169,7 @@ def _failure(end: ReplyEnded) -> FailureKind:
 
 
 def _later(sent: SentLater) -> RetryLater:
-    """A time without a zone is one of UTC."""
+    """A time without a zone is UTC."""
     at = sent.at if sent.at is None or sent.at.tzinfo is not None else sent.at.replace(tzinfo=UTC)
     return RetryLater(sent.reason, at)
 

@@ -1,4 +1,4 @@
-"""Models of another machine, which holds the keys: `POST /api/stream`, and the reply rebuilt from its events."""
+"""Models of another machine, which holds the keys: `POST /api/stream`, with the reply rebuilt from its events."""
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
@@ -31,7 +31,7 @@ from app.engine.models.proxy.wire import BlockEnded, BlockGrew, SharedEvent, req
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong, encode
 from app.redaction import RedactedStream, Redactor
 
-# The other side sends a keep-alive four times as often while the model thinks.
+# The other side sends keep-alives four times as often while the model thinks.
 _TIMEOUTS = Timeouts(first_byte_s=60.0, between_s=60.0)
 _STREAM = "text/event-stream"
 _ATTEMPT_ERRORS = (ProviderError, ConfigurationError, Stalled, LineTooLong, aiohttp.ClientError, OSError, ValueError)
@@ -150,7 +150,7 @@ class _Hidden:
 
 
 def _named(event: ReplyEnd) -> ReplyEnd:
-    """The end with the model's id as it is on this machine."""
+    """The end event with the model's id on this machine."""
     return replace(event, message=replace(event.message, model=SHARED + event.message.model))
 
 

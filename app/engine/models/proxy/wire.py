@@ -1,7 +1,7 @@
-"""What a proxy and the machine that holds the keys say to each other: one request, and the events of its reply.
+"""The wire format between a proxy and the machine that holds the keys: one request, and the events of its reply.
 
-The events carry no message so far, as `ModelEvent` does: it is built again where they arrive (`codec.py`). No field
-holds a key, and unknown ones are refused. docs/sharing.md describes both for other programs.
+Unlike `ModelEvent`, the events carry no message so far: the receiver rebuilds it (`codec.py`). No field holds a key,
+and unknown fields are refused. docs/sharing.md describes the format for other programs.
 """
 
 from datetime import datetime
@@ -131,7 +131,7 @@ class BlockEnded(Wire, frozen=True, omit_defaults=True, tag="block_end"):
 
 
 class AttemptRetried(Wire, frozen=True, tag="retry"):
-    """What was streamed so far is void."""
+    """Discard everything streamed so far."""
 
     attempt: int
     max_attempts: int
@@ -140,13 +140,13 @@ class AttemptRetried(Wire, frozen=True, tag="retry"):
 
 
 class NoticeSent(Wire, frozen=True, tag="remark"):
-    """A word for the person, before any content."""
+    """A message for the user, before any content."""
 
     text: str
 
 
 class SentUsage(Wire, frozen=True, omit_defaults=True):
-    """As `Usage` of the model messages."""
+    """Like `Usage` of model messages."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -157,16 +157,16 @@ class SentUsage(Wire, frozen=True, omit_defaults=True):
 
 
 class SentLater(Wire, frozen=True, omit_defaults=True):
-    """As `RetryLater` of the model events."""
+    """Like `RetryLater` of model events."""
 
     reason: str
     at: datetime | None = None
 
 
 class ReplyEnded(Wire, frozen=True, omit_defaults=True, tag="end"):
-    """The last event. `content` is given only where it is not what the blocks before add up to.
+    """The last event.
 
-    `cut` says why a reply was ended that went on for too long.
+    `content` is given only if it differs from the preceding blocks. `cut` says why an overlong reply was ended.
     """
 
     model: str
@@ -184,14 +184,14 @@ SharedEvent: TypeAlias = ReplyStarted | BlockStarted | BlockGrew | BlockEnded | 
 
 
 class SharedModels(Wire, frozen=True):
-    """The answer of `GET /api/models`: what may be asked for with this token, and what to ask where none is named."""
+    """The answer of `GET /api/models`: the models available with this token, and the default one."""
 
     models: tuple[Model, ...]
     default: str | None = None
 
 
 def request_to_wire(request: ModelRequest) -> StreamRequest:
-    """A request as it is sent: the ids without `proxy/`, nothing of a key."""
+    """Convert a request: ids without `proxy/`, no keys."""
     options = request.options
     return StreamRequest(
         model=request.model.removeprefix(SHARED),

@@ -14,27 +14,27 @@ from app.protocol.base import JsonObject, JsonValue
 
 OPEN, CLOSE = "<tool_code>", "</tool_code>"
 
-# How a model goes on that does not wait for what its call gives.
+# How a model continues if it does not wait for the result of its call.
 INVENTED = (OPEN, "<observation>")
-# What ends a call: its tag, or where that is missing what can only come after it.
+# The end of a call: its closing tag, or without one any text that can only follow a call.
 _ENDS = (CLOSE, *INVENTED)
 _OUTSIDE = re.compile(r'["<{]')
 _IN_STRING = re.compile(r'["\\]')
-# What every provider takes for a name, should the conversation go on with another model.
+# The form of names that every provider accepts, in case the conversation continues with another model.
 _TOOL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _FENCE = re.compile(r"```[\w+-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallText:
-    """`raw` is JSON where the arguments could be read, else what stood in their place."""
+    """`raw` is JSON if the arguments could be parsed, else the original text."""
 
     name: str
     raw: str
 
 
 class CallScanner:
-    """The text of a call under way, after its opening tag. A tag inside a JSON string does not end it."""
+    """Collects the text of a call after its opening tag. A tag inside a JSON string does not end it."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -47,7 +47,7 @@ class CallScanner:
         return "".join(self._pieces) + self._tail
 
     def feed(self, delta: str) -> str | None:
-        """What follows the call, once it has ended; the closing tag is part of `text`, other ends are not."""
+        """Return the text after the call once it has ended; the closing tag is part of `text`, other ends are not."""
         text, at = self._tail + delta, 0
         self._tail = ""
         while found := (_IN_STRING if self._in_string else _OUTSIDE).search(text, at):
@@ -66,7 +66,7 @@ class CallScanner:
         return None
 
     def _step(self, text: str, at: int) -> int | None:
-        """How far to go on from this sign; 0 where the call ends, None where more text must tell."""
+        """The distance to skip from this token; 0 at the end of the call, None if more text is needed."""
         sign = text[at]
         if sign == "\\":
             return 2 if at + 1 < len(text) else None
@@ -82,7 +82,7 @@ class CallScanner:
 
 
 def read_call(text: str) -> ToolCallText | None:
-    """A call as it is meant; None for a text that was never closed and names no tool, so that it is no call."""
+    """Parse a call; None for an unclosed text without a tool name, which is not a call."""
     body = text.removesuffix(CLOSE)
     head, _, rest = body.partition("<parameters>")
     inside, closed, after = rest.rpartition("</parameters>")
@@ -111,7 +111,7 @@ def _with_arguments(name: str, raw: str) -> ToolCallText:
 
 
 def _bare(text: str) -> str:
-    """Without the CDATA section or the Markdown fence around it."""
+    """The text without a surrounding CDATA section or Markdown fence."""
     text = text.strip()
     if text.startswith("<![CDATA["):
         text = text.removeprefix("<![CDATA[").removesuffix("]]>").strip()
@@ -121,7 +121,7 @@ def _bare(text: str) -> str:
 
 
 def _object(raw: str) -> JsonObject | None:
-    """A JSON object with the slips of models that write it by hand: raw line breaks in strings, XML's escapes."""
+    """Parse a JSON object, tolerating common mistakes: raw line breaks in strings, XML escapes."""
     for text in (raw, html.unescape(raw)):
         try:
             value: JsonValue = json.loads(text, strict=False, parse_constant=_refuse)

@@ -1,4 +1,4 @@
-"""The conversation and system prompt as a model without tool calls reads them."""
+"""Formats the conversation and the system prompt for a model without tool calls."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ def text(name: str) -> str:
 
 
 def system_prompt(given: str, tools: tuple[ToolDefinition, ...]) -> str:
-    """What was given, then how tools are called; without tools nothing is added."""
+    """The given prompt, followed by the instructions for tool calls; unchanged without tools."""
     if not tools:
         return given
     protocol = Template(text("protocol")).safe_substitute(tools="\n".join(map(_definition, tools)))
@@ -52,9 +52,10 @@ def _definition(tool: ToolDefinition) -> str:
 
 
 def to_text_history(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
-    """The same conversation without a call. The roles take turns: templates of such models refuse two of one kind.
+    """The same conversation with calls as text.
 
-    A reply of several calls, from another model, becomes several replies of one call each.
+    Roles alternate, since templates of such models refuse two consecutive messages of one role. A reply with several
+    calls, from another model, becomes several replies with one call each.
     """
     made: list[ModelMessage] = []
     for at, message in enumerate(messages):
@@ -68,12 +69,12 @@ def to_text_history(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...
                     else:
                         _add_user(made, said)
             case ToolResultMessage():
-                pass  # it stands behind its call
+                pass  # already placed after its call
     return tuple(made)
 
 
 def _results(messages: Sequence[ModelMessage], at: int) -> dict[str, ToolResultMessage]:
-    """What came of the calls of the reply at this place. Some servers give the same ids anew in each reply."""
+    """The results of the calls of the reply at this index. Some servers repeat the same ids in each reply."""
     found: dict[str, ToolResultMessage] = {}
     for later in range(at + 1, len(messages)):
         message = messages[later]
@@ -87,7 +88,7 @@ def _results(messages: Sequence[ModelMessage], at: int) -> dict[str, ToolResultM
 def _turns(
     message: AssistantMessage, results: Mapping[str, ToolResultMessage]
 ) -> Iterator[str | tuple[UserContent, ...]]:
-    """What the model said, and after each of its calls what came of it."""
+    """The model's text, and after each call its result."""
     failed = message.stop_reason in ("error", "aborted")
     said: list[str] = []
     after: list[UserContent] = []
@@ -125,7 +126,7 @@ def _observation(call: ToolCall, result: ToolResultMessage | None) -> list[UserC
     given = _NO_RESULT if result is None else text_of(result) or "(no output)"
     if call.name == UNREADABLE_CALL:
         given = text("unreadable")
-    inside = given.replace(_CLOSING, "<\\/observation>")  # what a tool read must not end its own observation
+    inside = given.replace(_CLOSING, "<\\/observation>")  # the output of a tool must not close its own observation tag
     pictures = [block for block in result.content if isinstance(block, Image)] if result is not None else []
     return [Text(f"<observation>\n{inside}\n{_CLOSING}"), *pictures]
 

@@ -8,25 +8,26 @@ from app.engine.models.react.call_parser import CLOSE, INVENTED, OPEN, CallScann
 
 _FENCE = "```"
 
-# Blank space before a tag, and a fence opened right before it, belong to the tag. All is bounded, so that little is
-# ever held back.
+# Whitespace before a tag, and a fence opened right before it, belong to the tag. Everything is bounded, so that little
+# text is ever held back.
 _BLANK_LIMIT = 64
 _BLANK = rf"\s{{0,{_BLANK_LIMIT}}}+"
 _FENCE_LINE = r"```[\w+-]{0,20}+[ \t]{0,8}+\r?"
 _LEAD = rf"{_BLANK}(?:{_FENCE_LINE}\n{_BLANK})?"
 _TAG = re.compile(rf"(?P<lead>{_LEAD})(?P<tag><tool_code>|<final_answer>|</final_answer>)")
-_LONGEST = 200  # more than the longest lead and tag
-_STRIDE = 4096  # of a large text, so that what is held stays small
-# What a call begins with. Anything else after the tag, in the middle of a line, makes it a word about the tag.
+_LONGEST = 200  # longer than the longest prefix and tag
+_STRIDE = 4096  # of a large text, so that the held text stays small
+# The first characters of a call. Other text after the tag, in the middle of a line, means that the tag is only
+# mentioned.
 _BEGINNINGS = ("<name>", "<parameters>", "{", "<![CDATA[", _FENCE)
 
 
 class MarkdownPosition:
-    """Told of each piece of text, cut anywhere."""
+    """Tracks code fences and inline code; fed with pieces of text, split anywhere."""
 
     def __init__(self) -> None:
         self._in_fence = False
-        self._head = ""  # the first signs of the present line, as many as tell a fence
+        self._head = ""  # the first characters of the current line, as many as identify a fence
         self._ticks = 0
 
     @property
@@ -35,7 +36,7 @@ class MarkdownPosition:
 
     @property
     def in_code(self) -> bool:
-        """Between the marks of inline code: an odd number of them stands before in the line."""
+        """Inside inline code: the line has an odd number of backticks before this position."""
         return self._ticks % 2 == 1 and not self._in_fence and self._head != _FENCE
 
     @property
@@ -57,14 +58,14 @@ class MarkdownPosition:
 
 
 def _beginnings(tag: str) -> str:
-    """A pattern for each beginning of the tag, and for none of it."""
+    """A pattern that matches each proper prefix of the tag."""
     pattern = ""
     for sign in reversed(tag):
         pattern = f"(?:{re.escape(sign)}{pattern})?"
     return pattern
 
 
-# Where a model plays on by itself: its next call, or what it thinks that the first one gave.
+# Where a model continues on its own: its next call, or the result it invents for the first one.
 _PLAYED_ON = re.compile("|".join(INVENTED))
 _PLAYED_ON_HELD = re.compile(rf"(?:{'|'.join(map(_beginnings, INVENTED))})\Z")
 _PARTS = "|".join(_beginnings(tag) for tag in (OPEN, "<final_answer>", "</final_answer>"))
@@ -80,14 +81,14 @@ class ShownText:
 
 @dataclass(frozen=True, slots=True)
 class HiddenMarkup:
-    """Tags, and blank space that belongs to them: not shown."""
+    """Tags and the whitespace that belongs to them: not shown."""
 
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class InventedResult:
-    """What the model wrote after its call as if it had seen the result: a thought of its own, no reply."""
+    """Text that the model wrote after its call, as if it had seen the result: a thought, not a reply."""
 
     source: str
 
@@ -102,10 +103,10 @@ ParsedPiece: TypeAlias = ShownText | HiddenMarkup | InventedResult | ParsedCall
 
 
 class ReActParser:
-    """Feed it text; the sources of what it gives back, joined, are all that was fed. `finish` gives the rest."""
+    """Feed it text; the sources of all returned pieces, joined, equal the fed text. `finish` returns the rest."""
 
     def __init__(self) -> None:
-        self.has_answer = False  # a final answer was begun
+        self.has_answer = False  # a final answer was opened
         self._state: Literal["text", "opening", "call", "after_call", "rest", "invented"] = "text"
         self._held = ""
         self._place = MarkdownPosition()
@@ -123,7 +124,7 @@ class ReActParser:
         return pieces
 
     def finish(self) -> list[ParsedPiece]:
-        """The reply is over: what was held back, and a call that was not closed as far as it can be read."""
+        """The reply has ended: returns the held text, and an unclosed call as far as it can be parsed."""
         pieces = self._take(is_end=True)
         while self._state == "call":
             pieces += [self._end_call(is_closed=False), *self._take(is_end=True)]
@@ -139,7 +140,7 @@ class ReActParser:
         return pieces
 
     def _step(self, is_end: bool) -> list[ParsedPiece] | None:
-        """What can be told from the held text now; None when more must come first."""
+        """The next piece of the held text; None if more text is needed."""
         match self._state:
             case "text":
                 return self._blank() if self._skips_blank else self._text(is_end)
@@ -168,7 +169,7 @@ class ReActParser:
     def _tag(self, lead: str, tag: str) -> list[ParsedPiece]:
         pieces: list[ParsedPiece] = []
         fence = lead.find(_FENCE)
-        if fence >= 0 and (self._place.in_fence or tag != OPEN):  # it closes a block of before, or is none of ours
+        if fence >= 0 and (self._place.in_fence or tag != OPEN):  # it closes an earlier block, or is not our tag
             end = lead.index("\n", fence)
             pieces.append(self._say(lead[:end]))
             lead = lead[end:]
@@ -211,7 +212,7 @@ class ReActParser:
 
     def _end_call(self, *, is_closed: bool) -> ParsedPiece:
         text = self._call.text
-        if not is_closed and CLOSE in text:  # a quote too many hid the end
+        if not is_closed and CLOSE in text:  # an extra quote hid the end
             text, tag, self._held = text.partition(CLOSE)
             text += tag
         call = read_call(text)
@@ -222,7 +223,7 @@ class ReActParser:
         return ParsedCall(self._opening.source + text, call)
 
     def _follow(self, is_end: bool) -> list[ParsedPiece] | None:
-        """Blank space and the end of the call's own fence belong to the call."""
+        """Whitespace and the closing fence after a call belong to the call."""
         if blank := self._cut(len(self._held) - len(self._held.lstrip())):
             return [HiddenMarkup(blank)]
         if self._opening.is_fenced:
@@ -255,7 +256,7 @@ class ReActParser:
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """The opening tag of what may be a call, with what stands before it."""
+    """The opening tag of a possible call, with the text before it."""
 
     source: str
     at_line_start: bool

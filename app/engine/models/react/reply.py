@@ -21,7 +21,7 @@ from app.engine.models.react.parser import HiddenMarkup, InventedResult, ParsedC
 from app.engine.models.reply.builder import ReplyBuilder
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, encode
 
-# Where a task has this tool, a final answer counts as a call of it.
+# If a task has this tool, a final answer becomes a call of it.
 _DONE = "task_complete"
 _EMPTY = "The model sent an empty reply: no text and no tool call. Try again, or choose another model."
 

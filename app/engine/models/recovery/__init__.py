@@ -1,4 +1,4 @@
-"""What follows when a provider fails: a retry, another form of the request, another model.
+"""Recovery from provider failures: retries, adapted requests, fallback models.
 
-Start at driver.py; table.py says which step follows which failure.
+Start at driver.py; table.py maps failures to steps.
 """

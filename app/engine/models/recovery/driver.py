@@ -1,4 +1,4 @@
-"""`RecoveringModel`: sends a request until a reply comes or the table has no further step."""
+"""`RecoveringModel`: sends a request until it gets a reply or the table has no further step."""
 
 import asyncio
 import time
@@ -39,8 +39,8 @@ _RETRY = RetryPolicy()
 class RecoveringModel:
     """A `ChatModel` over the providers of `models`.
 
-    The reply names the model that gave it; a `ModelNotice` says why it is another one. Its usage includes that of
-    failed attempts.
+    The reply names the model that gave it; a `ModelNotice` explains a fallback. Its usage includes that of failed
+    attempts.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class RecoveringModel:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """How an attempt failed. `failure` is None where the provider has made the retries itself."""
+    """How an attempt failed. `failure` is None if the provider has already retried."""
 
     kind: FailureKind
     end: ReplyEnd
@@ -108,15 +108,15 @@ class _Recovery:
         self._ends: list[ReplyEnd] = []
         self._spent = Usage()
         self._open_stream = ExitStack()
-        # Of the model at hand: where it is, and since when it is asked.
+        # The current model, and when its first attempt started.
         self.source = models.first
         self._given = request
         self._began = 0.0
         self._is_shown = False
-        # Of the form of its request: what is sent, and the decoder of a reply with calls as text.
+        # The form of the request: what is sent, and the decoder of calls written as text.
         self.sent = request
         self._decoder: ReActReply | None = None
-        # Of the attempt.
+        # The current attempt.
         self._number = 0
         self._has_begun = False
         self._failed: _Failed | None = None
@@ -167,7 +167,7 @@ class _Recovery:
         return self._decoded(failed.end) if failed is not None else []
 
     def next_model(self) -> list[ModelEvent]:
-        """Go on with the next model that can be opened; after the last one all have failed."""
+        """Switch to the next model that can be opened; after the last one, all have failed."""
         events: list[ModelEvent] = []
         for model_id in self._candidates:
             if self._ends or model_id != self._request.model:
@@ -187,13 +187,13 @@ class _Recovery:
         return [*events, all_failed(self._request, self._ends, self._spent)]
 
     def abort(self) -> list[ModelEvent]:
-        """The task was stopped between two attempts."""
+        """The task was stopped between attempts."""
         self.is_over = True
         aborted = AssistantMessage(stop_reason="aborted", error=ABORTED, model=self.sent.model, usage=self._spent)
         return self._decoded(ReplyEnd(aborted))
 
     def _adapt(self) -> list[ModelEvent]:
-        """Put the request into the form that the model is known to accept; attempts are counted anew."""
+        """Convert the request to a form that the model is known to accept; restarts the count of attempts."""
         self._number = 0
         given, learned = self._given, self.source.learned
         bare = given.model.removeprefix(REACT)
@@ -207,7 +207,7 @@ class _Recovery:
         return self._notices(notices)
 
     def _step(self, step: RecoveryStep, failed: _Failed) -> list[ModelEvent] | None:
-        """None where the step does not apply."""
+        """None if the step does not apply."""
         match step:
             case "retry":
                 return self._try_again(failed)
@@ -245,7 +245,7 @@ class _Recovery:
         return self._adapt()
 
     def _try_other_model(self, failed: _Failed) -> list[ModelEvent]:
-        """The next model, as long as nothing of this one's reply is shown; else its failure ends the reply."""
+        """Switch to the next model unless part of this reply was shown; otherwise the failure ends the reply."""
         *shown, end = self._decoded(failed.end)
         assert isinstance(end, ReplyEnd), "a reply ends with its message"
         if self._is_shown or shown or self._cancel.is_set:

@@ -1,4 +1,4 @@
-"""Which models are asked when a provider fails, and in which order."""
+"""Fallback models: which ones are tried when a provider fails, and in which order."""
 
 import time
 from collections.abc import Callable
@@ -35,9 +35,9 @@ def no_models() -> tuple[str, ...]:
 
 
 class FallbackModels:
-    """`first` serves the model that is asked for; `others` gives the ids to try after it, `open_other` their source.
+    """`first` serves the requested model; `others` returns the ids of its fallbacks, `open_other` opens one.
 
-    `open_other` raises `ConfigurationError` where an id cannot be opened.
+    `open_other` raises `ConfigurationError` if an id cannot be opened.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class FallbackModels:
 
 
 def request_to(model_id: str, request: ModelRequest) -> ModelRequest:
-    """The request to this model. The API key given for one model is never sent to another."""
+    """The request for this model. The API key given for one model is never sent to another."""
     if model_id == request.model:
         return request
     return replace(request, model=model_id, options=replace(request.options, api_key=None))
 
 
 def fallback_notice(request: ModelRequest, failures: list[ReplyEnd], model_id: str) -> str:
-    """Why another model than the requested one is asked."""
+    """Why a fallback model is used."""
     if not failures:
         return f"{request.model} did not answer in the last minute, so {model_id} was asked."
     failure = failures[-1]
@@ -79,14 +79,14 @@ def fallback_notice(request: ModelRequest, failures: list[ReplyEnd], model_id: s
 
 
 def all_failed(request: ModelRequest, failures: list[ReplyEnd], usage: Usage) -> ReplyEnd:
-    """The failure of the requested model, with what became of the others; `usage` is of all attempts."""
+    """The failure of the requested model, with the outcome of the others; `usage` covers all attempts."""
     first, *others = sorted(failures, key=lambda end: end.message.model != request.model)
     told = "".join(f" {end.message.model} was asked instead: {end.message.error}" for end in others)
     return replace(first, message=replace(first.message, error=f"{first.message.error}{told}", usage=usage))
 
 
 def _can_take(model_id: str, request: ModelRequest) -> bool:
-    """False for a model that is known not to accept images, where there are some, or to have too small a window."""
+    """False if the model is known not to accept the request's images, or to have too small a context window."""
     known = model_facts.facts(model_id)
     if known is None:
         return True

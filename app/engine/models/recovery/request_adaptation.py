@@ -1,4 +1,4 @@
-"""Which requests a model does not accept as they are: its tools go as text then, or its temperature is left out."""
+"""Adapts requests to models that refuse them: tools as text, or no temperature."""
 
 import re
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 from app.engine.models.base import ModelRequest
 from app.engine.models.catalog import model_facts
 
-# OpenAI's reasoning models accept only their default temperature, whoever serves them.
+# OpenAI's reasoning models accept only their default temperature, on any server.
 _FIXED_TEMPERATURE = re.compile(r"(?:^|/)(?:o[134](?:-|$)|gpt-[5-9](?!.*chat))", re.IGNORECASE)
 
 _WHILE_IT_THINKS = "The temperature {:g} is left out: a model that thinks has its own."
@@ -24,7 +24,7 @@ def accepts_temperature(request: ModelRequest) -> bool:
 
 
 def thinks(request: ModelRequest) -> bool:
-    """Whether the model thinks before this reply; unknown models count as thinking when they are asked to."""
+    """True if the model thinks before this reply; an unknown model counts as thinking if the request enables it."""
     known = model_facts.facts(request.model)
     return request.options.thinking_level != "off" and (known is None or known.reasons)
 
@@ -34,10 +34,10 @@ def without_temperature(request: ModelRequest) -> ModelRequest:
 
 
 class LearnedLimits:
-    """What the models at one address refused since the engine started. Ids are without `react/`.
+    """What the models at one address have refused since the engine started. Ids are without `react/`.
 
-    The methods that change it return the notices to show: the first time in the engine's life for tools, once in a
-    conversation for temperatures.
+    Methods that change it return the notices to show: once per engine process for tools, once per conversation for
+    temperatures.
     """
 
     def __init__(self) -> None:
@@ -46,20 +46,20 @@ class LearnedLimits:
         self._noticed: set[tuple[str | None, str]] = set()
 
     def calls_tools(self, model_id: str) -> bool:
-        """False where the model refused tools, or the catalogue says that it does not support them."""
+        """False if the model refused tools, or the catalogue says that it does not support them."""
         if model_id in self._without_tools:
             return False
         known = model_facts.facts(model_id)
         return known is None or known.calls_tools is not False
 
     def refuse_tools(self, model_id: str) -> tuple[str, ...]:
-        if model_id in self._without_tools:  # another task found out meanwhile
+        if model_id in self._without_tools:  # another task has already learned it
             return ()
         self._without_tools.add(model_id)
         return (_NO_TOOLS.format(model_id),)
 
     def takes_temperature(self, request: ModelRequest) -> bool:
-        """False where the temperature of this request would be refused."""
+        """False if the temperature of this request would be refused."""
         wanted = request.options.temperature
         refused = wanted is not None and (request.model, wanted) in self._refused_temperatures
         return wanted is None or (accepts_temperature(request) and not refused)
@@ -69,7 +69,7 @@ class LearnedLimits:
             self._refused_temperatures.add((request.model, request.options.temperature))
 
     def notice_temperature(self, request: ModelRequest) -> tuple[str, ...]:
-        """That the temperature of this request is left out."""
+        """The notice that the temperature of this request is omitted."""
         wanted, place = request.options.temperature, (request.options.session_id, request.model)
         if wanted is None or place in self._noticed:
             return ()

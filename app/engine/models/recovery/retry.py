@@ -13,7 +13,7 @@ from app.engine.models.recovery.table import allows
 class RetryPolicy:
     """Delays double from `first_delay_s` to `longest_delay_s`, each with up to 25 % jitter.
 
-    A wait that the provider asks for is kept up to `longest_asked_s`; a longer one is left to the caller.
+    A wait that the provider asks for is honoured up to `longest_asked_s`; a longer one is left to the caller.
     """
 
     attempts: int = 5
@@ -22,7 +22,7 @@ class RetryPolicy:
     longest_asked_s: float = 10.0
 
     def delay(self, attempt: int, failure: AttemptFailure) -> float | None:
-        """Seconds to wait after the failed `attempt` (from 1), None when it was the last."""
+        """Seconds to wait after the failed `attempt` (from 1), None after the last one."""
         if not allows("retry", failure.kind) or attempt >= self.attempts:
             return None
         asked = failure.retry_after_s
@@ -32,7 +32,7 @@ class RetryPolicy:
         return longest * random.uniform(0.75, 1.25)
 
     def later(self, failure: AttemptFailure) -> RetryLater | None:
-        """When the caller may make the request again; None where waiting would not help."""
+        """When the caller may send the request again; None if waiting would not help."""
         asked = failure.retry_after_s
         if allows("retry", failure.kind) and asked is not None and asked > self.longest_asked_s:
             return RetryLater(failure.short, datetime.now(UTC) + timedelta(seconds=asked))

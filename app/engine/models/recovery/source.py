@@ -1,4 +1,4 @@
-"""A provider at one address, with what was learnt about it and the streams that are open there."""
+"""A provider at one address, with what was learned about it and its open streams."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ class ActiveStreams:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ModelSource:
-    """`learned` is None where requests are sent unchanged; `estimates_usage` fills in usage that is not reported."""
+    """`learned` is None if requests are sent unchanged; `estimates_usage` estimates usage that is not reported."""
 
     provider: ModelProvider
     learned: LearnedLimits | None = None

@@ -1,4 +1,4 @@
-"""What follows from each kind of failure."""
+"""Which steps follow each kind of failure."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -7,8 +7,8 @@ from app.engine.models.failures import FailureKind
 
 RecoveryStep: TypeAlias = Literal["retry", "text_tools", "no_temperature", "other_model"]
 
-# Tried in order, each where it applies; after the last the failure ends the reply. A request that is too long is
-# shortened by the caller, who may wait for a rate limit too.
+# Tried in order, each if it applies; after the last one the failure ends the reply. The caller shortens requests that
+# are too long, and may wait for a rate limit.
 RECOVERY: Mapping[FailureKind, tuple[RecoveryStep, ...]] = {
     FailureKind.RATE_LIMITED: ("retry", "other_model"),
     FailureKind.UNAVAILABLE: ("retry", "other_model"),
@@ -24,5 +24,5 @@ RECOVERY: Mapping[FailureKind, tuple[RecoveryStep, ...]] = {
 
 
 def allows(step: RecoveryStep, kind: FailureKind | None) -> bool:
-    """Whether the step may follow a failure of this kind; None is a reply that no provider failed."""
+    """True if the step may follow a failure of this kind; None is a reply that no provider failed."""
     return kind is not None and step in RECOVERY[kind]

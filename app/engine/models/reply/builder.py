@@ -1,4 +1,4 @@
-"""Builds a reply from deltas, with `<think>` tags split off; gives the events to pass on."""
+"""Builds a reply from deltas and separates `<think>` tags; returns the events to pass on."""
 
 import uuid
 from collections.abc import Iterator
@@ -16,30 +16,30 @@ from app.redaction import RedactedStream, Redactor
 
 _OPEN = "<think>"
 _CLOSE = "</think>"
-# Blank space that is held back where a tag may follow; a reply that begins with more begins with text.
+# Whitespace held back before a possible tag; a reply with more leading whitespace starts with text.
 _MOST_BLANK = 1_000
-_STRIDE = 4_096  # of a large delta, so that what is cut anew for each tag stays small
+_STRIDE = 4_096  # of a large delta, to bound the text copied for each tag
 
 TaggedText: TypeAlias = tuple[Literal["text", "thinking"], str]
 
 DraftKind = Literal["text", "thinking", "tool_call"]
 
-# A server that gives each call its name once is told by the first look. One that repeats it with each piece would have
-# the arguments parsed with each piece.
+# Maximum number of checks whether a call's arguments are complete: a server that repeats the name with each piece would
+# cause one for each piece.
 _MOST_LOOKS = 64
-# A delta is looked through for keys in parts, so that what is over the limits of a reply is not looked at.
+# A delta is searched for keys in parts, so that text beyond the limits of a reply is not searched.
 _PART = 65_536
 _LONGEST_FIELD = 262_144
 
 
 class ThinkTagSplitter:
-    """Feed it text deltas; it gives back pieces with their kind. `finish` gives what was held back."""
+    """Feed it text deltas; it returns pieces with their kind. `finish` returns the held text."""
 
     def __init__(self) -> None:
         self._state: Literal["before", "inside", "text"] = "before"
         self._held = ""
-        self._started = False  # something of the present thinking block was given out
-        self._after = False  # a thinking block went before: blank space that follows it is not text
+        self._started = False  # part of the current thinking block was returned
+        self._after = False  # after a thinking block: whitespace that follows it is not text
 
     @property
     def holds_text(self) -> bool:
@@ -62,7 +62,7 @@ class ThinkTagSplitter:
         return [(kind, held)] if held.strip() else []
 
     def _step(self, pieces: list[TaggedText]) -> bool:
-        """Take what can be told from the held text; False when more must come first."""
+        """Consume the part of the held text whose kind is known; False if more text is needed."""
         if self._state == "text":
             pieces.append(("text", self._held))
             self._held = ""
@@ -99,7 +99,7 @@ class ThinkTagSplitter:
 
 
 def _overlap(text: str) -> int:
-    """How many characters at the end of `text` may be the beginning of the closing tag."""
+    """The number of characters at the end of `text` that may be the beginning of the closing tag."""
     for size in range(min(len(_CLOSE) - 1, len(text)), 0, -1):
         if _CLOSE.startswith(text[-size:]):
             return size
@@ -107,7 +107,7 @@ def _overlap(text: str) -> int:
 
 
 class _CallDraft:
-    """A tool call under way: where it stands in the content, and its raw arguments in pieces."""
+    """An unfinished tool call: its index in the content, and its raw arguments in pieces."""
 
     __slots__ = ("arguments", "content_index", "given_id", "id", "index", "looks", "name", "redacted")
 
@@ -122,7 +122,7 @@ class _CallDraft:
         self.looks = 0
 
     def call(self) -> ToolCall:
-        """The call as it stands when no more comes."""
+        """The call with the arguments received so far."""
         raw = self.arguments.whole
         arguments = parse_arguments(raw)
         if arguments is None:
@@ -130,13 +130,13 @@ class _CallDraft:
         return ToolCall(self.id, self.name, arguments)
 
     def is_whole(self) -> bool:
-        """It has arguments, and they are a whole object."""
+        """True if the arguments are a complete JSON object."""
         self.looks += 1
         return self.looks <= _MOST_LOOKS and self.arguments.length > 0 and self.call().invalid is None
 
 
 def parse_arguments(raw: str) -> JsonObject | None:
-    """A call's arguments, or None where they are no JSON object. Empty and `null` stand for no arguments."""
+    """A call's arguments, or None if they are not a JSON object. Empty text and `null` mean no arguments."""
     if not raw.strip():
         return {}
     try:
@@ -149,10 +149,10 @@ def parse_arguments(raw: str) -> JsonObject | None:
 
 
 class ReplyBuilder:
-    """One reply under way. Every method returns the events to pass on, in order.
+    """An unfinished reply. Every method returns the events to pass on, in order.
 
-    Beyond its limits, which `over` names then, it does not grow any more: `check` once the events are passed on.
-    A key that the server quotes does not enter it: what may be the beginning of one is held back.
+    At its limits, which `over` then names, it stops growing: call `check` after passing the events on. Keys that the
+    server quotes are redacted: text that may be the beginning of a key is held back.
     """
 
     def __init__(self, model: str, limits: ReplyLimits = REPLY_LIMITS, redactor: Redactor | None = None) -> None:
@@ -167,18 +167,18 @@ class ReplyBuilder:
         self.over = ""
 
     def check(self) -> None:
-        """Raises `ReplyTooLong` once the reply has come to its limits."""
+        """Raises `ReplyTooLong` once the reply has reached its limits."""
         if self.over:
             raise ReplyTooLong(self.over)
 
     @property
     def message(self) -> AssistantMessage:
-        """What came so far."""
+        """The message so far."""
         return AssistantMessage(self._content.blocks, model=self.model)
 
     @property
     def is_nothing(self) -> bool:
-        """No text, no thinking, no call so far."""
+        """True without text, thinking or calls."""
         holds = self._tags.holds_text or self._text.holds or self._thinking.holds
         return not len(self._content) and not holds
 
@@ -190,37 +190,37 @@ class ReplyBuilder:
         return ReplyStart(self.message)
 
     def text(self, delta: str) -> list[ModelEvent]:
-        """More text, in which `<think>` tags may stand."""
+        """Add text, which may contain `<think>` tags."""
         return self._within(self._text_piece(delta))
 
     def thinking(self, delta: str, signature: str = "") -> list[ModelEvent]:
-        """More reasoning that came in a field of its own."""
+        """Add reasoning from a separate field."""
         return self._within(self._thinking_piece(delta, self._hidden(signature)))
 
     def tool_call(self, index: int | None, call_id: str, name: str, arguments: str) -> list[ModelEvent]:
-        """A piece of a tool call; `call_id` and `name` may be empty in all pieces but the first."""
+        """Add a piece of a tool call; `call_id` and `name` may be empty in all pieces but the first."""
         return self._within(self._call_piece(index, self._hidden(call_id), self._hidden(name), arguments))
 
     def end(self, stop_reason: StopReason) -> list[ModelEvent]:
-        """The reply is whole."""
+        """The reply is complete."""
         if self._calls and stop_reason == "stop":
             stop_reason = "tool_use"
         events = self.close_blocks()
         return [*events, ReplyEnd(replace(self.message, stop_reason=stop_reason, usage=self.usage))]
 
     def cut(self, reason: str) -> list[ModelEvent]:
-        """The reply was ended by us since it went on for too long; what came so far is kept."""
+        """The reply was ended because it exceeded a limit; its content so far is kept."""
         events = self.close_blocks()
         content = self._content.end_cut(reason)
         return [*events, ReplyEnd(AssistantMessage(content, "length", None, self.model, self.usage, reason))]
 
     def abort(self) -> ReplyEnd:
-        """The reply was stopped by us; what came so far is kept."""
+        """The reply was stopped; its content so far is kept."""
         self.close_blocks()
         return ReplyEnd(replace(self.message, stop_reason="aborted", error=ABORTED, usage=self.usage))
 
     def close_blocks(self) -> list[ModelEvent]:
-        """End every open block; tool calls get their arguments now."""
+        """End every open block and parse the arguments of tool calls."""
         events = [*self._within(self._flush()), *self._close_block()]
         for draft in self._calls:
             events += self._within(self._grow_call(draft, draft.redacted.finish()))
@@ -230,7 +230,7 @@ class ReplyBuilder:
         return [*events, *(BlockEnd("tool_call", draft.content_index, partial) for draft in self._calls)]
 
     def _within(self, events: Iterator[ModelEvent]) -> list[ModelEvent]:
-        """The events up to the limits: what is over them has no event."""
+        """The events up to the limits; content beyond them has no event."""
         passed: list[ModelEvent] = []
         try:
             self.check()
@@ -275,7 +275,7 @@ class ReplyBuilder:
             yield BlockDelta("tool_call", draft.content_index, arguments, self._content.partial)
 
     def _flush(self) -> Iterator[ModelEvent]:
-        """What was held back of text and thinking, which ends here."""
+        """The held text and thinking, which end here."""
         yield from self._flush_thinking()
         yield from self._flush_text()
         for kind, piece in self._tags.finish():
@@ -310,7 +310,7 @@ class ReplyBuilder:
     def _new_call(self, index: int | None, call_id: str, name: str) -> _CallDraft:
         draft = _CallDraft(index, call_id, name, self.redactor)
         if any(known.id == call_id for known in self._calls):
-            # Two calls under one id could not be told apart by their results.
+            # Results could not be assigned to two calls with the same id.
             draft.id = f"call_{uuid.uuid4().hex[:24]}"
         draft.content_index = self._content.begin_call(ToolCall(draft.id, name, {}))
         draft.arguments = self._content.arguments_of(draft.content_index)
@@ -318,21 +318,21 @@ class ReplyBuilder:
         return draft
 
     def _find(self, index: int | None, call_id: str, name: str) -> _CallDraft | None:
-        """The call a piece belongs to; None when it begins a new one."""
+        """The call that a piece belongs to; None if it starts a new one."""
         if call_id:
             same = [draft for draft in self._calls if draft.given_id == call_id]
             here = [draft for draft in same if index is None or draft.index == index]
-            # One id under two indexes is two calls where the second has a name of its own.
+            # The same id under two indexes means two calls if the second has a name.
             return here[-1] if here else same[-1] if same and not name else None
         found = [draft for draft in self._calls if index is None or draft.index == index]
         if not found:
             return None
         last = found[-1]
         if name and last.name and last.is_whole():
-            return None  # a server that sends no ids began its next call
+            return None  # the next call of a server that sends no ids
         return last
 
 
 def _parts(text: str) -> Iterator[str]:
-    """One at least."""
+    """The text in parts, at least one."""
     return (text[at : at + _PART] for at in range(0, max(1, len(text)), _PART))

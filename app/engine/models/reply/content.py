@@ -8,7 +8,8 @@ import msgspec
 from app.engine.core.messages import AssistantContent, AssistantMessage, Text, Thinking, ToolCall
 from app.protocol.base import JsonObject
 
-# Pieces of a few characters are joined in runs of so many: a string object takes twelve times what such a piece says.
+# Pieces of a few characters are joined in runs of this many: a string object takes twelve times the memory of such a
+# piece.
 _RUN = 256
 
 
@@ -21,10 +22,10 @@ def encode(body: JsonObject) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ReplyLimits:
-    """What one reply may hold, in characters. The longest real replies have about 600,000 (128,000 tokens).
+    """The limits of one reply, in characters. The longest real replies have about 600,000 (128,000 tokens).
 
-    `call_arguments` is for one call, `arguments` for all. `blocks` counts texts, thoughts and calls. `stream_bytes` is
-    what may be received for it, `seconds` how long it may take.
+    `call_arguments` applies to one call, `arguments` to all. `blocks` counts texts, thoughts and calls. `stream_bytes`
+    limits the received bytes, `seconds` the duration.
     """
 
     text: int = 1_000_000
@@ -41,14 +42,14 @@ REPLY_LIMITS = ReplyLimits()
 
 
 class ReplyTooLong(Exception):
-    """The reply goes on beyond a limit. The text says which, after "the reply was cut because it …"."""
+    """The reply exceeds a limit. The message names it and follows "the reply was cut because it …"."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """The reply as of one event. Its text is joined when somebody asks: a reply has many thousand events.
+    """The reply as of one event. Its text is joined on access, since a reply has many thousand events.
 
-    A thought that still grows has no signature yet.
+    An unfinished thought has no signature yet.
     """
 
     finished: tuple[AssistantContent, ...]
@@ -70,7 +71,7 @@ class _Snapshot:
 
 
 class GrowingText:
-    """Text in pieces. Lists only grow or are replaced by new ones, so that a snapshot of their lengths stays valid."""
+    """Text in pieces. Lists only grow or are replaced, so a snapshot of their lengths stays valid."""
 
     __slots__ = ("is_thinking", "length", "pieces", "runs", "signatures")
 
@@ -97,7 +98,7 @@ class GrowingText:
 
 
 class ReplyContent:
-    """Blocks in their order; the last one may be a text or a thought that grows. Raises `ReplyTooLong`."""
+    """Blocks in order; the last one may be an unfinished text or thought. Raises `ReplyTooLong`."""
 
     def __init__(self, limits: ReplyLimits = REPLY_LIMITS) -> None:
         self.limits = limits
@@ -112,7 +113,7 @@ class ReplyContent:
 
     @property
     def partial(self) -> _Snapshot:
-        """The content so far, as a `PartialReply` that does not change."""
+        """The content so far, as an immutable `PartialReply`."""
         if self._snapshot_of is None:
             self._snapshot_of = tuple(self._finished)
         grown = self._open
@@ -130,18 +131,18 @@ class ReplyContent:
 
     @property
     def is_thinking(self) -> bool | None:
-        """Whether what grows is a thought; None where nothing grows."""
+        """True if the unfinished block is a thought; None if there is none."""
         return None if self._open is None else self._open.is_thinking
 
     def begin(self, *, is_thinking: bool) -> int:
-        """Open a text or a thought; its index."""
+        """Open a text or a thought; returns its index."""
         self.close()
         self._check_blocks()
         self._open = GrowingText(is_thinking=is_thinking)
         return len(self._finished)
 
     def grow(self, delta: str, signature: str = "") -> None:
-        """More of what is open."""
+        """Append to the open block."""
         assert self._open is not None, "a block was begun"
         if self._open.is_thinking:
             self._thinking = _counted(
@@ -153,7 +154,7 @@ class ReplyContent:
         self._open.add(delta)
 
     def close(self) -> int | None:
-        """Finish what grows; its index, None where nothing did."""
+        """Close the open block; returns its index, None if there is none."""
         if self._open is None:
             return None
         self._finished.append(self._open.block())
@@ -161,7 +162,7 @@ class ReplyContent:
         return len(self._finished) - 1
 
     def sign(self, index: int, signature: str) -> None:
-        """Give a thought its signature."""
+        """Set the signature of a thought."""
         if self._open is not None and index == len(self._finished):
             self.close()
         block = self._finished[index]
@@ -170,7 +171,7 @@ class ReplyContent:
         self.replace(index, Thinking(block.text, signature))
 
     def begin_call(self, call: ToolCall) -> int:
-        """Add a call whose arguments are to come; its index."""
+        """Add a call without arguments yet; returns its index."""
         self.close()
         self._check_blocks()
         if len(self._calls) >= self.limits.calls:
@@ -182,7 +183,7 @@ class ReplyContent:
         return len(self._finished) - 1
 
     def grow_call(self, index: int, arguments: str) -> None:
-        """More of a call's raw arguments."""
+        """Append to a call's raw arguments."""
         raw = self._calls[index]
         limit = self.limits.call_arguments
         if raw.length + len(arguments) > limit:
@@ -194,12 +195,12 @@ class ReplyContent:
         return self._calls[index]
 
     def replace(self, index: int, block: AssistantContent) -> None:
-        """Put a finished block in another form, such as a call with its arguments."""
+        """Replace a finished block, such as a call by the same call with its arguments."""
         self._finished[index] = block
         self._snapshot_of = None
 
     def add(self, block: AssistantContent) -> None:
-        """A block that comes whole."""
+        """Add a complete block."""
         if isinstance(block, ToolCall):
             index = self.begin_call(ToolCall(block.id, block.name, {}))
             self.grow_call(index, block.invalid or encode(block.arguments).decode())
@@ -210,7 +211,7 @@ class ReplyContent:
         self.close()
 
     def end_cut(self, reason: str) -> tuple[AssistantContent, ...]:
-        """The blocks of a reply that was cut here. Where no results of calls will tell the model, its text does."""
+        """The blocks of a reply that was cut here. If no tool results will inform the model, its text does."""
         self.close()
         if not self._calls:
             self._finished.append(Text(f"\n\n[The reply was cut here by the app: it {reason}.]"))
@@ -218,7 +219,7 @@ class ReplyContent:
         return self.blocks
 
     def at(self, index: int) -> AssistantContent | None:
-        """The block as it is now, without the text of one that grows; None where there is none."""
+        """The current block, without the text of an unfinished one; None if there is none."""
         if self._open is not None and index == len(self._finished):
             return Thinking("") if self._open.is_thinking else Text("")
         return self._finished[index] if 0 <= index < len(self._finished) else None

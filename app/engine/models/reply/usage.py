@@ -1,4 +1,4 @@
-"""Token usage of a reply: as the provider counted it, else an estimate marked as one."""
+"""Token usage of a reply: the provider's count, else a marked estimate."""
 
 from dataclasses import replace
 
@@ -17,16 +17,16 @@ from app.engine.core.messages import (
 from app.engine.models.base import ModelRequest, ToolDefinition
 from app.engine.models.catalog.model_facts import with_cost
 
-# English and code with the tokenizers of OpenAI.
+# For English and code with OpenAI's tokenizers.
 CHARACTERS_A_TOKEN = 4
-# Providers charge a picture by its area, about 1,500 tokens for a large one; its bytes say nothing.
+# Providers charge for a picture by its area, about 1,500 tokens for a large one, regardless of its bytes.
 _PICTURE = 6_000
 
 _encoder = msgspec.json.Encoder()
 
 
 def usage_or_estimate(request: ModelRequest, message: AssistantMessage) -> Usage:
-    """The usage of a reply that has begun, with its cost where that is known."""
+    """The usage of a started reply, with its cost if that is known."""
     usage = message.usage
     if not (usage.input_tokens or usage.output_tokens):
         usage = estimate(request, message.content)
@@ -34,7 +34,7 @@ def usage_or_estimate(request: ModelRequest, message: AssistantMessage) -> Usage
 
 
 def estimate(request: ModelRequest, content: tuple[AssistantContent, ...]) -> Usage:
-    """By the length of what was sent and of what came."""
+    """Estimate from the length of request and reply."""
     sent = len(request.system_prompt) + sum(map(characters_of, request.messages))
     sent += sum(map(characters_of_tool, request.tools))
     came = sum(map(_block, content))
@@ -42,7 +42,7 @@ def estimate(request: ModelRequest, content: tuple[AssistantContent, ...]) -> Us
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:
-    """The sum; an estimate if a part of it is."""
+    """The sum; estimated if any part is."""
     return Usage(
         one.input_tokens + other.input_tokens,
         one.output_tokens + other.output_tokens,
