@@ -9,9 +9,10 @@ from app.client.display_text import asked_text, limit_unit, limit_words, new_lim
 from app.client.safe_text import plain
 from app.protocol.asks import Ask, AskKind, ReachedLimit
 from app.window.rows.approval import ApprovalCard
-from app.window.rows.ask_card import AskCard
+from app.window.rows.ask_card import AskCard, outcome_text
 from app.window.rows.base import RowActions, RowView
-from app.window.rows.row import AskRow, Row
+from app.window.rows.kind import RowKind, Spacing, card_estimate
+from app.window.rows.row import AskRow
 from app.window.theme.style import push_button, set_style, set_tool_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.buttons import ChoiceButton
@@ -190,7 +191,7 @@ class UnknownOutcomeCard(AskCard):
         self.intents.answer(self.ask_id, text=choice, allow=None, remember="once")
 
 
-class AskView(RowView):
+class AskView(RowView[AskRow]):
     """A card is created when its kind is first shown, and reused for later asks."""
 
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
@@ -200,8 +201,7 @@ class AskView(RowView):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
 
-    def set_row(self, row: Row) -> None:
-        assert isinstance(row, AskRow)
+    def set_row(self, row: AskRow) -> None:
         card = self._card(row.ask.kind)
         card.set_ask(row.ask)
         card.set_others(row.others)
@@ -231,3 +231,18 @@ class AskView(RowView):
                 return LimitCard(self.theme, self._intents)
             case "unknown":
                 return UnknownOutcomeCard(self.theme, self._intents)
+
+
+def _markdown(row: AskRow, is_open: bool) -> str:
+    asked = plain(row.ask.text)
+    return asked if row.ask.status == "waiting" else f"{asked}\n{outcome_text(row.ask)}"
+
+
+ASK = RowKind(
+    AskRow,
+    AskView,
+    spacing=lambda row: Spacing.CARD,
+    estimate=card_estimate,
+    markdown=_markdown,
+    text=lambda row: plain(row.ask.text),
+)

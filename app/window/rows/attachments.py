@@ -14,7 +14,8 @@ from app.protocol.blocks import ImageBlock
 from app.protocol.blocks import ImageBlock as ImageContent
 from app.regular_file import read_regular
 from app.window.rows.base import RowActions, RowView
-from app.window.rows.row import FileRow, ImageRow, Row
+from app.window.rows.kind import RowKind, Spacing, line_estimate
+from app.window.rows.row import FileRow, ImageRow
 from app.window.theme.style import paint_focus_ring, push_button, set_style, set_tool_tip
 from app.window.theme.theme import Theme
 
@@ -28,7 +29,7 @@ _HIGHEST = 480
 _OF_SCREEN = 0.85
 
 
-class FileView(RowView):
+class FileView(RowView[FileRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         side = theme.tokens.icon_small
@@ -41,8 +42,7 @@ class FileView(RowView):
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self._file, 0, Qt.AlignmentFlag.AlignRight)
 
-    def set_row(self, row: Row) -> None:
-        assert isinstance(row, FileRow)
+    def set_row(self, row: FileRow) -> None:
         self._path = row.file.path
         name, size = plain(row.file.name), file_size(row.file.size) if row.file.size else ""
         shown = name if len(name) <= _MOST_CHARACTERS else f"{name[: _MOST_CHARACTERS // 2]}…{name[-20:]}"
@@ -112,7 +112,7 @@ def read_image(image: ImageBlock, most: QSize) -> QPixmap | None:
     return None if read.isNull() else QPixmap.fromImage(read)
 
 
-class ImageView(RowView):
+class ImageView(RowView[ImageRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         self._image: ImageContent | None = None
@@ -127,8 +127,7 @@ class ImageView(RowView):
         self._column.addWidget(self._picture)
         self._column.addWidget(self._trouble)
 
-    def set_row(self, row: Row) -> None:
-        assert isinstance(row, ImageRow)
+    def set_row(self, row: ImageRow) -> None:
         self._image = row.image
         is_own = row.node.role == "user"  # messages of people are right-aligned
         side = Qt.AlignmentFlag.AlignRight if is_own else Qt.AlignmentFlag.AlignLeft
@@ -174,3 +173,20 @@ class ImageDialog(QDialog):
         column.setSpacing(theme.tokens.space_normal)
         column.addWidget(label, 1, Qt.AlignmentFlag.AlignCenter)
         column.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
+
+
+IMAGE = RowKind(
+    ImageRow,
+    ImageView,
+    spacing=lambda row: Spacing.ATTACHMENT,
+    estimate=lambda row, width, tokens: 12 * tokens.space_far,
+    markdown=lambda row, is_open: "(a picture)",
+)
+
+FILE = RowKind(
+    FileRow,
+    FileView,
+    spacing=lambda row: Spacing.ATTACHMENT,
+    estimate=line_estimate,
+    markdown=lambda row, is_open: plain(row.file.path),
+)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Generic, Protocol, TypeVar
 
 from PySide6.QtCore import QPoint, Qt, Signal, SignalInstance
 from PySide6.QtGui import QContextMenuEvent
@@ -14,6 +14,8 @@ from app.protocol.conversations import Node
 from app.window.rows.row import Row
 from app.window.rows.text_view import TextView
 from app.window.theme.theme import Theme
+
+R = TypeVar("R", bound=Row)
 
 MenuHook = Callable[[QMenu], None]
 
@@ -122,7 +124,7 @@ def show_menu(parent: QWidget, where: QPoint, copyable: CopySource, actions: Row
         menu.deleteLater()
 
 
-class RowView(QWidget):
+class RowView(QWidget, Generic[R]):
     """Shows one row after another: `set_row` must reset all state of the previous row.
 
     `resized` is emitted when the height changed by itself (a card was opened). The transcript stores the open state: it
@@ -141,7 +143,7 @@ class RowView(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
-    def set_row(self, row: Row) -> None:
+    def set_row(self, row: R) -> None:
         raise NotImplementedError
 
     def markdown(self) -> str:
@@ -188,6 +190,3 @@ def _refresh(widget: QWidget) -> None:
         if isinstance(child, QWidget) and not child.isHidden() and child.layout() is not None:
             _refresh(child)
             child.updateGeometry()
-
-
-RowViewType: TypeAlias = type[RowView]

@@ -7,9 +7,11 @@ from PySide6.QtGui import QFontMetricsF, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.window.rows.base import RowActions, RowView
-from app.window.rows.row import EditMessageRow, Row
+from app.window.rows.kind import RowKind, Spacing, text_estimate
+from app.window.rows.row import EditMessageRow
 from app.window.theme.style import push_button, set_style, set_tool_tip
 from app.window.theme.theme import Theme
+from app.window.theme.tokens import DesignTokens
 from app.window.widgets.containers import Card
 from app.window.widgets.labels import TextLabel
 
@@ -60,7 +62,7 @@ class MessageEditField(QPlainTextEdit):
             self.grown.emit()
 
 
-class EditMessageView(RowView):
+class EditMessageView(RowView[EditMessageRow]):
     """The draft is stored by message id, in case the row scrolls out of view."""
 
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
@@ -93,8 +95,7 @@ class EditMessageView(RowView):
         self._send.clicked.connect(self._on_sent)
         cancel.clicked.connect(self._on_cancelled)
 
-    def set_row(self, row: Row) -> None:
-        assert isinstance(row, EditMessageRow)
+    def set_row(self, row: EditMessageRow) -> None:
         text = self.intents.branches.drafts.get(row.node.id, row.text)
         if text != self._field.toPlainText():  # otherwise the cursor would jump when only the lock changes
             self._row = None  # this text was not typed by the user
@@ -136,3 +137,10 @@ class EditMessageView(RowView):
         if self._row is not None:
             self.intents.branches.drafts[self._row.node.id] = self._row.text
             self.intents.branches.end_edit()
+
+
+def _estimate(row: EditMessageRow, width: int, tokens: DesignTokens) -> int:
+    return tokens.space_far + 2 * tokens.space_normal + text_estimate(row.text, width * 4 // 5, tokens)
+
+
+EDIT_MESSAGE = RowKind(EditMessageRow, EditMessageView, spacing=lambda row: Spacing.EDIT, estimate=_estimate)

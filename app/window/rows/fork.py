@@ -6,7 +6,8 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.window.rows.base import RowActions, RowView
-from app.window.rows.row import BranchEndRow, BranchSwitchRow, Row
+from app.window.rows.kind import RowKind, Spacing, line_estimate
+from app.window.rows.row import BranchEndRow, BranchSwitchRow
 from app.window.theme.style import push_button, set_tool_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.buttons import IconButton
@@ -16,7 +17,7 @@ from app.window.widgets.labels import TextLabel
 _MOST = 6  # buttons, for the newest branches; the switch at the start of a branch reaches the others
 
 
-class BranchSwitchView(RowView):
+class BranchSwitchView(RowView[BranchSwitchRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         self._row: BranchSwitchRow | None = None
@@ -33,8 +34,7 @@ class BranchSwitchView(RowView):
         self._previous.clicked.connect(self._on_previous_clicked)
         self._next.clicked.connect(self._on_next_clicked)
 
-    def set_row(self, row: Row) -> None:
-        assert isinstance(row, BranchSwitchRow)
+    def set_row(self, row: BranchSwitchRow) -> None:
         self._row = row
         self._line.setStretch(0, 1 if row.is_user else 0)
         self._line.setStretch(4, 0 if row.is_user else 1)
@@ -73,7 +73,7 @@ class BranchSwitchView(RowView):
         self.intents.branches.switch(node_id)
 
 
-class BranchEndView(RowView):
+class BranchEndView(RowView[BranchEndRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         tokens = theme.tokens
@@ -91,8 +91,7 @@ class BranchEndView(RowView):
         column.addLayout(head)
         column.addLayout(self._ways)
 
-    def set_row(self, row: Row) -> None:
-        assert isinstance(row, BranchEndRow)
+    def set_row(self, row: BranchEndRow) -> None:
         side = self.theme.tokens.icon_small
         self._icon.setPixmap(self.theme.icon("git-branch", "muted").pixmap(QSize(side, side), self.devicePixelRatioF()))
         self._words.setText(branch_end_text(row))
@@ -119,3 +118,18 @@ def branch_end_text(row: BranchEndRow) -> str:
             "You are at an earlier place: the conversation went on from here. What you write now begins a new branch."
         )
     return f"The conversation goes on from here in {count} branches. What you write now begins another one."
+
+
+BRANCH_SWITCH = RowKind(
+    BranchSwitchRow,
+    BranchSwitchView,
+    spacing=lambda row: Spacing.SWITCH_BELOW if row.is_user else Spacing.SWITCH_ABOVE,
+    estimate=line_estimate,
+)
+
+BRANCH_END = RowKind(
+    BranchEndRow,
+    BranchEndView,
+    spacing=lambda row: Spacing.BRANCH_END,
+    estimate=lambda row, width, tokens: 4 * tokens.space_far,
+)

@@ -1,5 +1,7 @@
 """Converts Markdown to a themed document, and a selection in a document back to Markdown."""
 
+import re
+
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -26,6 +28,30 @@ _FEATURES = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.
 _FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
 
 _NUMBERED = QTextListFormat.Style.ListDecimal
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_MARK = re.compile(r"\*\*|__|~~|\*(?=\w)|(?<=\w)\*|^#{1,6} |^> ?", re.MULTILINE)
+_FENCE = ("```", "~~~")
+
+
+def code_fence(code: str, language: str = "") -> str:
+    """The fence is longer than any fence in the code."""
+    mark = "```"
+    while mark in code:
+        mark += "`"
+    return f"{mark}{language}\n{code.rstrip()}\n{mark}"
+
+
+def quoted(text: str) -> str:
+    """The text as a quotation."""
+    return "\n".join(f"> {line}".rstrip() for line in text.strip("\n").split("\n"))
+
+
+def without_marks(markdown: str) -> str:
+    """Code stays as it is written; a guess for the rest, which only has to find the same words."""
+    if markdown.startswith(_FENCE):
+        return markdown.partition("\n")[2]
+    pieces = _LINK.sub(r"\1", markdown).split("`")
+    return "".join(piece if number % 2 else _MARK.sub("", piece) for number, piece in enumerate(pieces))
 
 
 def markdown_document(markdown: str, theme: Theme, *, muted: bool = False) -> QTextDocument:

@@ -7,11 +7,13 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QTextDocument, QTextOption, QTextTable, QWheelEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
 
+from app.client.safe_text import plain
 from app.window.rows.base import RowActions, RowView, message_markdown
 from app.window.rows.code_view import CodeView
-from app.window.rows.markdown import markdown_document
+from app.window.rows.kind import RowKind, Spacing, line_estimate, text_estimate
+from app.window.rows.markdown import markdown_document, without_marks
 from app.window.rows.message_actions import KeepMarkView, add_message_entries
-from app.window.rows.row import ReplyRow, Row, SpeakerRow
+from app.window.rows.row import ReplyRow, SpeakerRow
 from app.window.rows.text_view import TextView
 from app.window.theme.style import paint_rounded, set_style
 from app.window.theme.theme import Theme
@@ -122,7 +124,7 @@ def has_table(document: QTextDocument) -> bool:
     return any(isinstance(frame, QTextTable) for frame in document.rootFrame().childFrames())
 
 
-class ReplyView(RowView):
+class ReplyView(RowView[ReplyRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         self._row: ReplyRow | None = None
@@ -150,8 +152,7 @@ class ReplyView(RowView):
         """For a reply, open means that long lines of code wrap."""
         self._wraps = is_open
 
-    def set_row(self, row: Row) -> None:
-        assert isinstance(row, ReplyRow)
+    def set_row(self, row: ReplyRow) -> None:
         self._row = row
         self._step.setVisible(row.step > 0)
         self._mark.show_at(row.node.id if row.step else "")
@@ -201,7 +202,7 @@ class ReplyView(RowView):
         self.resized.emit()
 
 
-class SpeakerView(RowView):
+class SpeakerView(RowView[SpeakerRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         self._dot = AgentDotView(theme)
@@ -214,11 +215,28 @@ class SpeakerView(RowView):
             line.addWidget(widget)
         line.addWidget(self._model, 1)
 
-    def set_row(self, row: Row) -> None:
-        assert isinstance(row, SpeakerRow)
+    def set_row(self, row: SpeakerRow) -> None:
         speaker = row.speaker
         self._dot.set_color(speaker.color)
         self._name.set_text(speaker.name)
         set_style(self._name, "person", speaker.color)
         self._model.set_text(speaker.model)
         self.setAccessibleName(f"{speaker.name} says:")
+
+
+REPLY = RowKind(
+    ReplyRow,
+    ReplyView,
+    spacing=lambda row: Spacing.REPLY_START if row.step else Spacing.TEXT,
+    estimate=lambda row, width, tokens: tokens.space_normal + text_estimate(row.markdown, width, tokens),
+    markdown=lambda row, is_open: row.markdown.strip("\n"),
+    text=lambda row: without_marks(row.markdown),
+)
+
+SPEAKER = RowKind(
+    SpeakerRow,
+    SpeakerView,
+    spacing=lambda row: Spacing.SPEAKER,
+    estimate=line_estimate,
+    markdown=lambda row, is_open: f"**{plain(row.speaker.name)}**",
+)

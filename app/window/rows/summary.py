@@ -7,9 +7,10 @@ from app.client.safe_text import plain
 from app.window.rows.base import RowActions, RowView
 from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
 from app.window.rows.edit import MessageEditField
-from app.window.rows.markdown import markdown_document
+from app.window.rows.kind import RowKind, Spacing, line_estimate
+from app.window.rows.markdown import markdown_document, quoted, without_marks
 from app.window.rows.message_actions import BranchLock
-from app.window.rows.row import Row, SummaryRow
+from app.window.rows.row import SummaryRow
 from app.window.rows.text_view import TextView
 from app.window.theme.style import push_button, set_style
 from app.window.theme.theme import Theme
@@ -19,7 +20,7 @@ from app.window.widgets.labels import TextLabel
 _HINT = "The model reads this in place of what stands above. Everything stays in the conversation."
 
 
-class SummaryView(RowView):
+class SummaryView(RowView[SummaryRow]):
     """The draft is stored by summary id; while there is a draft, the row shows the text field."""
 
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
@@ -55,8 +56,7 @@ class SummaryView(RowView):
         self._is_open = is_open
         self._line.setChecked(is_open)
 
-    def set_row(self, row: Row) -> None:
-        assert isinstance(row, SummaryRow)
+    def set_row(self, row: SummaryRow) -> None:
         self._row, self._found = row, 0
         self._show()
 
@@ -160,3 +160,18 @@ class SummaryView(RowView):
 
 def _key(row: SummaryRow) -> str:
     return f"summary {row.node.id}"
+
+
+def _markdown(row: SummaryRow, is_open: bool) -> str:
+    words = summary_words(row.summary)
+    return f"{words}\n{quoted(plain(row.summary.text))}" if is_open else words
+
+
+SUMMARY = RowKind(
+    SummaryRow,
+    SummaryView,
+    spacing=lambda row: Spacing.TEXT,
+    estimate=line_estimate,
+    markdown=_markdown,
+    text=lambda row: without_marks(plain(row.summary.text)),
+)

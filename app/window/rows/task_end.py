@@ -13,9 +13,10 @@ from app.client.safe_text import plain
 from app.protocol.blocks import NoticeKind
 from app.protocol.tasks import Task
 from app.window.rows.base import RowActions, RowView
-from app.window.rows.markdown import markdown_document, plain_document
+from app.window.rows.kind import RowKind, Spacing, card_estimate, line_estimate
+from app.window.rows.markdown import markdown_document, plain_document, without_marks
 from app.window.rows.message_actions import BranchLock
-from app.window.rows.row import NoticeRow, Row, TaskEndRow
+from app.window.rows.row import NoticeRow, TaskEndRow
 from app.window.rows.text_view import TextView
 from app.window.theme.style import paint_rounded, push_button, set_style
 from app.window.theme.theme import Theme
@@ -44,7 +45,7 @@ class _Ending:
     state: str
 
 
-class TaskEndView(RowView):
+class TaskEndView(RowView[TaskEndRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         tokens = theme.tokens
@@ -78,8 +79,7 @@ class TaskEndView(RowView):
         self._again.setAccessibleName("Retry")
         BranchLock(actions.branches, (self._retry, self._fork, self._again), self)
 
-    def set_row(self, row: Row) -> None:
-        assert isinstance(row, TaskEndRow)
+    def set_row(self, row: TaskEndRow) -> None:
         task = row.task
         self._row = row
         ending, size = _ending(task), self.theme.tokens.icon_small
@@ -127,10 +127,6 @@ class TaskEndView(RowView):
             self.intents.branches.fork(self._row.fork_id)
 
 
-def ending_text(task: Task) -> str:
-    return _ending(task).words
-
-
 def _ending(task: Task) -> _Ending:
     match task.stop_reason:
         case "completed" if is_unfinished(task):
@@ -155,7 +151,7 @@ def _ending(task: Task) -> _Ending:
             return _Ending("Failed", "circle-x", "failed")
 
 
-class NoticeView(RowView):
+class NoticeView(RowView[NoticeRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         tokens = theme.tokens
@@ -168,10 +164,38 @@ class NoticeView(RowView):
         row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
         row.addWidget(self._text, 1)
 
-    def set_row(self, row: Row) -> None:
-        assert isinstance(row, NoticeRow)
+    def set_row(self, row: NoticeRow) -> None:
         icon, tint = _ICONS[row.notice.kind]
         size = self.theme.tokens.icon_small
         self._icon.setPixmap(self.theme.icon(icon, tint).pixmap(QSize(size, size), self.devicePixelRatioF()))
         colour = "failed" if row.notice.kind == "error" else "muted"
         self._text.show_document(plain_document(plain(row.notice.text).strip(), self.theme, colour=colour))
+
+
+def _end_markdown(row: TaskEndRow, is_open: bool) -> str:
+    said = row.task.summary or row.task.error
+    return "\n\n".join(text for text in (_ending(row.task).words, said, " ".join(row.remarks)) if text)
+
+
+def _end_text(row: TaskEndRow) -> str:
+    said = without_marks(row.task.summary or row.task.error or "")
+    return "\n".join(text for text in (said, " ".join(row.remarks)) if text)
+
+
+TASK_END = RowKind(
+    TaskEndRow,
+    TaskEndView,
+    spacing=lambda row: Spacing.CARD,
+    estimate=card_estimate,
+    markdown=_end_markdown,
+    text=_end_text,
+)
+
+NOTICE = RowKind(
+    NoticeRow,
+    NoticeView,
+    spacing=lambda row: Spacing.TEXT,
+    estimate=line_estimate,
+    markdown=lambda row, is_open: plain(row.notice.text).strip(),
+    text=lambda row: plain(row.notice.text),
+)

@@ -4,8 +4,9 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.window.rows.base import RowActions, RowView
 from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
-from app.window.rows.markdown import markdown_document, plain_document
-from app.window.rows.row import Row, ThinkingRow
+from app.window.rows.kind import RowKind, Spacing, line_estimate
+from app.window.rows.markdown import markdown_document, plain_document, quoted, without_marks
+from app.window.rows.row import ThinkingRow
 from app.window.rows.text_view import TextView
 from app.window.theme.theme import Theme
 from app.window.widgets.labels import markdown_line
@@ -13,7 +14,7 @@ from app.window.widgets.labels import markdown_line
 _PREVIEW = 120  # characters
 
 
-class ThinkingView(RowView):
+class ThinkingView(RowView[ThinkingRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         self._row: ThinkingRow | None = None
@@ -39,8 +40,7 @@ class ThinkingView(RowView):
         self._is_open = is_open
         self._line.setChecked(is_open)
 
-    def set_row(self, row: Row) -> None:
-        assert isinstance(row, ThinkingRow)
+    def set_row(self, row: ThinkingRow) -> None:
         self._row, self._found = row, 0
         self._show()
 
@@ -82,3 +82,13 @@ class ThinkingView(RowView):
 
 def _giving_way(pieces: list[LinePart]) -> list[LinePart]:
     return [LinePart(piece.text, piece.colour, gives_way=True) for piece in pieces if piece.text]
+
+
+THINKING = RowKind(
+    ThinkingRow,
+    ThinkingView,
+    spacing=lambda row: Spacing.ACTIVITY,
+    estimate=line_estimate,
+    markdown=lambda row, is_open: f"Thought\n{quoted(row.text)}" if is_open else "Thought",
+    text=lambda row: without_marks(row.text),
+)

@@ -15,7 +15,9 @@ from app.protocol.blocks import ToolResultBlock
 from app.window.rows.base import RowActions, RowView
 from app.window.rows.code_view import CodeView
 from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
-from app.window.rows.row import Row, ToolCallRow
+from app.window.rows.kind import RowKind, Spacing, line_estimate
+from app.window.rows.markdown import code_fence
+from app.window.rows.row import ToolCallRow
 from app.window.theme.style import colour, paint_rounded, push_button, set_style
 from app.window.theme.theme import Theme
 from app.window.widgets.buttons import CopyButton
@@ -181,7 +183,7 @@ def result_diff(row: ToolCallRow) -> str:
     return diff if isinstance(diff, str) else ""
 
 
-class ToolCallView(RowView):
+class ToolCallView(RowView[ToolCallRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         self._row: ToolCallRow | None = None
@@ -199,8 +201,7 @@ class ToolCallView(RowView):
         self._is_open = is_open
         self._line.setChecked(is_open)
 
-    def set_row(self, row: Row) -> None:
-        assert isinstance(row, ToolCallRow)
+    def set_row(self, row: ToolCallRow) -> None:
         self._row, self._found = row, 0
         self._show_line(row)
         self._show_card()
@@ -229,11 +230,6 @@ class ToolCallView(RowView):
             self._card.show_row(self._row)
         if self._card is not None:
             self._card.setVisible(self._is_open)
-
-
-def tool_line(row: ToolCallRow) -> str:
-    """The line as text."""
-    return " ".join(piece.text for piece in _line_of(row)[2])
 
 
 def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
@@ -294,3 +290,36 @@ def _time(result: ToolResultBlock) -> list[LinePart]:
 def _seconds(details: JsonObject) -> float | None:
     spent = details.get("duration_ms")
     return spent / 1000 if isinstance(spent, int | float) else None
+
+
+def _markdown(row: ToolCallRow, is_open: bool) -> str:
+    line = " ".join(piece.text for piece in _line_of(row)[2])
+    if not is_open:
+        return line
+    diff, output = result_diff(row), _output(row)
+    body = code_fence(diff, "diff") if diff else code_fence(output) if output.strip() else ""
+    return f"{line}\n\n{body}".rstrip()
+
+
+def _text(row: ToolCallRow) -> str:
+    diff = result_diff(row)
+    if diff:
+        return exact(without_file_names(diff)).rstrip("\n")
+    arguments = row.call.arguments
+    is_command = row.call.tool == "shell" and set(arguments) == {"command"}
+    given = text_of(arguments, "command") if is_command else json.dumps(arguments, indent=2, ensure_ascii=False)
+    return f"{row.call.invalid or given}\n{_output(row)}"
+
+
+def _output(row: ToolCallRow) -> str:
+    return output_text(row.result.text if row.result else row.output)
+
+
+TOOL_CALL = RowKind(
+    ToolCallRow,
+    ToolCallView,
+    spacing=lambda row: Spacing.ACTIVITY,
+    estimate=line_estimate,
+    markdown=_markdown,
+    text=_text,
+)

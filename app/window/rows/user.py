@@ -17,12 +17,14 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
 
 from app.window.rows.base import RowActions, RowView, message_markdown
+from app.window.rows.kind import RowKind, Spacing, text_estimate
 from app.window.rows.markdown import plain_document
 from app.window.rows.message_actions import BranchLock, KeepMarkView, add_message_entries
-from app.window.rows.row import Row, Speaker, UserRow
+from app.window.rows.row import Speaker, UserRow
 from app.window.rows.text_view import TextView
 from app.window.theme.style import paint_rounded, push_button
 from app.window.theme.theme import Theme
+from app.window.theme.tokens import DesignTokens
 from app.window.widgets.buttons import IconButton
 
 _WIDEST = 0.8  # fraction of the column
@@ -95,7 +97,7 @@ class HoverButton(IconButton):
             super().paintEvent(event)
 
 
-class UserView(RowView):
+class UserView(RowView[UserRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
         self._row: UserRow | None = None
@@ -115,8 +117,7 @@ class UserView(RowView):
     def set_open(self, is_open: bool) -> None:
         self._is_open = is_open
 
-    def set_row(self, row: Row) -> None:
-        assert isinstance(row, UserRow)
+    def set_row(self, row: UserRow) -> None:
         self._row = row
         self._mark.show_at(row.node.id)
         text = row.text.strip("\n")
@@ -195,3 +196,17 @@ class UserView(RowView):
         self._mark.move(max(0, beside), self._bubble.bottom() - (bar.height() + self._mark.height()) // 2 + 1)
         self.update()
         return self._bubble.height()
+
+
+def _estimate(row: UserRow, width: int, tokens: DesignTokens) -> int:
+    return tokens.space_far + 2 * tokens.space_normal + text_estimate(row.text, int(width * _WIDEST), tokens)
+
+
+USER = RowKind(
+    UserRow,
+    UserView,
+    spacing=lambda row: Spacing.MESSAGE,
+    estimate=_estimate,
+    markdown=lambda row, is_open: row.text.strip("\n"),
+    text=lambda row: row.text,
+)

@@ -1,8 +1,8 @@
 """The selection as text: as shown within one row, as Markdown over several."""
 
 from app.window.rows.code_view import CodeView
-from app.window.rows.markdown import fragment_markdown
-from app.window.rows.registry import code_fence, row_markdown
+from app.window.rows.markdown import code_fence, fragment_markdown
+from app.window.rows.registry import kind_of
 from app.window.rows.reply import parse_fence
 from app.window.rows.row import NoticeRow, ReplyRow, Row, RowSource, UserRow
 from app.window.rows.text_view import TextView
@@ -36,10 +36,10 @@ class SelectionCopy:
     def _row(self, span: SelectionRange, index: int) -> str:
         row = self._rows.row(index)
         if span.covers(index):
-            return row_markdown(row, is_open=self._stage.is_open(index))
+            return kind_of(row).markdown(row, self._stage.is_open(index))
         views = text_views(self._stage.block(index))
         if not views:
-            return row_markdown(row, is_open=False)
+            return kind_of(row).markdown(row, False)
         return "\n\n".join(text for text in (self._part(span, index, *entry) for entry in enumerate(views)) if text)
 
     def _part(self, span: SelectionRange, index: int, number: int, view: TextView) -> str:
@@ -49,7 +49,7 @@ class SelectionCopy:
             return ""
         row = self._rows.row(index)
         if (start, end) == (0, last) and isinstance(row, UserRow | ReplyRow):
-            return row_markdown(row, is_open=False)
+            return kind_of(row).markdown(row, False)
         cursor = view.between(start, end)
         if isinstance(view, CodeView):
             return code_fence(cursor.selection().toPlainText(), _language(row))

@@ -8,22 +8,23 @@ from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
 
 from app.window.rows.base import RowView
+from app.window.rows.row import Row
 from app.window.rows.text_view import TextHighlight, TextView
 from app.window.transcript.selection import SelectionRange
 
 
-def text_views(block: RowView) -> list[TextView]:
+def text_views(block: RowView[Row]) -> list[TextView]:
     """Those that are open, from top to bottom; a block of lines and pictures alone has none."""
     return [view for view in block.findChildren(TextView) if view.isVisibleTo(block)]
 
 
-def text_view_at(block: RowView, point: QPoint) -> tuple[int, TextView] | None:
+def text_view_at(block: RowView[Row], point: QPoint) -> tuple[int, TextView] | None:
     """The text at a point of the block, or the nearest one above or below it."""
     found = list(enumerate(text_views(block)))
     return min(found, key=lambda entry: _distance(_top(entry[1], block), entry[1].height(), point.y()), default=None)
 
 
-def position_at(view: TextView, block: RowView, point: QPoint) -> int:
+def position_at(view: TextView, block: RowView[Row], point: QPoint) -> int:
     """The character of a text nearest to a point of the block."""
     inside = view.viewport().mapFrom(block, point)
     if inside.y() < 0:
@@ -33,7 +34,7 @@ def position_at(view: TextView, block: RowView, point: QPoint) -> int:
     return view.cursorForPosition(inside).position()
 
 
-def _top(view: QWidget, block: RowView) -> int:
+def _top(view: QWidget, block: RowView[Row]) -> int:
     return view.mapTo(block, QPoint(0, 0)).y()
 
 
@@ -68,12 +69,12 @@ class TextHit:
     end: int
 
 
-def find_in(block: RowView, pattern: re.Pattern[str]) -> list[TextHit]:
+def find_in(block: RowView[Row], pattern: re.Pattern[str]) -> list[TextHit]:
     return [TextHit(view, *place) for view in text_views(block) for place in view.occurrences(pattern)]
 
 
 def highlight_row(
-    block: RowView, index: int, key: str, span: SelectionRange | None, sought: SearchPattern | None
+    block: RowView[Row], index: int, key: str, span: SelectionRange | None, sought: SearchPattern | None
 ) -> None:
     found = find_in(block, sought.pattern) if sought is not None else []
     now = current_highlight(found, key, sought)
@@ -91,7 +92,9 @@ def current_highlight(found: list[TextHit], key: str, sought: SearchPattern | No
     return found[min(sought.number, len(found) - 1)]
 
 
-def is_plain(block: RowView, index: int, key: str, span: SelectionRange | None, sought: SearchPattern | None) -> bool:
+def is_plain(
+    block: RowView[Row], index: int, key: str, span: SelectionRange | None, sought: SearchPattern | None
+) -> bool:
     """True for a row that is selected, or looked at, and has no text in which that could be seen."""
     if text_views(block):
         return False

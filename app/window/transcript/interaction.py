@@ -8,7 +8,7 @@ from PySide6.QtGui import QMouseEvent, QTextCursor
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.window.rows.base import RowActions, RowView
-from app.window.rows.row import RowSource
+from app.window.rows.row import Row, RowSource
 from app.window.transcript.highlights import (
     SearchPattern,
     current_highlight,
@@ -39,7 +39,7 @@ class SelectionController(QObject):
         self._shown = range(0)
         self._has_marks = False
         self._sought: SearchPattern | None = None
-        self._plain: list[RowView] = []
+        self._plain: list[RowView[Row]] = []
         self._selection = Selection(rows)
         self.span = self._selection.span
         self._drag = DragSelection(self._selection, self._spot_at, viewport)
@@ -130,9 +130,9 @@ class SelectionController(QObject):
             else SelectionPoint(key, part[0], position_at(part[1], block, inside))
         )
 
-    def _block_at(self, point: QPoint) -> tuple[int, RowView] | None:
+    def _block_at(self, point: QPoint) -> tuple[int, RowView[Row]] | None:
         """The one whose place it is, gaps counted to the block below; at the edges the nearest."""
-        found: tuple[int, RowView] | None = None
+        found: tuple[int, RowView[Row]] | None = None
         for index, block in self._stage.blocks(self._shown):
             found = index, block
             if point.y() < block.geometry().bottom():

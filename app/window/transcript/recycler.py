@@ -2,40 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import assert_never
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.window.rows.base import RowActions, RowView, RowViewType
-from app.window.rows.row import (
-    AskRow,
-    BranchEndRow,
-    BranchSwitchRow,
-    EditMessageRow,
-    FileRow,
-    ImageRow,
-    NoticeRow,
-    ReplyRow,
-    Row,
-    RowSource,
-    SpeakerRow,
-    SummaryRow,
-    TaskEndRow,
-    ThinkingRow,
-    ToolCallRow,
-    UserRow,
-)
+from app.window.rows.base import RowActions, RowView
+from app.window.rows.kind import RowKind, Spacing, spacing_above
+from app.window.rows.row import Row, RowSource
 from app.window.theme.theme import Theme
-from app.window.theme.tokens import DesignTokens
 from app.window.transcript.layout import RowHeights
 from app.window.widgets.accessibility import step_focus, takes_tab
 
 _MOST_OF_A_TYPE = 12
-
-# A character of the base size takes about half its height in width; a line one and a half of it.
-_CHARACTER = 0.52
-_LINE = 1.5
 
 
 class RowViewPool:
@@ -45,13 +23,13 @@ class RowViewPool:
         self._theme = theme
         self._actions = actions
         self._parent = parent
-        self._free: dict[RowViewType, list[RowView]] = {}
+        self._free: dict[type[RowView[Row]], list[RowView[Row]]] = {}
 
-    def take(self, kind: RowViewType) -> RowView:
+    def take(self, kind: type[RowView[Row]]) -> RowView[Row]:
         free = self._free.get(kind)
         return free.pop() if free else kind(self._theme, self._actions, self._parent)
 
-    def give(self, block: RowView) -> None:
+    def give(self, block: RowView[Row]) -> None:
         focused = block.window().focusWidget()
         if focused is not None and block.isAncestorOf(focused):  # pyright: ignore[reportUnnecessaryComparison] -- PySide6's stubs leave out that there may be none
             self._parent.setFocus()  # else Qt would send the keyboard anywhere
@@ -67,59 +45,6 @@ class RowViewPool:
             for block in free:
                 block.deleteLater()
         self._free.clear()
-
-
-def spacing_above(above: Row | None, row: Row, tokens: DesignTokens) -> int:
-    """Pixels above a row: much where another one speaks, little inside one reply."""
-    match above, row:
-        case None, _:
-            return 0
-        case (UserRow() | ImageRow() | FileRow(), ImageRow() | FileRow()):
-            return tokens.space_close
-        case (UserRow() | EditMessageRow(), BranchSwitchRow()):
-            return tokens.space_tight
-        case (BranchSwitchRow(is_user=False) | SpeakerRow(), _):
-            return tokens.space_tight
-        case (UserRow() | EditMessageRow() | BranchSwitchRow(), _) | (
-            _,
-            UserRow() | EditMessageRow() | TaskEndRow() | AskRow(),
-        ):
-            return tokens.space_far
-        case _, BranchEndRow() | SpeakerRow():
-            return tokens.space_far
-        case (ToolCallRow() | ThinkingRow(), ToolCallRow() | ThinkingRow()):
-            return tokens.space_tight
-        case _, ReplyRow() if row.step:
-            return tokens.space_wide
-        case _:
-            return tokens.space_normal
-
-
-def estimated_height(row: Row, width: int, tokens: DesignTokens) -> int:
-    """A cheap guess in pixels; it only has to make the scroll bar honest."""
-    match row:
-        case UserRow() | EditMessageRow():
-            return tokens.space_far + 2 * tokens.space_normal + _text(row.text, width * 4 // 5, tokens)
-        case ReplyRow():
-            return tokens.space_normal + _text(row.markdown, width, tokens)
-        case ToolCallRow() | ThinkingRow() | NoticeRow() | SummaryRow() | FileRow():
-            return tokens.space_far + tokens.space_normal
-        case BranchSwitchRow() | SpeakerRow():
-            return tokens.space_far + tokens.space_normal
-        case BranchEndRow():
-            return 4 * tokens.space_far
-        case TaskEndRow() | AskRow():
-            return 6 * tokens.space_far
-        case ImageRow():
-            return 12 * tokens.space_far
-        case _:
-            assert_never(row)
-
-
-def _text(text: str, width: int, tokens: DesignTokens) -> int:
-    columns = max(1, int(width / (tokens.size_reading * _CHARACTER)))
-    lines = len(text) // columns + text.count("\n") + 1
-    return int(lines * tokens.size_reading * _LINE)
 
 
 class RowViewRecycler(QObject):
@@ -138,9 +63,9 @@ class RowViewRecycler(QObject):
         self._rows = rows
         self._theme = theme
         self._pool = RowViewPool(theme, actions, parent)
-        self._blocks: dict[int, RowView] = {}
+        self._blocks: dict[int, RowView[Row]] = {}
         self._open: set[str] = set()
-        self._wired: set[RowView] = set()
+        self._wired: set[RowView[Row]] = set()
 
     def reset(self) -> None:
         """All rows are new."""
@@ -175,7 +100,7 @@ class RowViewRecycler(QObject):
         """The row is another one, maybe of another kind; its block shows it at once."""
         block = self._blocks.get(index)
         row = self._rows.row(index)
-        if block is not None and type(block) is _type_for(row):
+        if block is not None and type(block) is _kind_of(row).view:
             block.set_row(row)
         else:
             self._drop(index)
@@ -188,15 +113,15 @@ class RowViewRecycler(QObject):
         return self.heights[index]
 
     def gap(self, index: int) -> int:
-        above = self._rows.row(index - 1) if index else None
-        return spacing_above(above, self._rows.row(index), self._theme.tokens)
+        above = self._spacing(index - 1) if index else None
+        return spacing_above(above, self._spacing(index), self._theme.tokens)
 
-    def block(self, index: int) -> RowView:
+    def block(self, index: int) -> RowView[Row]:
         """The block of a row, made ready if there is none."""
         block = self._blocks.get(index)
         if block is None:
             row = self._rows.row(index)
-            block = self._pool.take(_type_for(row))
+            block = self._pool.take(_kind_of(row).view)
             self._wire(block)
             block.resize(self.width, block.height())  # texts are then laid out once, at their real width
             block.set_open(row.key in self._open)
@@ -221,19 +146,19 @@ class RowViewRecycler(QObject):
     def has_block(self, index: int) -> bool:
         return index in self._blocks
 
-    def all_blocks(self) -> Iterator[tuple[int, RowView]]:
+    def all_blocks(self) -> Iterator[tuple[int, RowView[Row]]]:
         """Those in view and those that stand ready near it."""
         yield from self._blocks.items()
 
-    def blocks(self, rows: range) -> Iterator[tuple[int, RowView]]:
+    def blocks(self, rows: range) -> Iterator[tuple[int, RowView[Row]]]:
         """The blocks there are of these rows, from top to bottom."""
         for index in rows:
             if index in self._blocks:
                 yield index, self._blocks[index]
 
-    def keep(self, rows: range) -> list[RowView]:
+    def keep(self, rows: range) -> list[RowView[Row]]:
         """Give back the blocks of all other rows, but for one that has the keyboard; that one is returned."""
-        kept: list[RowView] = []
+        kept: list[RowView[Row]] = []
         for index in [index for index in self._blocks if index not in rows]:
             if _has_focus(self._blocks[index]):
                 kept.append(self._blocks[index])
@@ -241,7 +166,7 @@ class RowViewRecycler(QObject):
                 self._drop(index)
         return kept
 
-    def _wire(self, block: RowView) -> None:
+    def _wire(self, block: RowView[Row]) -> None:
         if block not in self._wired:
             self._wired.add(block)
             block.destroyed.connect(lambda: self._wired.discard(block))
@@ -249,19 +174,19 @@ class RowViewRecycler(QObject):
             block.opened.connect(partial(self._on_opened, block))
             block.menu_opening.connect(self.menu_opening)
 
-    def _on_resized(self, block: RowView) -> None:
+    def _on_resized(self, block: RowView[Row]) -> None:
         index = self._index_of(block)
         if index is not None:
             self.heights.forget(index)
             self.resized.emit(index)
 
-    def _on_opened(self, block: RowView, is_open: bool) -> None:
+    def _on_opened(self, block: RowView[Row], is_open: bool) -> None:
         index = self._index_of(block)
         if index is not None:
             key = self._rows.row(index).key
             (self._open.add if is_open else self._open.discard)(key)
 
-    def _index_of(self, block: RowView) -> int | None:
+    def _index_of(self, block: RowView[Row]) -> int | None:
         return next((index for index, one in self._blocks.items() if one is block), None)
 
     def _gap_changed(self, index: int) -> None:
@@ -283,21 +208,27 @@ class RowViewRecycler(QObject):
 
     def _estimates(self, first: int, count: int) -> list[int]:
         rows: list[Row] = [self._rows.row(index) for index in range(first, first + count)]
-        return [estimated_height(row, self.width, self._theme.tokens) for row in rows]
+        return [_kind_of(row).estimate(row, self.width, self._theme.tokens) for row in rows]
+
+    def _spacing(self, index: int) -> Spacing:
+        row = self._rows.row(index)
+        return _kind_of(row).spacing(row)
 
 
-def _has_focus(block: RowView) -> bool:
+def _has_focus(block: RowView[Row]) -> bool:
     focused = QApplication.focusWidget()
     return focused is not None and (focused is block or block.isAncestorOf(focused))
 
 
-def _type_for(row: Row) -> RowViewType:
-    from app.window.rows.registry import view_type  # all kinds: 40 ms that the window's start does not need
+def _kind_of(row: Row) -> RowKind[Row]:
+    from app.window.rows.registry import kind_of  # all kinds: 40 ms that the window's start does not need
 
-    return view_type(row)
+    return kind_of(row)
 
 
-def focus_next(view: QWidget, blocks: Sequence[RowView], *, forward: bool, reveal: Callable[[QWidget], None]) -> bool:
+def focus_next(
+    view: QWidget, blocks: Sequence[RowView[Row]], *, forward: bool, reveal: Callable[[QWidget], None]
+) -> bool:
     """Move the keyboard to the next control of the blocks in view, or out of `view` after the last one."""
     stops = [view, *(widget for block in blocks for widget in _stops(block))]
     focused = view.window().focusWidget()
@@ -311,7 +242,7 @@ def focus_next(view: QWidget, blocks: Sequence[RowView], *, forward: bool, revea
     return step_focus(view.window(), view, forward=forward)
 
 
-def focus_last(blocks: Sequence[RowView], reveal: Callable[[QWidget], None]) -> None:
+def focus_last(blocks: Sequence[RowView[Row]], reveal: Callable[[QWidget], None]) -> None:
     """Move the keyboard to the last control of the blocks in view, if there is one."""
     stops = [widget for block in blocks for widget in _stops(block)]
     if stops:
@@ -319,7 +250,7 @@ def focus_last(blocks: Sequence[RowView], reveal: Callable[[QWidget], None]) -> 
         reveal(stops[-1])
 
 
-def _stops(block: RowView) -> list[QWidget]:
+def _stops(block: RowView[Row]) -> list[QWidget]:
     """The controls of a block that Tab reaches, from top to bottom and left to right."""
     found = [widget for widget in block.findChildren(QWidget) if takes_tab(widget)]
 

@@ -8,18 +8,18 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.window.rows.base import RowView
-from app.window.rows.registry import view_type
+from app.window.rows.registry import kind_of
 from app.window.rows.row import Row
 from app.window.theme.theme import Theme
 from tests.support.rows import KeptActions
 
-MakeBlock = Callable[[Row], RowView]
+MakeBlock = Callable[[Row], RowView[Row]]
 W = TypeVar("W", bound=QWidget)
 
 WIDTH = 700
 
 
-def part(block: RowView, kind: type[W], name: str) -> W:
+def part(block: RowView[Row], kind: type[W], name: str) -> W:
     """The part in view that a screen reader calls so."""
     for widget in block.findChildren(kind):
         if widget.isVisible() and widget.accessibleName() == name:
@@ -36,10 +36,10 @@ def actions() -> KeptActions:
 def show(qtbot: QtBot, theme: Theme, actions: KeptActions) -> MakeBlock:
     """Shows a row in a block of its own."""
 
-    kept: list[RowView] = []  # qtbot holds weakly
+    kept: list[RowView[Row]] = []  # qtbot holds weakly
 
-    def make(row: Row) -> RowView:
-        block = view_type(row)(theme, actions)
+    def make(row: Row) -> RowView[Row]:
+        block = kind_of(row).view(theme, actions)
         qtbot.addWidget(block)
         block.set_row(row)
         block.resize(WIDTH, block.height_for(WIDTH))

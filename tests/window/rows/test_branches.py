@@ -9,22 +9,22 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu
 
 from app.window.rows.base import RowView
 from app.window.rows.edit import MessageEditField
-from app.window.rows.row import BranchEndRow, BranchSwitchRow, EditMessageRow
+from app.window.rows.row import BranchEndRow, BranchSwitchRow, EditMessageRow, Row
 from tests.support.rows import KeptActions, end, node, reply, user
 from tests.window.rows.conftest import MakeBlock
 
 FORK = BranchSwitchRow("n0/fork", 2, 3, "n1", "n3", is_user=True, locked=False)
 
 
-def button(block: RowView, name: str) -> QAbstractButton:
+def button(block: RowView[Row], name: str) -> QAbstractButton:
     return next(one for one in block.findChildren(QAbstractButton) if one.accessibleName() == name)
 
 
-def names(block: RowView) -> list[str]:
+def names(block: RowView[Row]) -> list[str]:
     return [one.accessibleName() for one in block.findChildren(QAbstractButton) if not one.isHidden()]
 
 
-def menu_of(block: RowView) -> QMenu:
+def menu_of(block: RowView[Row]) -> QMenu:
     QApplication.sendEvent(
         block, QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, QPoint(1, 1), block.mapToGlobal(QPoint(1, 1)))
     )

@@ -19,11 +19,11 @@ SUMMARY = SummaryBlock(text="The **goal**.", until_id="n0", nodes=120, tokens_be
 KEPT = "Kept in context: it stays word for word, whatever is summarised"
 
 
-def summary(show: MakeBlock) -> RowView:
+def summary(show: MakeBlock) -> RowView[Row]:
     return show(SummaryRow("s/0", node("s", role="system"), SUMMARY))
 
 
-def open_line(block: RowView) -> None:
+def open_line(block: RowView[Row]) -> None:
     line = next(one for one in block.findChildren(DisclosureButton))
     line.setFocus()
     QTest.keyClick(line, Qt.Key.Key_Return)
@@ -84,7 +84,7 @@ def test_a_kept_message_has_a_mark_and_its_menu_lets_it_go(show: MakeBlock, acti
     assert [name for name, _ in actions.context.asked] == ["keep", "release"]
 
 
-def _choose(block: RowView, text: str) -> None:
+def _choose(block: RowView[Row], text: str) -> None:
     menu = QMenu()
     block.fill_menu(menu)
     next(entry for entry in menu.actions() if entry.text() == text).trigger()

@@ -10,7 +10,7 @@ from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.rows.registry import view_type
+from app.window.rows.registry import kind_of
 from app.window.rows.row import AskRow, ImageRow, Row
 from app.window.theme.theme import Theme
 from app.window.widgets.buttons import IconButton
@@ -62,7 +62,7 @@ ROWS: dict[str, Callable[[], Row]] = {
 @pytest.mark.parametrize("name", ROWS)
 def test_no_block_of_the_transcript_reads_what_others_wrote_as_html(qtbot: QtBot, theme: Theme, name: str) -> None:
     row = ROWS[name]()
-    block = view_type(row)(theme, KeptActions())
+    block = kind_of(row).view(theme, KeptActions())
     qtbot.addWidget(block)
     block.set_row(row)
     block.resize(500, block.height_for(500))

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.window.rows.base import RowView, message_markdown
 from app.window.rows.code_view import CodeView, HighlightedRun, highlight
 from app.window.rows.reply import Fence, parse_fence
-from app.window.rows.row import Speaker
+from app.window.rows.row import Row, Speaker
 from app.window.rows.text_view import TextView
 from app.window.theme.theme import Theme
 from tests.support.rows import KeptActions, image, node, notice, reply, thinking, user
@@ -195,7 +195,7 @@ def test_a_picture_is_enlarged_by_a_click_and_put_away_by_escape(show: MakeBlock
     assert not dialog.isVisible()
 
 
-def part_texts(block: RowView) -> list[str]:
+def part_texts(block: RowView[Row]) -> list[str]:
     return [label.text() for label in block.findChildren(QLabel) if label.isVisible()]
 
 

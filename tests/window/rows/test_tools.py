@@ -11,7 +11,7 @@ from app.protocol.tasks import TaskStopReason
 from app.window.rows.base import RowView
 from app.window.rows.code_view import CodeView
 from app.window.rows.disclosure import DisclosureButton
-from app.window.rows.row import ToolCallRow
+from app.window.rows.row import Row, ToolCallRow
 from app.window.rows.text_view import TextView
 from app.window.rows.tool import DiffView
 from app.window.theme.theme import Theme
@@ -23,7 +23,7 @@ from tests.window.rows.conftest import WIDTH, MakeBlock, part
 _DIFF = "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-old\n+new\n"
 
 
-def _line(block: RowView) -> DisclosureButton:
+def _line(block: RowView[Row]) -> DisclosureButton:
     return block.findChildren(DisclosureButton)[0]
 
 
@@ -122,9 +122,8 @@ def test_an_opened_call_stays_open_when_it_was_out_of_view(qtbot: QtBot, theme: 
     line.click()
     view.to_end()
     view.to_start()
-    block = next(
-        block for block in view.findChildren(RowView) if block.isVisible() and block.findChildren(DisclosureButton)
-    )
+    made: list[RowView[Row]] = view.findChildren(RowView)
+    block = next(block for block in made if block.isVisible() and block.findChildren(DisclosureButton))
     assert part(block, CodeView, "Output").toPlainText() == "out"
 
 

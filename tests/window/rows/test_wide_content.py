@@ -16,7 +16,7 @@ from tests.support.rows import KeptActions, reply, tool
 from tests.window.rows.conftest import WIDTH, MakeBlock, part
 
 
-def _opened(show: MakeBlock, row: Row) -> RowView:
+def _opened(show: MakeBlock, row: Row) -> RowView[Row]:
     block = show(row)
     block.findChildren(DisclosureButton)[0].click()
     block.resize(WIDTH, block.height_for(WIDTH))

@@ -23,11 +23,17 @@ class Page:
         self.rows = rows
         self.actions = actions
 
-    def blocks(self) -> list[RowView]:
+    def blocks(self) -> list[RowView[Row]]:
         """Those in view, from top to bottom."""
         height = self.view.viewport().height()
-        seen = [block for block in self.view.findChildren(RowView) if block.isVisible()]
-        return sorted((one for one in seen if one.y() < height and one.y() + one.height() > 0), key=QWidget.y)
+        made: list[RowView[Row]] = self.view.findChildren(RowView)
+        seen = [block for block in made if block.isVisible() and block.y() < height]
+        return sorted((one for one in seen if one.y() + one.height() > 0), key=QWidget.y)
+
+    def made(self) -> int:
+        """How many blocks there are, in view or not."""
+        made: list[RowView[Row]] = self.view.findChildren(RowView)
+        return len(made)
 
     def texts(self) -> list[str]:
         return [text for text in map(text_of, self.blocks()) if text]
@@ -38,7 +44,7 @@ class Page:
         return block.mapTo(self.view.viewport(), QPoint(0, 0)).y()
 
 
-def text_of(block: RowView) -> str:
+def text_of(block: RowView[Row]) -> str:
     texts = [view for view in block.findChildren(TextView) if view.isVisible()]
     return texts[0].toPlainText() if texts else ""
 

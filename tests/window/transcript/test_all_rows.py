@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable
+from typing import get_args
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible, QTextDocument
@@ -9,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 from shiboken6 import delete, isValid
 
 from app.window.rows.disclosure import DisclosureButton
+from app.window.rows.registry import ROW_KINDS
 from app.window.rows.row import Row
 from app.window.rows.text_view import TextView
 from app.window.theme.theme import Theme
@@ -17,6 +19,10 @@ from tests.support.rows import KeptActions, RowList, end, image, long_conversati
 from tests.window.transcript.conftest import Page
 
 MakePage = Callable[..., Page]
+
+
+def test_every_row_has_a_kind() -> None:
+    assert {kind.row for kind in ROW_KINDS} == set(get_args(Row))
 
 
 def _every_kind() -> list[Row]:

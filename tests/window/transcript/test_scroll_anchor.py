@@ -7,7 +7,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton
 from pytestqt.qtbot import QtBot
 
-from app.window.rows.base import RowView
 from app.window.rows.row import Row
 from tests.support.rows import long_conversation, reply, user
 from tests.window.transcript.conftest import Page
@@ -28,7 +27,7 @@ def test_a_long_conversation_opens_at_its_end_with_few_widgets(page: MakePage) -
     shown = page(long_conversation(10_000))
     assert shown.view.is_at_end
     assert shown.view.shown.stop == 10_000
-    assert len(shown.view.findChildren(RowView)) < 60
+    assert shown.made() < 60
 
 
 def test_a_short_conversation_starts_at_the_top(page: MakePage) -> None:
@@ -148,10 +147,10 @@ def test_older_rows_are_asked_for_once_when_the_first_one_is_near(page: MakePage
 def test_a_transcript_in_the_background_is_laid_out_when_it_is_shown(page: MakePage) -> None:
     shown = page(_many(10))
     shown.view.hide()
-    made = len(shown.view.findChildren(RowView))
+    made = shown.made()
     shown.rows.append(*_many(500, "later"))
     shown.view.settle()
-    assert len(shown.view.findChildren(RowView)) == made
+    assert shown.made() == made
     shown.view.show()
     assert shown.texts()[-1] == "later 499"
 

@@ -1,18 +1,11 @@
-"""Find in one conversation: hits row by row, the current one, hits on other branches.
+"""Find in one conversation: hits row by row, the current one, hits on other branches."""
 
-Also what a row says as plain text.
-"""
-
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import assert_never
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.client.display_text import text_of, without_file_names
-from app.client.safe_text import exact, output_text, plain
 from app.protocol.conversations import (
     CONVERSATION_SEARCH,
     CONVERSATION_TREE,
@@ -21,75 +14,12 @@ from app.protocol.conversations import (
     SearchHit,
     TreeNode,
 )
-from app.window.rows.row import (
-    AskRow,
-    BranchEndRow,
-    BranchSwitchRow,
-    EditMessageRow,
-    FileRow,
-    ImageRow,
-    NoticeRow,
-    ReplyRow,
-    Row,
-    SpeakerRow,
-    SummaryRow,
-    TaskEndRow,
-    ThinkingRow,
-    ToolCallRow,
-    UserRow,
-)
+from app.window.rows.row import Row
 from app.window.stores.conversation.store import ConversationStore
 from app.window.stores.session import EngineSession
 
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_MARK = re.compile(r"\*\*|__|~~|\*(?=\w)|(?<=\w)\*|^#{1,6} |^> ?", re.MULTILINE)
-_FENCE = ("```", "~~~")
-
 _PAUSE_MS = 120  # what streams in is looked through this often
 _MOST_HITS = 200
-
-
-def row_text(row: Row) -> str:
-    """Its texts one below the other, in the order of its block."""
-    match row:
-        case UserRow(text=text):
-            return text
-        case ReplyRow(markdown=text) | ThinkingRow(text=text):
-            return _without_marks(text)
-        case ToolCallRow():
-            return _call(row)
-        case SummaryRow(summary=summary):
-            return _without_marks(plain(summary.text))
-        case NoticeRow(notice=notice):
-            return plain(notice.text)
-        case TaskEndRow(task=task, remarks=remarks):
-            said = _without_marks(task.summary or task.error or "")
-            return "\n".join(text for text in (said, " ".join(remarks)) if text)
-        case AskRow(ask=ask):
-            return plain(ask.text)
-        case ImageRow() | FileRow() | EditMessageRow() | BranchSwitchRow() | BranchEndRow() | SpeakerRow():
-            return ""
-        case _:
-            assert_never(row)
-
-
-def _without_marks(markdown: str) -> str:
-    """Code stays as it is written; a guess for the rest, which only has to find the same words."""
-    if markdown.startswith(_FENCE):
-        return markdown.partition("\n")[2]
-    pieces = _LINK.sub(r"\1", markdown).split("`")
-    return "".join(piece if number % 2 else _MARK.sub("", piece) for number, piece in enumerate(pieces))
-
-
-def _call(row: ToolCallRow) -> str:
-    details = (row.result.details or {}) if row.result else {}
-    diff = details.get("diff")
-    if isinstance(diff, str):
-        return exact(without_file_names(diff)).rstrip("\n")
-    arguments = row.call.arguments
-    is_command = row.call.tool == "shell" and set(arguments) == {"command"}
-    given = text_of(arguments, "command") if is_command else json.dumps(arguments, indent=2, ensure_ascii=False)
-    return f"{row.call.invalid or given}\n{output_text(row.result.text if row.result else row.output)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +47,10 @@ class FindStore(QObject):
     changed = Signal()
     failed = Signal(str)
 
-    def __init__(self, store: ConversationStore, session: EngineSession) -> None:
+    def __init__(self, store: ConversationStore, session: EngineSession, text_of: Callable[[Row], str]) -> None:
+        """`text_of` gives the plain text of a row."""
         super().__init__()
+        self._text_of = text_of
         self._store = store
         self._session = session
         self._seen: dict[str, _Seen] = {}
@@ -235,7 +167,7 @@ class FindStore(QObject):
             row = self._store.row(index)
             known = before.get(row.key)
             if known is None or known.row is not row:
-                known = _Seen(row, sum(1 for _ in pattern.finditer(row_text(row))))
+                known = _Seen(row, sum(1 for _ in pattern.finditer(self._text_of(row))))
             self._seen[row.key] = known
         self.total = sum(seen.count for seen in self._seen.values())
         if self.current is not None and self.current.number >= self.counts.get(self.current.key, 0):

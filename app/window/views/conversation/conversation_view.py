@@ -189,11 +189,12 @@ class ConversationView(QWidget):
     @property
     def find_bar(self) -> "FindBarView":
         """Made at the first search."""
+        from app.window.rows.registry import row_text
         from app.window.stores.conversation.find import FindStore
         from app.window.views.conversation.find_bar import FindBarView  # most conversations are never searched
 
         if self._find_bar is None:
-            find = FindStore(self.store, self._stores.session)
+            find = FindStore(self.store, self._stores.session, row_text)
             find.failed.connect(self.store.failed)
             self._find_bar = FindBarView(find, self.transcript, self._theme)
             self._find_place.addWidget(self._find_bar)

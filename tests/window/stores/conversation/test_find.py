@@ -12,8 +12,9 @@ from PySide6.QtWidgets import QApplication
 from app.protocol.conversations import Node
 from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
 from app.window.rows.markdown import markdown_document
+from app.window.rows.registry import row_text
 from app.window.rows.row import ReplyRow
-from app.window.stores.conversation.find import FindStore, row_text
+from app.window.stores.conversation.find import FindStore
 from app.window.stores.conversation.store import ConversationStore
 from app.window.theme.theme import Theme
 from tests.support.engine_server import EngineServer, engine_server
@@ -48,7 +49,7 @@ async def _searched(home: Path) -> AsyncGenerator[tuple[EngineServer, Conversati
         await _tell(engine)
         store = stores.open("c1")
         await until(lambda: store.is_loaded)
-        yield engine, store, FindStore(store, stores.session)
+        yield engine, store, FindStore(store, stores.session, row_text)
 
 
 def _at(store: ConversationStore, find: FindStore) -> tuple[int, int, str]:

@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.protocol.blocks import TextBlock, ThinkingBlock
 from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
 from app.window.rows.disclosure import DisclosureButton
+from app.window.rows.registry import row_text
 from app.window.rows.text_view import TextView
 from app.window.stores.conversation.find import FindStore
 from app.window.theme.theme import Theme
@@ -68,7 +69,7 @@ async def searched(home: Path, theme: Theme, qtbot: QtBot) -> AsyncGenerator[Sea
         store = stores.open("c1")
         await until(lambda: store.is_loaded)
         transcript = TranscriptView(store, theme, KeptActions())
-        bar = FindBarView(FindStore(store, stores.session), transcript, theme)
+        bar = FindBarView(FindStore(store, stores.session, row_text), transcript, theme)
         page, composer = QWidget(), QLineEdit()
         column = QVBoxLayout(page)
         for widget in (bar, transcript, composer):
