@@ -1,6 +1,6 @@
-"""The window after its first paint: one loop for Qt and asyncio, signals, the orderly end.
+"""The window after its first paint: one event loop for Qt and asyncio, signals, orderly shutdown.
 
-The one file that knows qasync.
+The only module that imports qasync.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from types import FrameType
 import qasync  # pyright: ignore[reportMissingTypeStubs] -- it has none; only its loop is made here
 from PySide6.QtWidgets import QApplication
 
-# Loaded now, though nothing here uses it: the first row, which may come right after a click, would wait 80 ms for it.
+# Imported for its side effect: otherwise the first row, often right after a click, would wait 80 ms for it.
 import app.window.rows.registry  # noqa: F401  # pyright: ignore[reportUnusedImport] -- see above
 from app.window.desktop.integration import desktop_integration
 from app.window.desktop.quick_task import QuickTask
@@ -29,12 +29,12 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def _noted(number: int, frame: FrameType | None) -> None:
-    """The wake-up tells the loop; without a handler the process would end."""
+    """Does nothing: the wake-up descriptor notifies the loop. Without a handler the process would end."""
 
 
 @contextmanager
 def end_on_signals(end: Callable[[], None]) -> Generator[None]:
-    """Call `end` in the loop for Ctrl+C and SIGTERM while this lasts."""
+    """Call `end` in the loop on Ctrl+C and SIGTERM while the context is active."""
     loop = asyncio.get_running_loop()
     near, far = socket.socketpair()
     with near, far:
@@ -53,7 +53,7 @@ def end_on_signals(end: Callable[[], None]) -> Generator[None]:
 
 
 def run_event_loop(application: QApplication, work: Coroutine[None, None, None]) -> None:
-    """Do `work` in a loop that is Qt's too."""
+    """Run `work` in an event loop shared with Qt."""
     _run_on(qasync.QEventLoop(application), work)
 
 
@@ -71,10 +71,10 @@ async def run_window(
     state: WindowStateStore,
     door_file: Path | None,
 ) -> None:
-    """Until the window, which is on the screen, is closed. Without a `door_file` another window has the door."""
+    """Run until the window is closed. Without a `door_file`, another window listens for second starts."""
     closed = asyncio.Event()
     window.closed.connect(closed.set)
-    if not window.isVisible():  # it was closed before there was a loop
+    if not window.isVisible():  # it was closed before the loop started
         closed.set()
     window.desk.restore()
     if not stores.session.is_connected:
@@ -89,7 +89,7 @@ async def run_window(
 async def run_quick_task_dialog(
     application: QApplication, session: EngineSession, state: WindowStateStore, theme: Theme
 ) -> str:
-    """Until it is left; returns the conversation that the person wants to see, or ""."""
+    """Run until the dialog is closed; returns the conversation to show, or ""."""
     quick = QuickTask(application, session, state, theme)
     wanted: list[str] = []
     left = asyncio.Event()

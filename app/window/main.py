@@ -43,7 +43,10 @@ _log = logging.getLogger(__name__)
 
 
 def wait_for_first_paint(window: QWidget) -> None:
-    """Until `window` was painted, or half a second: one that opens minimised is not. Clicks and keys wait meanwhile."""
+    """Wait until `window` is painted, at most half a second, since a minimised one is not.
+
+    Input is deferred meanwhile.
+    """
     watch, turns = _PaintWatch(window), QEventLoop()
     watch.painted.connect(turns.quit)
     QTimer.singleShot(_LONGEST_MS, turns.quit)
@@ -61,12 +64,12 @@ class _PaintWatch(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Paint:
             watched.removeEventFilter(self)
-            QTimer.singleShot(0, self.painted.emit)  # the whole window is painted in this turn of the loop
+            QTimer.singleShot(0, self.painted.emit)  # the whole window is painted in this iteration of the loop
         return False
 
 
 class GarbageCollector(QObject):
-    """Takes the place of the automatic collection, with its limits, while it lives."""
+    """Replaces Python's automatic garbage collection, with the same thresholds, while it exists."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -77,7 +80,7 @@ class GarbageCollector(QObject):
         timer.start()
 
     def collect(self) -> None:
-        """The oldest generation that is due, as the automatic collection chooses it."""
+        """Collect the oldest generation whose threshold is exceeded, like the automatic collection."""
         due = [
             age
             for age, (count, most) in enumerate(zip(gc.get_count(), gc.get_threshold(), strict=True))
@@ -88,15 +91,15 @@ class GarbageCollector(QObject):
 
 
 def main(paths: Paths, lock: FileLock | None, *, quick: bool = False) -> int:
-    """Open the window and stay until it is closed; with `quick` the dialog for a quick task alone.
+    """Open the window and run until it is closed; with `quick`, only the dialog for a quick task.
 
-    Who holds the `lock` is the window that a second start brings to the front.
+    The process that holds the `lock` owns the window that a second start brings to the front.
     """
     log.configure(paths, "window", Redactor(*keys_in(os.environ).values()))
     application = QApplication(["errand"])
     application.setApplicationName("Errand")
     application.setDesktopFileName("errand")
-    application.setQuitOnLastWindowClosed(False)  # the loop ends below, after the line to the engine
+    application.setQuitOnLastWindowClosed(False)  # the loop ends below, after disconnecting from the engine
     state, theme, stores = prepare(application, paths)
     if quick:
         GarbageCollector(application)
@@ -121,7 +124,7 @@ def main(paths: Paths, lock: FileLock | None, *, quick: bool = False) -> int:
 async def _run_quick(
     application: QApplication, paths: Paths, state: WindowStateStore, theme: Theme, stores: Stores
 ) -> None:
-    """The dialog for a quick task; the window only if its task is to be seen."""
+    """Run the dialog for a quick task; opens the window only to show the task."""
     from app.window.event_loop import run_quick_task_dialog, run_window
 
     stores.session.spawn(stores.session.start())
@@ -138,7 +141,7 @@ async def _run_quick(
 
 
 def prepare(application: QApplication, paths: Paths) -> tuple[WindowStateStore, Theme, Stores]:
-    """What is kept, the look, and stores without a line yet."""
+    """The stored state, the theme, and stores that are not connected yet."""
     state = WindowStateStore(paths.home / "window.json")
     theme = Theme()
     apply_appearance(theme, state)
@@ -147,7 +150,7 @@ def prepare(application: QApplication, paths: Paths) -> tuple[WindowStateStore, 
 
 
 async def _connect(paths: Paths) -> "Connection":
-    from app.client.launch import connect  # with asyncio: the first paint does not wait for it
+    from app.client.launch import connect  # imports asyncio, which the first paint does not need
 
     return await connect(paths, "errand window")
 
@@ -162,7 +165,7 @@ def _shown(
 
 
 def apply_appearance(theme: Theme, state: WindowStateStore) -> None:
-    """Have the look that was kept."""
+    """Apply the stored appearance."""
     kept = state.kept
     theme.set_mode(kept.theme)
     theme.set_motion(kept.motion)
@@ -172,7 +175,7 @@ def apply_appearance(theme: Theme, state: WindowStateStore) -> None:
 def build_window(
     application: QApplication, stores: Stores, paths: Paths, state: WindowStateStore, theme: Theme
 ) -> MainWindow:
-    """All parts of a window on one set of stores."""
+    """Create all parts of a window on one set of stores."""
     install_roles()
     models = ModelStore(stores.session)
     pulse = PulseTimer(theme, application)
@@ -187,7 +190,7 @@ def build_window(
 
 
 class _Excepthook:
-    """A mistake of ours in a slot is logged and said; the window goes on."""
+    """Logs and shows an exception of a slot; the window keeps running."""
 
     def __init__(self, window: MainWindow) -> None:
         self._window = window

@@ -103,7 +103,7 @@ def turn_rule_label(turns: TurnTaking, spoken: int) -> str:
 
 
 class AgentsBarView(QWidget):
-    """Hidden while there is only one agent. The owner carries out what the signals request."""
+    """Hidden while there is only one agent. The owner handles the signals."""
 
     add_asked = Signal()
     turns_asked = Signal()

@@ -23,7 +23,7 @@ _TOO_FEW = "There are not two models that can be used. Set up another provider i
 
 
 class AskModelsDialog(QDialog):
-    """`asked` has the text and the models, in the order of the list; Esc leaves, and the text stays in the input."""
+    """Emits `asked` with the text and the models in list order. Esc cancels and keeps the text in the composer."""
 
     asked = Signal(str, object)
 
@@ -45,12 +45,12 @@ class AskModelsDialog(QDialog):
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The models that are ticked."""
+        """The checked models."""
         items = (self.list.item(row) for row in range(self.list.count()))
         return tuple(item.text() for item in items if item.checkState() == Qt.CheckState.Checked)
 
     def _fill(self, models: tuple[str, ...], chosen: str) -> None:
-        self.list.ensurePolished()  # each row is measured as it comes, in whatever look there is then
+        self.list.ensurePolished()  # each row is measured when it is added, with the current style
         for model in models:
             item = QListWidgetItem(model, self.list)
             item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsUserCheckable)
@@ -101,7 +101,7 @@ class AskModelsDialog(QDialog):
         self.ask.setEnabled(enough and bool(self.field.toPlainText().strip()))
 
     def _on_sought(self, text: str) -> None:
-        """What is ticked stays in sight."""
+        """Checked models stay visible."""
         words = text.casefold().split()
         for row in range(self.list.count()):
             item = self.list.item(row)

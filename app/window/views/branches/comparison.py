@@ -29,7 +29,7 @@ _APART = "They have no beginning in common."
 
 
 class ReadOnlyBranchActions(QObject):
-    """Locked all the time; `refused` says so to who asks for more."""
+    """Branch actions of a read-only view: each one only emits `refused` with the reason."""
 
     refused = Signal(str)
     _lock_changed = Signal()
@@ -59,14 +59,14 @@ class ReadOnlyBranchActions(QObject):
         self.refused.emit(_WHY)
 
     def end_edit(self) -> None:
-        """No message is a field here."""
+        """Nothing to do: no message can be edited here."""
 
     def resend(self, node: Node, text: str) -> None:
         self.refused.emit(_WHY)
 
 
 class ComparisonActions:
-    """`conversation` does what is not about branches."""
+    """Row actions of a compared branch; `conversation` handles those that do not concern branches."""
 
     def __init__(self, conversation: ConversationRowActions) -> None:
         self.branches = ReadOnlyBranchActions()
@@ -79,11 +79,14 @@ class ComparisonActions:
         return ()
 
     def load_older(self) -> None:
-        """Both sides are whole."""
+        """Nothing to do: both branches are fully loaded."""
 
 
 class ComparedBranchView(QWidget):
-    """`turned` has the branch that a person wants to see here instead; `chosen` when they go on with this one."""
+    """One side of the comparison.
+
+    Emits `turned` with another branch to show here, and `chosen` to continue with this one.
+    """
 
     turned = Signal(object)
     chosen = Signal()
@@ -113,7 +116,7 @@ class ComparedBranchView(QWidget):
 
     @property
     def words(self) -> str:
-        """What its head says."""
+        """The text of the header."""
         return " · ".join(part for part in (self._models.whole_text, self._figures.whole_text) if part)
 
     def show_side(self) -> None:
@@ -122,10 +125,10 @@ class ComparedBranchView(QWidget):
         self._layers.setCurrentWidget(self.transcript if self.side.count() else self._note)
 
     def show_agents(self) -> None:
-        """Whose branches there are to choose from."""
+        """Update the list of agents whose branches can be shown."""
         entries = [(_title(agent), agent.id) for agent in self._agents.all if agent.head_id is not None]
         own = [(_THIS, None)] if self.side.compared.agent_id is None else []
-        if self._entries != [*own, *entries]:  # else a list that is open would lose what is marked in it
+        if self._entries != [*own, *entries]:  # otherwise an open list would lose its selection
             self._entries = [*own, *entries]
             self.who.clear()
             for title, agent_id in self._entries:
@@ -167,7 +170,7 @@ def _title(agent: Agent) -> str:
 
 
 class ComparisonDialog(QDialog):
-    """A window of its own, so that the conversation can be looked at beside it. Esc closes it."""
+    """A separate window, so that the conversation stays usable. Esc closes it."""
 
     def __init__(
         self, comparison: ComparisonStore, models: ModelStore, theme: Theme, clipboard: QClipboard, parent: QWidget

@@ -1,4 +1,4 @@
-"""Paints one line of the tree panel (lanes, mark, text) and says it in words for screen readers."""
+"""Paints one line of the tree panel (lanes, mark, text) and provides its accessible text."""
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPainterPath, QPen
@@ -21,7 +21,7 @@ def line_title(line: TreeLine) -> str:
 
 
 def line_detail(line: TreeLine) -> str:
-    """Where it stands in a fork, who wrote it, how many turns follow, and the money of the tasks that began here."""
+    """The position in a fork, the author, the number of turns, and the cost of the tasks that started here."""
     return " · ".join(_details(line))
 
 
@@ -39,7 +39,7 @@ def accessible_text(line: TreeLine) -> str:
 
 
 def _turns(line: TreeLine) -> str:
-    """A reply alone is no news: it is the line itself."""
+    """Empty for a single reply: the line itself shows it."""
     if line.role == "assistant" and line.turns == 1:
         return ""
     return f"{line.turns} {'turn' if line.turns == 1 else 'turns'}" if line.turns else ""
@@ -52,7 +52,7 @@ def _money(line: TreeLine) -> str:
 
 """The `TreeLine` of an entry."""
 
-_MOST_LANES = 8  # of deeper forks the nearest ones are drawn: the text needs its room
+_MOST_LANES = 8  # deeper forks show only the nearest lanes, to leave space for the text
 _MARK = 4.0
 _TONES: dict[DotState, str] = {"waiting": "waiting", "done": "done", "failed": "failed", "working": "link"}
 
@@ -60,7 +60,7 @@ _Index = QModelIndex | QPersistentModelIndex
 
 
 class TreeDelegate(QStyledItemDelegate):
-    """All lines are of one height: with thousands of them nothing else is quick."""
+    """All lines have the same height: with thousands of lines anything else is slow."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -93,7 +93,7 @@ class TreeDelegate(QStyledItemDelegate):
             painter.drawRoundedRect(inner, tokens.radius_control, tokens.radius_control)
 
     def _paint_lanes(self, painter: QPainter, place: QRect, line: TreeLine) -> int:
-        """The lines of the branches and the mark; gives back where the text begins."""
+        """Paint the branch lines and the mark; returns the x offset of the text."""
         tokens = self._theme.tokens
         shown = min(line.depth, _MOST_LANES)
         lanes = line.lanes[line.depth - shown :]
@@ -105,7 +105,7 @@ class TreeDelegate(QStyledItemDelegate):
             self._paint_turn(painter, *turn, in_front=False)
         for step, in_front in enumerate(lanes):
             self._stroke(painter, in_front, QPointF(self._lane(place, step), top), place.bottom() + 1.0)
-        if line.is_side and line.is_in_front:  # what is in front is painted over what is not
+        if line.is_side and line.is_in_front:  # the active branch is painted over the others
             self._paint_turn(painter, *turn, in_front=True)
         if not (line.is_side or line.is_first):
             self._stroke(painter, line.is_in_front, QPointF(own, top), middle)
@@ -117,7 +117,7 @@ class TreeDelegate(QStyledItemDelegate):
     def _paint_turn(
         self, painter: QPainter, left: float, own: float, top: float, middle: float, *, in_front: bool
     ) -> None:
-        """Where a branch leaves the one to the left of it."""
+        """Paint the curve at which a branch leaves the lane to its left."""
         path = QPainterPath(QPointF(left, top))
         path.quadTo(QPointF(left, middle), QPointF(own, middle))
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -148,7 +148,7 @@ class TreeDelegate(QStyledItemDelegate):
         _write(painter, second, self._theme.font(tokens.size_small), tokens.muted, line_detail(line))
 
     def _paint_state(self, painter: QPainter, place: QRect, task: Task) -> int:
-        """How the newest task of a line stands, at the right; gives back how wide that is."""
+        """Paint the state of the newest task, right-aligned; returns its width."""
         state = dot_state(task)
         font = self._theme.font(self._theme.tokens.size_small)
         _write(
@@ -162,7 +162,7 @@ class TreeDelegate(QStyledItemDelegate):
         return QFontMetrics(font).horizontalAdvance(STATE_LABELS[state]) + self._theme.tokens.space_close
 
     def _paint_heads(self, painter: QPainter, place: QRect, heads: tuple[Speaker, ...]) -> int:
-        """Who stands here, at the right, in at most half of the room; gives back how wide that is."""
+        """Paint the agents whose heads are here, right-aligned, in at most half of the width; returns their width."""
         tokens, font = self._theme.tokens, self._theme.font(self._theme.tokens.size_small)
         metrics, right, left = QFontMetrics(font), place.right(), place.center().x()
         for number, speaker in enumerate(heads):

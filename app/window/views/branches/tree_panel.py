@@ -23,7 +23,7 @@ _Index = QModelIndex | QPersistentModelIndex
 
 
 class TreeModel(QAbstractListModel):
-    """The store's lines."""
+    """The lines of a `TreeStore` as a Qt model."""
 
     def __init__(self, store: TreeStore, parent: QWidget) -> None:
         super().__init__(parent)
@@ -47,7 +47,7 @@ class TreeModel(QAbstractListModel):
                 return line if role == LINE else None
 
     def show(self, lines: tuple[TreeLine, ...]) -> None:
-        """Where only the looks of lines are others, the view keeps its place and what is marked."""
+        """Replace the lines. If only their content changed, the view keeps its scroll position and selection."""
         if [line.node_id for line in self.lines] == [line.node_id for line in lines]:
             self.lines = lines
             self.dataChanged.emit(self.index(0), self.index(len(lines) - 1))
@@ -57,13 +57,15 @@ class TreeModel(QAbstractListModel):
         self.endResetModel()
 
     def row_of(self, node_id: str) -> QModelIndex:
-        """Not valid where there is no such line."""
+        """The index of a node's line; invalid if there is none."""
         return next((self.index(row) for row, line in enumerate(self.lines) if line.node_id == node_id), _ROOT)
 
 
 class TreePanelView(QWidget):
-    """Enter or a click on a line goes there. `closed` comes when a person closes the panel, `compare_asked` with the
-    two branches (`ComparedBranch`) that they want side by side, `export_asked` with the end of one to write to a file.
+    """Enter or a click on a line switches to it.
+
+    Emits `closed` when the user closes the panel, `compare_asked` with two branches (`ComparedBranch`) to show side by
+    side, and `export_asked` with the last node of a branch to export.
     """
 
     closed = Signal()
@@ -94,7 +96,7 @@ class TreePanelView(QWidget):
 
     @property
     def note(self) -> str:
-        """What stands in place of the tree; empty where the tree is shown."""
+        """The text shown instead of the tree; empty while the tree is shown."""
         return self._note.text() if self._layers.currentWidget() is not self._list else ""
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -134,7 +136,7 @@ class TreePanelView(QWidget):
         column.addWidget(self._layers, 1)
 
     def _on_changed(self) -> None:
-        """New lines leave the view where it is; the first ones show where the conversation stands."""
+        """Keep the scroll position and the selection. At first, select the head and scroll to it."""
         marked: object = self._list.currentIndex().data(LINE)
         bar = self._list.verticalScrollBar()
         height = bar.value()
@@ -150,7 +152,7 @@ class TreePanelView(QWidget):
             self._list.scrollTo(self._model.row_of(head), QListView.ScrollHint.PositionAtCenter)
 
     def _on_menu_asked(self, place: QPoint) -> None:
-        """At the line under the mouse; by the keyboard at the marked one."""
+        """Open the menu of the line under the mouse; with the keyboard, of the selected line."""
         index = self._list.indexAt(place)
         if not index.isValid():
             index = self._list.currentIndex()
@@ -162,7 +164,7 @@ class TreePanelView(QWidget):
         menu.popup(self._list.viewport().mapToGlobal(self._list.visualRect(index).center()))
 
     def menu_of(self, line: TreeLine) -> QMenu:
-        """What can be done with the branch through a line."""
+        """The context menu of a line: actions on the branch through it."""
         menu = QMenu(self)
         pair = self._store.pair(line.node_id)
         menu.addAction(self._theme.icon("corner-down-right"), "Go there", partial(self._store.go, line.node_id))

@@ -1,4 +1,4 @@
-"""Where a person writes: the input panel and its parts.
+"""The input panel below the transcript and its parts. Sending is stores/conversation/commands.py.
 
-Sending is stores/conversation/commands.py. Start with input_panel.py.
+Start with input_panel.py.
 """

@@ -1,4 +1,4 @@
-"""The files that go with the next message, as a row of chips."""
+"""The attachments of the next message, as a row of chips."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -19,13 +19,13 @@ from app.window.widgets.labels import ElidedLabel, TextLabel
 
 _REMOVERS = (Qt.Key.Key_Delete, Qt.Key.Key_Backspace)
 
-# What the engine takes; told here before anything is sent.
+# The engine's limits, checked here before anything is sent.
 _MOST = 20
 _MOST_PICTURE_BYTES = 10 * 1024 * 1024
 
 
 class AttachmentView(QFrame):
-    """`removed` at its button, Del or Backspace."""
+    """One attached file. Emits `removed` on its button, Del or Backspace."""
 
     removed = Signal()
 
@@ -71,7 +71,7 @@ class AttachmentView(QFrame):
 
 
 def _thumbnail(path: str, side: int) -> QPixmap | None:
-    """Decoded at the size it is shown in; None if the file is no picture."""
+    """The picture, decoded at its display size; None if the file is not a picture."""
     return read_image(ImageBlock(media_type="", path=path), QSize(side, side))
 
 
@@ -83,9 +83,10 @@ def _size_of(path: str) -> str:
 
 
 class AttachmentsView(QScrollArea):
-    """Hidden while there are none. `changed` with every change; `dropped` has the path of one taken away by hand.
+    """Hidden without attachments. Emits `changed` on each change, and `dropped` with the path that the user removed.
 
-    `refused` has the words why a file was not taken; `folder_brought` the path of a folder, which is never a chip.
+    Emits `refused` with the reason if a file cannot be attached, and `folder_brought` with the path of a folder, which
+    cannot be attached.
     """
 
     changed = Signal()
@@ -107,7 +108,7 @@ class AttachmentsView(QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.viewport().setAutoFillBackground(False)
-        self._inner.setAutoFillBackground(False)  # setWidget turns it on
+        self._inner.setAutoFillBackground(False)  # setWidget enables it
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.hide()
@@ -117,7 +118,7 @@ class AttachmentsView(QScrollArea):
         return tuple(self._chips)
 
     def add(self, paths: Iterable[str]) -> None:
-        """Attach files; those that cannot be are told."""
+        """Attach files. Emits `refused` for files that cannot be attached."""
         for path in paths:
             if Path(path).is_dir():
                 self.folder_brought.emit(path)
@@ -128,7 +129,7 @@ class AttachmentsView(QScrollArea):
         self._show()
 
     def restore(self, paths: Iterable[str]) -> None:
-        """Those of a message that was not sent: ones that are gone meanwhile stay, and say so."""
+        """Restore the files of a message that was not sent. Files that no longer exist are shown as missing."""
         for path in paths:
             if path not in self._chips:
                 self._put(path)
@@ -176,7 +177,7 @@ class AttachmentsView(QScrollArea):
         self.changed.emit()
 
     def _fit(self) -> None:
-        """As high as a chip, and the bar where they are too many for the width."""
+        """As high as a chip, plus the scroll bar if the chips exceed the width."""
         wanted = self._inner.sizeHint()
         bar = self.horizontalScrollBar().sizeHint().height() if wanted.width() > self.width() else 0
         self.setFixedHeight(wanted.height() + bar)

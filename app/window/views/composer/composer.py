@@ -18,9 +18,9 @@ ComposerMode = Literal["send", "steer", "reply", "stop", "stopping"]
 
 @dataclass(frozen=True, slots=True)
 class ComposerState:
-    """What the composer stands under: the conversation's task and the question that waits, if any.
+    """The state that decides what the button does: the conversation's task, and the open question, if any.
 
-    `steers` says that what is written is for the active task.
+    `steers`: a message goes to the active task.
     """
 
     active: bool = False
@@ -51,10 +51,10 @@ _FACES: dict[ComposerMode, _ButtonLabel] = {
 
 
 class ComposerView(QFrame):
-    """`extras` stands at the lower left: the choices of the next task.
+    """`extras` is shown at the lower left: the options of the next task.
 
-    `submitted` and `queued` have the text and the paths of what is attached to it. `brought` has the QMimeData of
-    what is pasted or dropped into the text and is to be attached.
+    Emits `submitted` and `queued` with the text and the paths of its attachments, and `brought` with the QMimeData of
+    pasted or dropped content to attach.
     """
 
     submitted = Signal(str, object)
@@ -97,7 +97,7 @@ class ComposerView(QFrame):
 
     @property
     def has_words(self) -> bool:
-        """True when there is something to send: a text or a file."""
+        """True if there is something to send: a text or a file."""
         return self._edit.has_words or bool(self.attachments.paths)
 
     @property
@@ -110,7 +110,7 @@ class ComposerView(QFrame):
 
     @property
     def mode(self) -> ComposerMode:
-        """What the button does now."""
+        """The current action of the button."""
         state, written = self._situation, self.has_words
         if state.question:
             return "reply"
@@ -123,7 +123,7 @@ class ComposerView(QFrame):
         self._show_mode()
 
     def set_text(self, text: str) -> None:
-        """Put a draft there, the cursor at its end."""
+        """Replace the text; the cursor is placed at its end."""
         self._edit.setPlainText(text)
         cursor = self._edit.textCursor()
         cursor.movePosition(cursor.MoveOperation.End)
@@ -148,7 +148,7 @@ class ComposerView(QFrame):
         face = _FACES[mode]
         self._edit.setPlaceholderText(self._placeholder())
         if self._edit.isVisible():
-            self._edit.viewport().update()  # Qt leaves the old text standing there
+            self._edit.viewport().update()  # Qt does not repaint the old placeholder
         self._button.setText(face.text)
         self._button.setAccessibleName(face.text)
         set_tool_tip(self._button, face.tip)

@@ -1,6 +1,6 @@
-"""What a drop or a paste carries: files, a picture, long text.
+"""The content of a drop or a paste: files, a picture, long text.
 
-Also the hint shown while dragging, and files made of pasted content.
+Also the hint shown while dragging, and the files made of pasted content.
 """
 
 import os
@@ -14,16 +14,16 @@ from PySide6.QtWidgets import QWidget
 
 from app.window.theme.theme import Theme
 
-# At each key Qt lays a line out anew: 40 ms for one of this length (measured).
+# Qt lays out the whole line on each key press: 40 ms at this length (measured).
 _LONGEST_LINE = 50_000
-_LONGEST_TEXT = 1_100_000  # more than the engine takes as one message
+_LONGEST_TEXT = 1_100_000  # longer than the engine accepts as one message
 
-_VEIL = 225  # of 255
+_VEIL = 225  # alpha, of 255
 
 
 @dataclass(frozen=True, slots=True)
 class DropPayload:
-    """`paths` of files and folders, or else a `picture`, or else a `text` that is too long to be written in."""
+    """`paths` of files and folders, or a `picture`, or a `text` that is too long for the text field."""
 
     paths: tuple[str, ...] = ()
     picture: QImage | None = None
@@ -31,7 +31,7 @@ class DropPayload:
 
 
 def can_attach(mime: QMimeData) -> bool:
-    """True for what `drop_payload` finds something in. Text that comes with a picture of itself is text."""
+    """True if the data contains something to attach. Text with a picture of itself counts as text."""
     return bool(_paths(mime)) or (mime.hasImage() and not mime.hasText()) or _is_long(mime.text())
 
 
@@ -55,24 +55,24 @@ def _paths(mime: QMimeData) -> tuple[str, ...]:
 
 
 class PastedFiles:
-    """In `folder`, which is made when it is needed."""
+    """Writes pasted content to files in `folder`, which is created on first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def keep(self, image: QImage) -> str:
-        """The path of its PNG. OSError when it cannot be written."""
+        """Store a picture as PNG; returns its path. Raises OSError."""
         buffer = QBuffer()
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
         image.save(buffer, "PNG")  # pyright: ignore[reportArgumentType, reportCallIssue] -- PySide6's stubs want bytes for the format and take no str
         return self._write(bytes(buffer.data().data()), "png")
 
     def keep_text(self, text: str) -> str:
-        """The path of a text file. OSError when it cannot be written."""
+        """Store a text; returns its path. Raises OSError."""
         return self._write(text.encode("utf-8", "replace"), "txt")
 
     def drop(self, path: str) -> None:
-        """Delete one that is not sent after all; a file that was not pasted is left alone."""
+        """Delete a file that is not sent after all, if it was pasted."""
         if Path(path).parent == self._folder:
             Path(path).unlink(missing_ok=True)
 
@@ -86,7 +86,7 @@ class PastedFiles:
 
 
 class DropHintView(QWidget):
-    """Covers what it is `over` while it is shown; the mouse goes through it."""
+    """Covers the widget `over` while it is visible; transparent for the mouse."""
 
     def __init__(self, theme: Theme, over: QWidget) -> None:
         super().__init__(over)

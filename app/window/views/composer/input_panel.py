@@ -1,4 +1,4 @@
-"""Everything under the transcript: status line, agents, queue, options and the composer, tied to one conversation."""
+"""The panel below the transcript: status line, agents, queue, options and composer of one conversation."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -33,7 +33,7 @@ _NOBODY_YET = "Send a first message. Then others can take part in the conversati
 
 
 class PromptHistory:
-    """What was being written when the way began is at its start, and so is what was changed on the way."""
+    """Steps through earlier messages. The unfinished text is kept as the newest entry, as is an edited one."""
 
     def __init__(self) -> None:
         self._place = 0
@@ -41,7 +41,7 @@ class PromptHistory:
         self._written = ""
 
     def step(self, by: int, said: Sequence[str], written: str) -> str | None:
-        """The text to show now, -1 for an older one; None at the ends. `said` has the newest first."""
+        """The text to show for a step, -1 for an older one; None at the ends. `said` has the newest message first."""
         if self._place == 0 or written != self._shown:
             self._place, self._written = 0, written
         place = self._place - by
@@ -53,10 +53,10 @@ class PromptHistory:
 
 
 class InputPanelView(QWidget):
-    """`sent` at each message, `model_missing` where there is none that could read it.
+    """Emits `sent` for each message, and `model_missing` if no model is available.
 
-    `options_changed` when a person chose otherwise for the next task. `files_changed` has the paths of what is attached
-    to the message that is being written.
+    Emits `options_changed` when the user changes the options of the next task, and `files_changed` with the paths
+    attached to the unsent message.
     """
 
     sent = Signal()
@@ -89,7 +89,7 @@ class InputPanelView(QWidget):
         self.composer = ComposerView(theme, self.choices)
         self.mentions: MentionListView | None = None
         tokens = theme.tokens
-        self.setMaximumWidth(tokens.column + 2 * tokens.space_far)  # in line with the transcript
+        self.setMaximumWidth(tokens.column + 2 * tokens.space_far)  # aligned with the transcript
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_wide)
         column.setSpacing(tokens.space_close)
@@ -101,16 +101,16 @@ class InputPanelView(QWidget):
 
     @property
     def is_blank(self) -> bool:
-        """Nothing was written or sent yet."""
+        """True if nothing was typed or sent yet."""
         return self._store.conversation_id is None and not self._has_sent and not self.composer.has_words
 
     def choose(self, options: TaskOptions) -> None:
-        """Take these for the next task that is started here."""
+        """Use these options for the next task."""
         self.choices.choose(options)
         self._use_choices()
 
     def show_task(self) -> None:
-        """Show the newest task as it is now."""
+        """Show the current state of the newest task."""
         task = self._store.task
         self._show_agents()
         self.status.show_task(task, self._worker(task))
@@ -130,7 +130,7 @@ class InputPanelView(QWidget):
         self.composer.show_situation(ComposerState(active, steers, stopping, question, connected, task is not None))
 
     def take(self, mime: QMimeData) -> None:
-        """Attach what was dropped or pasted."""
+        """Attach dropped or pasted content."""
         thing = drop_payload(mime)
         self.composer.attachments.add(thing.paths)
         try:
@@ -171,7 +171,7 @@ class InputPanelView(QWidget):
         self.choices.agent_asked.connect(self.add_agent)
 
     def ask_models(self, text: str, models: tuple[str, ...]) -> None:
-        """Have several models answer this, with what is attached."""
+        """Send this text, with the attachments, to several models."""
         paths = self.composer.attachments.paths
         self.composer.set_text("")
         self.composer.attachments.clear()
@@ -187,11 +187,11 @@ class InputPanelView(QWidget):
             self.mentions = MentionListView(self.composer.field, self._named, self._theme)
 
     def _named(self) -> tuple[Agent, ...]:
-        """Those that a message can name."""
+        """The agents that a message can mention."""
         return tuple(agent for agent in self._store.agents.all if agent.beside is None)
 
     def add_agent(self) -> None:
-        """Ask who else is to take part."""
+        """Open the dialog that adds an agent."""
         from app.window.views.agents.dialogs import AddAgentDialog  # most conversations have one agent
 
         if self._store.conversation_id is None:
@@ -202,7 +202,7 @@ class InputPanelView(QWidget):
         dialog.open()
 
     def set_turns(self) -> None:
-        """Ask how they take turns."""
+        """Open the dialog for the turn order."""
         from app.window.views.agents.dialogs import TurnOrderDialog
 
         dialog = TurnOrderDialog(self._theme, self._store.agents.turns, self._named(), self)
@@ -217,7 +217,7 @@ class InputPanelView(QWidget):
         dialog.open()
 
     def _worker(self, task: Task | None) -> str:
-        """Whose task it is, where several could have it."""
+        """The name of the task's agent; empty with a single agent."""
         agent = self._store.agents.get(task.agent_id) if task is not None and self._store.agents.is_several else None
         return agent.name if agent is not None else ""
 
@@ -241,7 +241,7 @@ class InputPanelView(QWidget):
         self.sent.emit()
 
     def _on_unsent(self, text: str, paths: tuple[str, ...]) -> None:
-        """A text that was not taken comes back with its files, above what was written meanwhile."""
+        """Restore a text that was not sent, with its files, above the text typed since then."""
         self._has_sent = False
         written = self.composer.text
         self.composer.set_text(f"{text}\n{written}" if written.strip() else text)
@@ -258,7 +258,7 @@ class InputPanelView(QWidget):
         self.files_changed.emit(self.composer.attachments.paths)
 
     def _on_folder_brought(self, path: str) -> None:
-        """A folder is where a new conversation works; later it is only named."""
+        """Use a folder as the workspace of a new conversation; in an existing one insert its path."""
         if self.choices.has_begun:
             self.composer.field.insertPlainText(path)
         else:

@@ -18,20 +18,20 @@ _STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
 
 class MentionListView(QFrame):
-    """`agents` gives those that can be named; of one alone nothing is offered. The keyboard stays in the field."""
+    """`agents` returns the agents to complete; a single one is not offered. The focus stays in the text field."""
 
     def __init__(self, field: PromptEditView, agents: Callable[[], tuple[Agent, ...]], theme: Theme) -> None:
         super().__init__(field, Qt.WindowType.ToolTip)
         self._field = field
         self._agents = agents
         self._theme = theme
-        self._left = -1  # where the @ stands that a person wanted nothing of
+        self._left = -1  # position of the @ whose completion was dismissed
         set_style(self, "look", "popover")
         self.list = QListWidget()
         self.list.setAccessibleName("Agents to name")
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.list.ensurePolished()  # its rows are measured before it is shown
+        self.list.ensurePolished()  # rows are measured before the list is shown
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(1, 1, 1, 1)
         self._column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
@@ -42,7 +42,7 @@ class MentionListView(QFrame):
         self.list.itemClicked.connect(self._take)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Keys for the list go there before anybody else sees them."""
+        """Handle the keys of the list before the text field does."""
         if not self.isVisible() or not isinstance(event, QKeyEvent):
             return super().eventFilter(watched, event)
         return event.type() == QEvent.Type.KeyPress and self._pressed(event)
@@ -78,7 +78,7 @@ class MentionListView(QFrame):
         self._place()
 
     def _start(self) -> int:
-        """Where the @ before the cursor stands; -1 where there is none, or it is in a word."""
+        """The position of the @ before the cursor; -1 if there is none, or if it is part of a word."""
         cursor = self._field.textCursor()
         line, column = cursor.block().text(), cursor.positionInBlock()
         at = line.rfind("@", 0, column)
@@ -87,7 +87,7 @@ class MentionListView(QFrame):
         return cursor.block().position() + at
 
     def _fitting(self, start: int) -> tuple[Agent, ...]:
-        """Those whose names begin with what is typed; names may have blanks."""
+        """The agents whose names start with the typed text; names may contain blanks."""
         typed = self._typed(start).casefold()
         agents = self._agents()
         if len(agents) < 2 or any(agent.name.casefold() == typed.strip() for agent in agents if typed.endswith(" ")):
@@ -112,7 +112,7 @@ class MentionListView(QFrame):
             self.hide()
 
     def _place(self) -> None:
-        """Its foot on the line of the cursor."""
+        """Show the list above the cursor's line."""
         rows = self.list.count()
         self.list.setFixedHeight(rows * self.list.sizeHintForRow(0) + 2)
         self.list.setFixedWidth(self.list.sizeHintForColumn(0) + 2 * self._theme.tokens.space_far)

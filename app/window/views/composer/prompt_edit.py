@@ -17,10 +17,10 @@ _STEPS: dict[int, int] = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
 
 class PromptEditView(QPlainTextEdit):
-    """`submitted` at Enter, `queued` at Alt+Enter, `recalled` at Up in an empty field.
+    """Emits `submitted` on Enter, `queued` on Alt+Enter, `recalled` on Up in an empty field.
 
-    `walked` at Ctrl+Up (-1) and Ctrl+Down (1): to an older message and back. `brought` has the QMimeData of what is
-    pasted or dropped here and is no text, or too long a one.
+    Emits `walked` on Ctrl+Up (-1, an older message) and Ctrl+Down (1), and `brought` with the QMimeData of pasted or
+    dropped content that is not text, or too long.
     """
 
     submitted = Signal()
@@ -35,7 +35,7 @@ class PromptEditView(QPlainTextEdit):
         self.setTabChangesFocus(True)
         self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._flash_ms = 0  # what it was before the caret came to rest
+        self._flash_ms = 0  # the flash time before the caret stopped blinking
         self._rest = QTimer(self, singleShot=True, interval=_BLINKS_MS)
         self._rest.timeout.connect(self.rest_caret)
         self.document().documentLayout().documentSizeChanged.connect(self._on_document_size)
@@ -43,7 +43,7 @@ class PromptEditView(QPlainTextEdit):
 
     @property
     def has_words(self) -> bool:
-        """True when there is more than blanks. Of a long text only its first lines are looked at."""
+        """True if the text has more than whitespace. Stops at the first such line."""
         block = self.document().firstBlock()
         while block.isValid():
             if block.text().strip():
@@ -62,14 +62,14 @@ class PromptEditView(QPlainTextEdit):
             super().insertFromMimeData(source)
 
     def rest_caret(self) -> None:
-        """Have the caret stand: each blink wakes the machine, and nobody has typed for a while."""
+        """Stop blinking after a while without typing, since each blink wakes the CPU."""
         self._rest.stop()
         if self.hasFocus() and not self._flash_ms:
             self._flash_ms = QApplication.cursorFlashTime()
             QApplication.setCursorFlashTime(0)
 
     def _blink(self, *, again: bool = True) -> None:
-        """Have the caret blink as the system wants it; it rests `again` if nothing is typed."""
+        """Blink at the system's rate; with `again`, stop after a while without typing."""
         if self._flash_ms:
             QApplication.setCursorFlashTime(self._flash_ms)
             self._flash_ms = 0
@@ -114,7 +114,7 @@ class PromptEditView(QPlainTextEdit):
         super().setPlainText(text)
 
     def _wrap_for(self, text: str) -> None:
-        """Looking for word boundaries in a word of 50,000 characters takes Qt 0.3 s at each key."""
+        """Wrap anywhere: in a word of 50,000 characters, Qt needs 0.3 s per key to find word boundaries."""
         if _LONG_WORD.search(text):
             self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
 
@@ -122,7 +122,7 @@ class PromptEditView(QPlainTextEdit):
         self._fit()
 
     def _fit(self) -> None:
-        """A plain document's height is counted in lines."""
+        """Set the height. The size of a plain text document is in lines."""
         lines = max(1, round(self.document().size().height()))
         is_long = lines > _MOST_LINES
         bars = Qt.ScrollBarPolicy

@@ -1,4 +1,4 @@
-"""The messages that wait for the agent, above the composer: edit, reorder, send now, remove."""
+"""The queued messages, above the composer: edit, reorder, send now, remove."""
 
 from functools import partial
 
@@ -23,9 +23,9 @@ _MOST_LINES = 4
 
 
 class QueuedMessageView(QFrame):
-    """Its tools show under the mouse and the keyboard. Enter edits, Del removes, Alt+Up and Alt+Down move it.
+    """Shows its buttons on hover or focus. Enter edits, Del removes, Alt+Up and Alt+Down move it.
 
-    `moved` and `stepped` (the keyboard goes on to a neighbour) have -1 for up, 1 for down.
+    Emits `moved`, and `stepped` when the focus should move to a neighbour, with -1 for up and 1 for down.
     """
 
     edited = Signal(str)
@@ -61,12 +61,12 @@ class QueuedMessageView(QFrame):
 
     @property
     def text(self) -> str:
-        """What it says, for people who cannot see it."""
+        """The accessible text."""
         return self.accessibleName()
 
     @property
     def changed_text(self) -> str | None:
-        """What stands in the open editor, if it differs from what waits."""
+        """The text in the open editor, if it differs from the queued one."""
         text = self._field.toPlainText().strip()
         is_changed = self.is_editing and self._entry is not None and text not in ("", self._entry.text)
         return text if is_changed else None
@@ -93,7 +93,7 @@ class QueuedMessageView(QFrame):
         self._on_theme_changed()
 
     def edit(self) -> None:
-        """Open the text in place."""
+        """Edit the text inline."""
         if self._entry is None:
             return
         self._field.setPlainText(self._entry.text)
@@ -116,7 +116,7 @@ class QueuedMessageView(QFrame):
             super().keyPressEvent(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Esc leaves the editor; the tools stay while one of them has the keyboard."""
+        """Esc cancels editing; the buttons stay visible while one of them has the focus."""
         if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
             self._show_parts()
         if watched is self._field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
@@ -204,7 +204,7 @@ class QueuedMessageView(QFrame):
             self.edited.emit(text)
 
     def _on_brought(self, mime: QMimeData) -> None:
-        """The files of a waiting text are settled: others are named in it."""
+        """The attachments of a queued message cannot change: insert the paths into its text."""
         self._field.insertPlainText("\n".join(drop_payload(mime).paths))
 
     def _on_left(self) -> None:
@@ -220,7 +220,7 @@ class QueuedMessageView(QFrame):
 
 
 class QueueView(QScrollArea):
-    """Hidden while nothing waits. `left` when the keyboard was in an entry and there is none to go on to."""
+    """Hidden while the queue is empty. Emits `left` when the focused entry disappears and there is no other."""
 
     left = Signal()
 
@@ -247,7 +247,7 @@ class QueueView(QScrollArea):
         return tuple(self._rows.values())
 
     def show_entries(self) -> None:
-        """Show what waits now; the entry that has the keyboard keeps it."""
+        """Show the current queue; a focused entry keeps the focus."""
         entries = self._store.entries
         focused = self._focused_place()
         self._drop({entry.id for entry in entries})
@@ -278,7 +278,7 @@ class QueueView(QScrollArea):
         return row
 
     def _drop(self, kept: set[str]) -> None:
-        """A text that was being changed when the agent read it is not lost: the store gives it back."""
+        """Remove rows. A text that was being edited when the agent read it is not lost: the store restores it."""
         for queued_id in self._rows.keys() - kept:
             row = self._rows.pop(queued_id)
             self._column.removeWidget(row)
@@ -289,7 +289,7 @@ class QueueView(QScrollArea):
                 self._store.edit(queued_id, changed)
 
     def _fit(self) -> None:
-        """As high as what it shows, up to four lines and an open editor."""
+        """As high as the content, up to four lines plus open editors."""
         heights = [_height(row) for row in self.rows]
         editors = sum(_height(row) for row in self.rows if row.is_editing)
         line = min(heights, default=0)

@@ -1,4 +1,4 @@
-"""The line under the transcript: what the agent does now, turn, time, tokens, cost, and the task/chat switch."""
+"""The line under the transcript: current activity, turn, time, tokens, cost, and the task/chat switch."""
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
@@ -33,7 +33,7 @@ _TONES: dict[DotState, Tone] = {
 
 
 class ModeSwitchView(QWidget):
-    """`asked` has the mode that a person wants. It is not there where nothing was decided."""
+    """The switch between task and chat. Emits `asked` with the chosen mode. Hidden while no mode is decided."""
 
     asked = Signal(str)
 
@@ -63,7 +63,7 @@ class ModeSwitchView(QWidget):
 
 
 def mode_label(task: Task) -> str:
-    """What a task that was left to its first reply is taken for; nothing where a person has said it."""
+    """The mode that an `auto` task decided on; empty if the user chose the mode."""
     return f"taken as a {task.decided}" if task.mode == "auto" and task.decided else ""
 
 
@@ -74,11 +74,11 @@ def _offer(task: Task) -> tuple[str, str] | None:
         return None
     if task.decided == "task":
         return _CHAT
-    return _TASK if task.mode == "chat" else None  # in auto mode it is about to end
+    return _TASK if task.mode == "chat" else None  # an auto task is about to end
 
 
 class StatusLineView(QWidget):
-    """Its clock runs only while a task does, and it can be seen."""
+    """Its timer runs only while a task runs and the line is visible."""
 
     try_now_asked = Signal()
 
@@ -111,17 +111,17 @@ class StatusLineView(QWidget):
 
     @property
     def text(self) -> str:
-        """All that it says."""
+        """The complete text."""
         parts = (self._activity.whole_text, self._near.text(), self._figures.whole_text)
         return " · ".join(part for part in parts if part)
 
     def remind(self, text: str) -> None:
-        """Say this in place of what the task does, until it is empty."""
+        """Show this text instead of the activity, until it is empty."""
         self._reminder = text
         self._show_activity()
 
     def show_task(self, task: Task | None, who: str = "") -> None:
-        """`who` works on it, where several could."""
+        """`who` is the name of the agent, if there are several."""
         self._task = task
         self.mode.show_task(task)
         if task is None:
@@ -143,7 +143,7 @@ class StatusLineView(QWidget):
 
     def _show_activity(self) -> None:
         self._activity.set_text(self._reminder or self._words)
-        # Where there is no room for all, the figures give way first.
+        # If the space is too small for everything, the figures shrink first.
         self._activity.setMinimumWidth(min(self._activity.sizeHint().width(), self._most_activity))
         self._activity.set_tone("waiting" if self._reminder else _TONES[dot_state(self._task)])
         if self._reminder:
@@ -161,7 +161,7 @@ class StatusLineView(QWidget):
     def _run_clock(self) -> None:
         task = self._task
         runs = task is not None and task.ended_at is None and (task.status != "interrupted" or bool(task.retry_at))
-        # While it waits for a person nothing moves, so nothing has to wake.
+        # While it waits for a person nothing changes, so the timer is stopped.
         waits = task is not None and task.status in ("waiting_user", "paused") and not task.retry_at
         running = runs and not waits and self.isVisible()
         if running == self._clock.isActive():
@@ -177,12 +177,12 @@ class StatusLineView(QWidget):
 
 
 def _near(task: Task) -> str:
-    """Which limits are nearly used up; of an ended task the end says it."""
+    """The limits that are nearly used up; empty for an ended task, whose end states its limit."""
     return f"near its limit: {', '.join(map(limit_name, task.near))}" if task.near and task.ended_at is None else ""
 
 
 def _figures(task: Task) -> str:
-    """Nothing is shown that is not known."""
+    """Unknown figures are omitted."""
     turn = f"turn {task.step_count}" if task.step_count else ""
     is_timed = task.status != "interrupted" or task.worked_s > 0
     time = duration(max(0.0, elapsed(task))) if is_timed else ""

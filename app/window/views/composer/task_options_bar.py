@@ -23,9 +23,10 @@ _LONGEST = 22
 
 
 class TaskOptionsView(QWidget):
-    """`options` are what was chosen here; `changed` when a person chose something else.
+    """`options` are the chosen ones; emits `changed` when the user changes them.
 
-    In a conversation that has begun the folder stays, and the rest follows the newest task until it is changed.
+    In an existing conversation the workspace is fixed, and the other options follow the newest task until they are
+    changed.
     """
 
     changed = Signal()
@@ -45,7 +46,7 @@ class TaskOptionsView(QWidget):
         self.more_button = push_button("More", "quiet")
         self._words: dict[QPushButton, str] = {}
         row = QHBoxLayout(self)
-        row.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)  # it folds instead
+        row.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)  # it folds when space is short
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
         for button in (self.folder_button, self.model_button, self.more_button):
@@ -63,16 +64,16 @@ class TaskOptionsView(QWidget):
 
     @property
     def model(self) -> str:
-        """The one that the next task is started with; empty where none is set up."""
+        """The model of the next task; empty if none is set up."""
         return self._offer.model_of(self.options)
 
     def choose(self, options: TaskOptions) -> None:
-        """Take these; nobody is told."""
+        """Set the options without a signal."""
         self.options = options
         self._show()
 
     def offer(self, offer: TaskOptionDefaults) -> None:
-        """What there is to choose from now."""
+        """Set the available choices."""
         if offer != self._offer:
             self._offer = offer
             if self._followed is not None and self.options == self._untouched:
@@ -80,9 +81,9 @@ class TaskOptionsView(QWidget):
             self._show()
 
     def follow(self, task: Task) -> None:
-        """Start the next task as this one was started; a task that was followed already changes nothing.
+        """Take over the options of a task. Does nothing for a task that was followed already.
 
-        Neither does one of another agent than the one that is looked at, once there is something to follow.
+        Once a task is followed, tasks of agents other than the selected one are ignored.
         """
         is_known = self._followed is not None and self._followed.id == task.id
         if is_known or (self.has_begun and not self._is_own(task)):
@@ -95,11 +96,11 @@ class TaskOptionsView(QWidget):
         return self._offer.agent is None or self._offer.agent.id == task.agent_id
 
     def _take_over(self, task: Task) -> None:
-        """What was chosen for a task. The model and the thinking that its agent has anyway were not."""
+        """Take over what was chosen for a task, without the defaults of its agent."""
         is_usual = task.model == self._offer.model_of(TaskOptions()) and task.api_base is None
         model, is_own = None if is_usual else task.model, self._is_own(task)
         personality = self._offer.personality(TaskOptions())
-        own_level = personality.thinking_level if personality is not None else "off"  # which leaves it to the setting
+        own_level = personality.thinking_level if personality is not None else "off"  # "off": the setting decides
         thinks_as_usual = own_level == task.thinking_level != "off"
         self.options = self._untouched = TaskOptions(
             model=model if is_own else None,
@@ -113,12 +114,12 @@ class TaskOptionsView(QWidget):
         )
 
     def pick_model(self) -> None:
-        """Choose from a list by typing."""
+        """Open the model picker."""
         if not self._offer.models:
             self.providers_asked.emit()
             return
         default = self._offer.model
-        from app.window.views.shared.picker import PickerDialog  # the start does not need it
+        from app.window.views.shared.picker import PickerDialog  # not needed at startup
 
         servers = dict(self._offer.servers)
         choices = tuple(_choice(name, servers, is_default=name == default) for name in self._offer.models)
@@ -127,7 +128,7 @@ class TaskOptionsView(QWidget):
         picker.open_above(self.model_button)
 
     def minimumSizeHint(self) -> QSize:
-        """All of it as icons."""
+        """The width of the buttons without text."""
         side = self.folder_button.sizeHint().height()
         return QSize(3 * side, side)
 
@@ -158,7 +159,7 @@ class TaskOptionsView(QWidget):
         self.model_button.setIcon(self._theme.icon("brain", "muted"))
 
     def _show_more(self) -> None:
-        """What is not as usual is told at once; amber where nothing is asked."""
+        """Name the options that differ from the defaults; amber if approvals are off."""
         unusual = self._unusual()
         self._words[self.more_button] = ", ".join(unusual) or "More"
         told = ", ".join(unusual) or "as usual"
@@ -182,7 +183,7 @@ class TaskOptionsView(QWidget):
         return [part for part in parts if part]
 
     def _fold(self) -> None:
-        """Where there is no room the words go, those of the least use first; the icons stay."""
+        """If the space is too small, hide texts, the least important first; the icons stay."""
         buttons = (self.more_button, self.folder_button, self.model_button)
         for button in buttons:
             button.setText(self._words[button])
@@ -210,7 +211,7 @@ class TaskOptionsView(QWidget):
         dialog.finished.connect(dialog.deleteLater)
 
     def take_folder(self, folder: str) -> None:
-        """Work in this one."""
+        """Use this folder as the workspace."""
         self._take(replace(self.options, workspace=folder))
 
     def _on_model_chosen(self, model: str) -> None:
@@ -218,7 +219,7 @@ class TaskOptionsView(QWidget):
         self._take(replace(self.options, model=None if is_usual else model, model_if_none=None, api_base=None))
 
     def _on_more_clicked(self) -> None:
-        from app.window.views.composer.task_options_dialog import TaskOptionsDialog  # not needed at the start
+        from app.window.views.composer.task_options_dialog import TaskOptionsDialog  # not needed at startup
 
         dialog = TaskOptionsDialog(self._theme, self._offer, self.options, self)
         dialog.changed.connect(self._take)
@@ -233,7 +234,7 @@ class TaskOptionsView(QWidget):
 
 
 def _choice(model: str, servers: Mapping[str, str], *, is_default: bool) -> "PickerItem":
-    """A model of a server of one's own stands under the name of that."""
+    """A model of a custom server is listed under the server's name."""
     from app.window.views.shared.picker import PickerItem
 
     provider, _, name = model.partition("/")
@@ -242,7 +243,7 @@ def _choice(model: str, servers: Mapping[str, str], *, is_default: bool) -> "Pic
 
 
 def _short(name: str) -> str:
-    """Of a long name its two ends: the tool tip has the whole. A button as long as its text would widen the window."""
+    """The two ends of a long name: a button with the full text would widen the window. The tool tip has it in full."""
     if len(name) <= _LONGEST:
         return name
     half = (_LONGEST - 1) // 2

@@ -42,7 +42,7 @@ _WARNING = (
 
 
 class TaskOptionsDialog(FramelessDialog):
-    """`changed` has the new `TaskOptions` at each change; there is nothing to confirm but that all is allowed."""
+    """Emits `changed` with the new `TaskOptions` on each change. Only "Allow everything" requires a confirmation."""
 
     changed = Signal(object)
     model_asked = Signal()
@@ -68,7 +68,7 @@ class TaskOptionsDialog(FramelessDialog):
         self._approvals_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
         self.several = push_button("Ask several models…")
         self.agent = push_button("Add an agent…")
-        self.agent.setVisible(bool(offer.agent))  # nobody is there to join before it began
+        self.agent.setVisible(bool(offer.agent))  # a new conversation has no agent to add another one to
         self._confirm = _Confirmation(theme)
         self._lay_out()
         self._connect()
@@ -79,7 +79,7 @@ class TaskOptionsDialog(FramelessDialog):
         return self._options
 
     def open_above(self, button: QWidget) -> None:
-        """Its foot on the button that opened it, inside the window."""
+        """Open with the lower edge above the button, inside the window."""
         space, window = self._theme.tokens.space_close, button.window()
         self.setFixedWidth(min(self._theme.tokens.column * 5 // 9, window.width() - 2 * space))
         self.adjustSize()
@@ -87,7 +87,7 @@ class TaskOptionsDialog(FramelessDialog):
         corner.setX(min(corner.x(), window.width() - self.width() - space))
         self.move(window.mapToGlobal(corner))
         self.show()
-        self._fit()  # only now are the fonts of its parts known
+        self._fit()  # the fonts of its parts are known only now
         self.personality.setFocus()
 
     def _lay_out(self) -> None:
@@ -163,7 +163,7 @@ class TaskOptionsDialog(FramelessDialog):
         )
 
     def _on_personality_chosen(self) -> None:
-        """A personality brings its own model and thinking."""
+        """Use the model and thinking level of the personality."""
         chosen: object = self.personality.currentData()
         assert isinstance(chosen, str)
         self.thinking.setCurrentIndex(0)
@@ -199,7 +199,7 @@ class TaskOptionsDialog(FramelessDialog):
         self._fit()
 
     def _fit(self) -> None:
-        """As high as what it shows; its foot stays."""
+        """As high as its content; the lower edge stays."""
         foot = self.y() + self.height()
         layout = self.layout()
         assert layout is not None
@@ -231,7 +231,7 @@ class TaskOptionsDialog(FramelessDialog):
 
 
 class _Confirmation(QWidget):
-    """Asked once before all is allowed."""
+    """The confirmation of "Allow everything"."""
 
     answered = Signal(bool)
 
@@ -259,7 +259,7 @@ class _Confirmation(QWidget):
 
 
 def _box(name: str, rows: Sequence[tuple[str, str, str]], chosen: str) -> QComboBox:
-    """Of rows with a value, its name and what it means."""
+    """A combo box of rows with a value, a name and an explanation."""
     box = QComboBox()
     box.setAccessibleName(name)
     box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

@@ -1,4 +1,4 @@
-"""What a tab shows: the transcript or the welcome text, the find bar, the input panel."""
+"""The content of a tab: the transcript or the welcome text, the find bar, the input panel."""
 
 from typing import TYPE_CHECKING
 
@@ -52,7 +52,7 @@ _DROP_NEW = "Drop files and pictures to attach them, or a folder to work in"
 
 
 class WelcomeView(QStackedWidget):
-    """`tour_asked` when the tour is to be played."""
+    """Emits `tour_asked` to play the tour."""
 
     tour_asked = Signal()
 
@@ -72,7 +72,7 @@ class WelcomeView(QStackedWidget):
 
 
 class ConversationView(QWidget):
-    """Painted from its store; what a person does here goes to the store as an intent."""
+    """Shows a conversation store; user actions become intents of the store."""
 
     tour_asked = Signal()
     draft_changed = Signal(str)
@@ -121,7 +121,7 @@ class ConversationView(QWidget):
 
     @property
     def welcome(self) -> WelcomeView:
-        """Made when it is first to be seen: a tab with a conversation has none."""
+        """Created on first use: a tab with a conversation has none."""
         if self._welcome is None:
             self._welcome = WelcomeView(self._models, self._theme)
             self._welcome.tour_asked.connect(self.tour_asked)
@@ -129,32 +129,32 @@ class ConversationView(QWidget):
         return self._welcome
 
     def focus_panes(self) -> tuple[QWidget, ...]:
-        """Where F6 stops."""
+        """The stops of F6."""
         return (self.transcript, self.composer.field, *self.tree.panes)
 
     @property
     def has_place(self) -> bool:
-        """False until what is stored is shown."""
+        """False until the stored rows are shown."""
         return self.store.is_loaded and not self.store.is_seeking
 
     @property
     def place(self) -> ScrollPosition | None:
-        """Where the transcript stands; None at its end."""
+        """The scroll position; None at the end."""
         place = self.transcript.place
         return ScrollPosition(*self.store.rows.place_of(place[0]), place[1]) if place is not None else None
 
     def go_to(self, node_id: str) -> None:
-        """Show a node, in whatever branch it stands, loading what is needed; it is told if that cannot be."""
+        """Show a node on any branch, loading pages if needed. Reports an error if it cannot be found."""
         self._wanted = None
         self.store.seek(node_id, switches=True)
 
     def return_to(self, place: ScrollPosition) -> None:
-        """As `go_to`, but a place that is no more is no news."""
+        """Restore a scroll position. Does nothing if its node no longer exists."""
         self._wanted = place
         self.store.seek(place.node_id, place.number)
 
     def go_to_ask(self) -> None:
-        """Bring what waits here into view and the keyboard into it, now or as soon as it is loaded."""
+        """Scroll to the open ask and focus it, now or once it is loaded."""
         ask = self.store.next_ask
         turns = ask is not None and self.store.is_loaded and self.store.show_task(ask.task_id)
         row = self._row_of(ask) if ask is not None and not turns else None
@@ -163,7 +163,10 @@ class ConversationView(QWidget):
             self.transcript.focus_row(row)
 
     def allow_once(self) -> None:
-        """Allow the approval that waits here; out of sight it is only shown: nobody allows what they did not see."""
+        """Allow the open approval.
+
+        If it is not visible it is only shown: nobody should allow what they have not seen.
+        """
         approval = next((ask for ask in self.store.waiting if ask.kind == "approval"), None)
         row = self._row_of(approval) if approval is not None else None
         if approval is None or row is None:
@@ -174,7 +177,7 @@ class ConversationView(QWidget):
             self.transcript.focus_row(row)
 
     def find_next(self, *, forward: bool) -> None:
-        """To the next hit or the one before it; where nothing is searched the search opens."""
+        """Go to the next or previous hit; opens the find bar if it is closed."""
         if not self.find_bar.isVisible():
             self.find_bar.open()
         elif forward:
@@ -188,7 +191,7 @@ class ConversationView(QWidget):
 
     @property
     def find_bar(self) -> "FindBarView":
-        """Made at the first search."""
+        """Created on first use."""
         from app.window.rows.registry import row_text
         from app.window.stores.conversation.find import FindStore
         from app.window.views.conversation.find_bar import FindBarView  # most conversations are never searched
@@ -251,7 +254,7 @@ class ConversationView(QWidget):
         self.tour_asked.connect(self.no_model.hide)
 
     def _row_of(self, ask: Ask) -> int | None:
-        """The row of an ask: most often near the end."""
+        """The row of an ask, usually near the end."""
         for index in reversed(range(self.store.count())):
             row = self.store.row(index)
             if isinstance(row, AskRow) and row.ask.id == ask.id:
@@ -285,7 +288,7 @@ class ConversationView(QWidget):
             self.store.failed.emit(_NOT_HERE)
 
     def _on_bar_moved(self) -> None:
-        if not self.transcript.is_at_end:  # text that streams in below is no scrolling
+        if not self.transcript.is_at_end:  # text that streams in at the end is not scrolling
             self.scrolled.emit()
 
     def _on_model_missing(self) -> None:
@@ -328,7 +331,7 @@ class DropTarget(QObject):
 
 
 class EscapeKey(QObject):
-    """Esc that no child of the conversation used: closes what is open, then stops the task at the second press.
+    """Esc that no child of the conversation handled: closes what is open; a second press stops the task.
 
     An event filter, not a shortcut: a shortcut would be handled before the dialogs above the conversation.
     """
@@ -349,7 +352,7 @@ class EscapeKey(QObject):
         return True
 
     def _escape(self, *, is_held: bool) -> None:
-        """Close the search, then leave the tree, then clear the selection, then stop."""
+        """Close the find bar, else leave the tree, else clear the selection, else stop."""
         view = self._view
         if view.is_searching:
             view.find_bar.close_search()

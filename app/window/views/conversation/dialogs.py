@@ -18,7 +18,7 @@ from app.window.widgets.dialogs import QuestionDialog
 
 
 class ConversationDialogs:
-    """Of one conversation; they stand over `parent`."""
+    """Opens the dialogs of one conversation with `parent` as their parent widget."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ConversationDialogs:
         ComparisonDialog(comparison, self._models, self._theme, self._clipboard, self._parent).show()
 
     def export(self, leaf_id: str) -> None:
-        """Ask where a branch is written to, and as what."""
+        """Ask for the file and the format of a branch export."""
         from app.window.views.shared.export_dialog import ExportDialog
 
         if self._store.conversation_id is not None:
@@ -57,11 +57,11 @@ class ConversationDialogs:
             dialog.open()
 
     def ask_for_workspace(self, question: WorkspaceQuestion) -> None:
-        """Ask whether an imported conversation is to work in the folder that its file names."""
+        """Ask whether an imported conversation may use the folder named in its file."""
         WorkspaceDialog(question, self._parent).open()
 
     def ask_models(self) -> None:
-        """Ask which models are to answer what stands in the input."""
+        """Ask which models should answer the text in the composer."""
         from app.window.views.branches.ask_models_dialog import AskModelsDialog
 
         model, text = self._foot.choices.model, self._foot.composer.text
@@ -71,7 +71,7 @@ class ConversationDialogs:
 
 
 class WorkspaceDialog(QuestionDialog):
-    """Shows the whole path. Esc and Enter begin nothing."""
+    """Shows the full path. Esc and Enter cancel."""
 
     def __init__(self, question: WorkspaceQuestion, parent: QWidget) -> None:
         super().__init__(parent)

@@ -39,7 +39,7 @@ class FindBarView(QWidget):
         self.hide()
 
     def open(self) -> None:
-        """With the keyboard in the field; closing gives it back to where it was."""
+        """Open and focus the field; closing returns the focus."""
         if not self.isVisible():
             self._back = self.window().focusWidget()
             self.show()
@@ -127,7 +127,7 @@ class FindBarView(QWidget):
 
 
 class _Field(SearchField):
-    """Enter goes on, Shift+Enter back, Esc leaves at once."""
+    """Enter goes to the next hit, Shift+Enter to the previous one, Esc closes."""
 
     next_asked = Signal()
     previous_asked = Signal()

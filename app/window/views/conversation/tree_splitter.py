@@ -16,8 +16,9 @@ _WIDTH = 320
 
 
 class TreeSplitterView(QSplitter):
-    """`left` when the tree goes away while the keyboard is in it, `changed` when it came, went or was drawn wider.
-    `compare_asked` and `export_asked` are the panel's.
+    """Emits `left` when the tree is closed while it has the focus, and `changed` when it is opened, closed or resized.
+
+    `compare_asked` and `export_asked` come from the panel.
     """
 
     left = Signal()
@@ -38,25 +39,25 @@ class TreeSplitterView(QSplitter):
 
     @property
     def panel(self) -> "TreePanelView":
-        """The tree, which is made for who asks first."""
+        """The tree panel, created on first use."""
         return self._panel or self._made_panel(_WIDTH)
 
     @property
     def panes(self) -> tuple[QWidget, ...]:
-        """Where F6 stops."""
+        """The stops of F6."""
         return (self._panel,) if self._panel is not None and self._panel.isVisible() else ()
 
     @property
     def open_width(self) -> int:
-        """Of the tree in pixels; 0 while it is away."""
+        """The width of the tree in pixels; 0 while it is closed."""
         return self._panel.width() if self._panel is not None and not self._panel.isHidden() else 0
 
     def open(self, width: int) -> None:
-        """Show the tree as it was the last time; the keyboard stays where it is."""
+        """Show the tree with this width, without taking the focus."""
         self._made_panel(width).show()
 
     def toggle(self) -> None:
-        """Show the tree, with the keyboard in it, or put it away."""
+        """Show and focus the tree, or close it."""
         panel = self.panel
         if panel.isVisible():
             self._on_closed()

@@ -1,4 +1,4 @@
-"""Banners over every window: the connection to the engine, and what keeps the engine from working."""
+"""Banners at the top of every window: lost connections, and health conditions of the engine."""
 
 from PySide6.QtCore import QTimer
 
@@ -11,7 +11,7 @@ _PATIENCE_MS = 400
 
 
 class ConnectionBannerView(BannerView):
-    """A start that takes no longer than a blink is not spoken of."""
+    """Shown only if connecting takes noticeable time."""
 
     def __init__(self, session: EngineSession, theme: Theme) -> None:
         super().__init__(theme)
@@ -41,7 +41,7 @@ class ConnectionBannerView(BannerView):
 
 
 class HealthBannerView(BannerView):
-    """Stays for as long as it is so: nothing typed is taken meanwhile."""
+    """Shown as long as a health condition exists."""
 
     def __init__(self, session: EngineSession, theme: Theme) -> None:
         super().__init__(theme)

@@ -17,9 +17,9 @@ _TITLE = "Find an action, a conversation or a setting"
 
 
 class CommandPalette(QObject):
-    """`action_chosen` gives an action's name, `conversation_chosen` an id, `setting_chosen` a setting's name.
+    """Emits the name of the chosen action, the id of the conversation, or the name of the setting.
 
-    What the list has not loaded is asked for while one types.
+    Conversations that are not loaded are searched while the user types.
     """
 
     action_chosen = Signal(str)

@@ -27,7 +27,7 @@ _IN_COMPOSER = (
 
 
 class WindowDialogs(QObject):
-    """`settings_closed` when a key may have been set; `conversation_asked` gives one to open."""
+    """Emits `settings_closed` when keys may have changed, and `conversation_asked` with a conversation to open."""
 
     settings_closed = Signal()
     conversation_asked = Signal(str)
@@ -50,7 +50,7 @@ class WindowDialogs(QObject):
 
     @property
     def settings(self) -> "SettingsDialog":
-        """Made at the first use; `open_page` and `open_setting` show it."""
+        """Created on first use; `open_page` and `open_setting` show it."""
         from app.window.views.settings.dialog import SettingsDialog
 
         if self._settings is None:

@@ -1,4 +1,4 @@
-"""The main window: sidebar, tabs and banners in their places, and what each action does."""
+"""The main window: sidebar, tabs and banners, and the slot of each action."""
 
 from collections.abc import Callable
 from functools import partial
@@ -46,8 +46,9 @@ class KeepRunningDialog(QuestionDialog):
 
 
 class MainWindow(QMainWindow):
-    """Its parts are made by `window/main.py`. `closing` before it looks whether there is a tray to hide in, `closed`
-    when it is gone from the screen for good.
+    """`window/main.py` creates its parts.
+
+    Emits `closing` before it checks for a tray to hide in, and `closed` when it has been closed for good.
     """
 
     closing = Signal()
@@ -69,7 +70,7 @@ class MainWindow(QMainWindow):
         state: WindowStateStore,
     ) -> None:
         super().__init__()
-        self.has_tray = False  # true where closing may hide the window: the tray brings it back
+        self.has_tray = False  # closing hides the window if there is a tray that can show it again
         self.stores = stores
         self._control = control
         self._tour = tour
@@ -113,7 +114,7 @@ class MainWindow(QMainWindow):
         self.closed.emit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Esc that nothing nearer took leads from the sidebar and the tabs to where a person writes."""
+        """Esc that no child handled moves the focus from the sidebar or the tabs to the composer."""
         if event.key() == Qt.Key.Key_Escape:
             self.desk.front.setFocus()
         else:
@@ -128,18 +129,18 @@ class MainWindow(QMainWindow):
             self.desk.turn_to_main()
 
     def leave(self) -> None:
-        """Go for good, tray or not."""
+        """Close the window even if there is a tray."""
         self._keep_sizes()
         self.desk.close_windows()
         self.hide()
         self.closed.emit()
 
     def show_error(self, text: str) -> None:
-        """Something did not work: what, and what to do."""
+        """Show what failed and what to do."""
         (self.desk.front_window or self).trouble.tell(text, "failed")
 
     def _slots(self) -> dict[ActionName, Callable[[], None]]:
-        """The slot of each action. The conversation in front is looked up when the slot is called."""
+        """The slot of each action. The active conversation is looked up when the slot is called."""
         desk, tabs = self.desk, self.pages.tabs
         return {
             "new_task": desk.new,
@@ -247,7 +248,7 @@ class MainWindow(QMainWindow):
         self._palette.open_over(self.desk.front_window or self, has_tabs=self.desk.front_window is None)
 
     def _make_palette(self) -> "CommandPalette":
-        from app.window.views.shell.command_palette import CommandPalette  # the start does not need it
+        from app.window.views.shell.command_palette import CommandPalette  # not needed at startup
 
         palette = CommandPalette(self.stores.conversations, self.stores.session, self._theme, self.shortcuts)
         palette.conversation_chosen.connect(self.desk.open)

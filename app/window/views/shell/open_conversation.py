@@ -1,4 +1,4 @@
-"""One open conversation: title, draft, scroll position, and its view, which is made when it is first shown."""
+"""One open conversation: title, draft, scroll position, and its view, which is created when it is first shown."""
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QClipboard
@@ -20,7 +20,7 @@ _NEW = "New task"
 class OpenConversation(QObject):
     """`conversation_id` is "" until the engine has stored the conversation.
 
-    `changed` when its look is another one, `begun` when the engine has stored it.
+    Emits `changed` when its tab changes, and `begun` when the engine has stored it.
     """
 
     changed = Signal()
@@ -37,12 +37,12 @@ class OpenConversation(QObject):
 
     @property
     def is_shown(self) -> bool:
-        """False until somebody asked for its view."""
+        """True once its view was created."""
         return self._view is not None
 
     @property
     def is_blank(self) -> bool:
-        """A new conversation without a word in it."""
+        """True for a new conversation without any text."""
         return not self.conversation_id and (self._view is None or self._view.foot.is_blank)
 
     @property
@@ -64,12 +64,12 @@ class OpenConversation(QObject):
         return TabState(self.title, dot_state(task), self._maker.unread.count(self.conversation_id), self.is_pinned)
 
     def read(self) -> None:
-        """The person looks at it."""
+        """Mark it as read."""
         if self.conversation_id:
             self._maker.unread.read(self.conversation_id)
 
     def keep_place(self) -> None:
-        """Of a view that was not shown yet, or is on its way to a place, the place of the last time counts."""
+        """Save the scroll position; keeps the last one if the view was not shown yet or is still scrolling to a row."""
         if self._view is None:
             return
         self._keep_tree(self._view.tree.open_width)
@@ -95,7 +95,7 @@ class OpenConversation(QObject):
             agents[self.conversation_id] = agent_id
 
     def close(self) -> None:
-        """Drop the view; the task in it goes on."""
+        """Close the view; its task keeps running."""
         self.keep_place()
         if self.conversation_id:
             self._maker.state.keep_closed(self.conversation_id)
@@ -121,7 +121,7 @@ class OpenConversation(QObject):
         self.changed.emit()
 
     def _on_stored(self, conversation_id: str) -> None:
-        """The new conversation has begun."""
+        """The engine has stored the new conversation."""
         self._maker.state.keep_draft("", "")
         self.conversation_id = conversation_id
         self._on_title_changed()
@@ -129,9 +129,9 @@ class OpenConversation(QObject):
 
 
 class TabStates(QObject):
-    """`changed` has the id of a conversation whose title, task or unread count changed; `all_changed`: any of them.
+    """Emits `changed` with the id of a conversation whose title, task or unread count changed.
 
-    Separate signals, because fifty running tasks send a thousand updates a second.
+    `all_changed` means any of them. Separate signals, because fifty running tasks send a thousand updates a second.
     """
 
     changed = Signal(str)
@@ -154,7 +154,7 @@ class TabStates(QObject):
 
 
 class OpenConversationFactory(QObject):
-    """Makes pages and the views in them. Its signals are those of all these views."""
+    """Creates open conversations and their views. Its signals forward those of all views."""
 
     tour_asked = Signal()
     providers_asked = Signal()
@@ -182,7 +182,7 @@ class OpenConversationFactory(QObject):
         self._pasted = pasted
 
     def make(self, conversation_id: str) -> OpenConversation:
-        """For "" one that has not begun."""
+        """An open conversation; a new one for ""."""
         return OpenConversation(self, conversation_id)
 
     def make_view(self, conversation_id: str) -> ConversationView:

@@ -1,4 +1,4 @@
-"""All open conversations, in tabs and in windows of their own, and the one that is active. The tab bar is `tabs`."""
+"""All open conversations, in tabs and in separate windows, and the active one. The tab bar is `tabs`."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +18,7 @@ from app.window.widgets.banner import BannerView
 
 
 class ConversationWindow(QMainWindow):
-    """`activated` when a person turned to it; `close_asked` when they closed it, which its owner does."""
+    """Emits `activated` when it becomes active, and `close_asked` when the user closes it; its owner closes it."""
 
     activated = Signal()
     close_asked = Signal()
@@ -59,7 +59,7 @@ class ConversationWindow(QMainWindow):
         self.setWindowTitle(f"{self.page.look.words} — Errand")
 
     def give_page(self) -> OpenConversation:
-        """Leave the page to another window; this one is empty then and goes."""
+        """Release the page for another window and close this one."""
         self.page.changed.disconnect(self._on_look_changed)
         self._states.changed.disconnect(self._on_state_changed)
         self._states.all_changed.disconnect(self._on_look_changed)
@@ -83,9 +83,9 @@ class ConversationWindow(QMainWindow):
 
 
 class OpenConversations(QObject):
-    """A conversation is open in one place only: who opens it again goes there.
+    """A conversation is open only once: opening it again activates it.
 
-    `main_asked` when the main window is to come to the front, `window_made` for each further one.
+    Emits `main_asked` to bring the main window to the front, and `window_made` for each additional window.
     """
 
     front_changed = Signal()
@@ -111,7 +111,7 @@ class OpenConversations(QObject):
 
     @property
     def front_window(self) -> ConversationWindow | None:
-        """None while it is the main one."""
+        """The active conversation window; None for the main window."""
         return self._front
 
     @property
@@ -120,27 +120,27 @@ class OpenConversations(QObject):
 
     @property
     def front_id(self) -> str:
-        """The conversation in front; "" while it is a new one."""
+        """The id of the active conversation; "" for a new one."""
         return self._front.page.conversation_id if self._front is not None else self._pages.front_id
 
     def turn_to_main(self) -> None:
-        """A person turned to the main window."""
+        """The main window became active."""
         if self._front is not None:
             self._front = None
             self.front_changed.emit()
 
     def restore(self) -> None:
-        """Open the windows of the last time."""
+        """Open the conversation windows of the last session."""
         for conversation_id, geometry in tuple(self._kept.windows.items()):
             self._put(self._maker.make(conversation_id)).restoreGeometry(geometry)
 
     def new(self) -> None:
-        """Go to a conversation that has not begun, in the main window."""
+        """Show a new conversation in the main window."""
         self._show_main()
         self._pages.new()
 
     def open(self, conversation_id: str, *, behind: bool = False) -> None:
-        """Go to a conversation: to the window it is in, or to a tab. `behind` leaves what is in front there."""
+        """Show a conversation in its window, or in a tab. `behind` opens it without activating it."""
         window = self._window_of(conversation_id)
         if behind and window is None:
             self._pages.open(conversation_id, behind=True)
@@ -151,12 +151,12 @@ class OpenConversations(QObject):
             self._pages.open(conversation_id)
 
     def open_at(self, conversation_id: str, node_id: str) -> None:
-        """Go to a node of a conversation."""
+        """Show a node of a conversation."""
         self.open(conversation_id)
         self.front.go_to(node_id)
 
     def go_to_next_ask(self) -> None:
-        """Go to the ask of the next conversation after the active one; wraps around."""
+        """Show the ask of the next conversation after the active one; wraps around."""
         waiting = [ask.conversation_id for ask in self._maker.stores.asks.waiting()]
         if not waiting:
             return
@@ -166,7 +166,7 @@ class OpenConversations(QObject):
         self.front.go_to_ask()
 
     def reopen(self) -> None:
-        """What was closed last and is not open again."""
+        """Reopen the conversation that was closed last."""
         open_ids = {*self._pages.open_ids, *(window.page.conversation_id for window in self._windows)}
         while self._kept.closed:
             conversation_id = self._kept.closed.pop()
@@ -175,19 +175,19 @@ class OpenConversations(QObject):
                 return
 
     def close_front(self) -> None:
-        """The tab in front, or the window of its own."""
+        """Close the current tab, or the active conversation window."""
         if self._front is not None:
             self._front.close()
         else:
             self._pages.close_tab(self._pages.tabs.current)
 
     def in_main_window(self, action: Callable[[], None]) -> None:
-        """Show the main window, then do something with its tabs."""
+        """Show the main window, then run an action on its tabs."""
         self._show_main()
         action()
 
     def move_front(self) -> None:
-        """Out of the main window, or back into it."""
+        """Move the active conversation into a separate window, or back to the main window."""
         if self._front is None:
             self.move_out(self._pages.front_page)
         else:
@@ -197,13 +197,13 @@ class OpenConversations(QObject):
             self._pages.tabs.go_to(key)
 
     def move_out(self, page: OpenConversation) -> None:
-        """From its tab into a window of its own."""
+        """Move a conversation from its tab into a separate window."""
         self._pages.take(page)
         self._put(page).bring_to_front()
         page.view.setFocus()
 
     def close_windows(self) -> None:
-        """With the main window; they are there again with it."""
+        """Close all conversation windows with the main window; the next start restores them."""
         self._on_saving()
         for window in self._windows:
             window.page.keep_place()
@@ -242,11 +242,11 @@ class OpenConversations(QObject):
             self.front_changed.emit()
 
     def _on_close_asked(self, window: ConversationWindow) -> None:
-        """As a tab is closed: its task goes on, and it can be opened again."""
+        """Close it like a tab: its task keeps running, and it can be reopened."""
         self._drop(window).close()
 
     def _on_dropped(self, conversation_id: str) -> None:
-        """It was deleted for good: there is nothing to be shown or opened again."""
+        """The conversation was deleted: close it and forget its stored state."""
         window = self._window_of(conversation_id)
         if window is not None:
             self._drop(window).close()

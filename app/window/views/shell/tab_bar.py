@@ -1,4 +1,4 @@
-"""The bar of tabs: title, task status, unread badge, close, reorder, pin, context menu."""
+"""The tab bar: title, task status, unread badge, close, reorder, pin, context menu."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ _LONGEST_PINNED = 9
 
 
 class TabMenu(QMenu):
-    """Each entry is a signal; the menu goes when it was used."""
+    """Emits a signal for each entry; deleted after use."""
 
     pin_asked = Signal()
     out_asked = Signal()
@@ -39,7 +39,7 @@ class TabMenu(QMenu):
 
 
 class Badge(QWidget):
-    """`noun` is what is counted, for the accessible name: "3 unread"."""
+    """A count in a coloured pill. `noun` names the counted items in the accessible name: "3 unread"."""
 
     def __init__(self, theme: Theme, noun: str, *, waiting: bool = False) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Badge(QWidget):
 
 
 class TabStatusView(QWidget):
-    """Takes no room where there is nothing to say."""
+    """Status dot and unread badge of a tab; takes no space without either."""
 
     def __init__(self, theme: Theme, pulse: PulseTimer) -> None:
         super().__init__()
@@ -103,7 +103,10 @@ class TabStatusView(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class TabState:
-    """`state` is the newest task's. `unread` counts what waits to be seen. A pinned tab is narrow and stands left."""
+    """`state` is that of the newest task, `unread` the number of unread tasks.
+
+    Pinned tabs are narrow and on the left.
+    """
 
     title: str
     state: DotState = "idle"
@@ -112,7 +115,7 @@ class TabState:
 
     @property
     def words(self) -> str:
-        """The whole of it in words, for the tool tip and screen readers."""
+        """The complete text, for the tool tip and screen readers."""
         state = "" if self.state == "idle" else STATE_LABELS[self.state].lower()
         unread = f"{self.unread} new" if self.unread else ""
         pinned = "pinned" if self.pinned else ""
@@ -120,15 +123,15 @@ class TabState:
 
     @property
     def short(self) -> str:
-        """The title as it fits into a tab."""
+        """The title, shortened to fit into a tab."""
         longest = _LONGEST_PINNED if self.pinned else _LONGEST_TITLE
         return self.title if len(self.title) <= longest else self.title[: longest - 1] + "…"
 
 
 class TabBarView(QTabBar):
-    """Tabs are known by a key of the caller's, which stays when they are moved.
+    """Tabs are identified by a key of the caller, which stays the same when they are moved.
 
-    `menu_asked` gives a tab's key and the place on the screen; `out_asked` a tab that was dragged off the bar.
+    Emits `menu_asked` with a tab's key and a screen position, and `out_asked` with a tab that was dragged off the bar.
     """
 
     chosen = Signal(str)
@@ -158,25 +161,25 @@ class TabBarView(QTabBar):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """From left to right."""
+        """Keys from left to right."""
         return tuple(str(self.tabData(index)) for index in range(self.count()))
 
     @property
     def current(self) -> str:
-        """The key of the tab in front, "" without tabs."""
+        """The key of the current tab; "" without tabs."""
         return str(self.tabData(self.currentIndex())) if self.count() else ""
 
     def overflow(self, width: int) -> bool:
-        """True if not all tabs can be in view in that width."""
+        """True if the tabs do not fit into the width."""
         return sum(self.minimumTabSizeHint(index).width() for index in range(self.count())) > width
 
     def add(self, key: str, look: TabState) -> None:
-        """At the right end, or of the pinned ones, without going there."""
+        """Add a tab at the end, or after the pinned ones, without activating it."""
         index = self.addTab("")
         self.setTabData(index, key)
         self.setTabButton(index, QTabBar.ButtonPosition.LeftSide, TabStatusView(self._theme, self._pulse))
         close = IconButton(self._theme, "x", "Close tab")
-        close.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Ctrl+W and Delete are its keys; 50 stops for Tab help nobody
+        close.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Ctrl+W and Delete close it; 50 Tab stops would not help
         close.clicked.connect(lambda: self.close_asked.emit(key))
         self.setTabButton(index, QTabBar.ButtonPosition.RightSide, close)
         self.show_look(key, look)
@@ -184,7 +187,7 @@ class TabBarView(QTabBar):
             self.chosen.emit(key)
 
     def show_look(self, key: str, look: TabState) -> None:
-        """Each change lays the whole bar out, so that what is shown already is left alone."""
+        """Update a tab if it has changed: each change lays out the whole bar."""
         if self._looks.get(key) == look:
             return
         self._looks[key] = look
@@ -195,7 +198,7 @@ class TabBarView(QTabBar):
         assert isinstance(mark, TabStatusView)
         mark.show_state(look.state, look.unread)
         close.setVisible(not look.pinned)
-        close.setFixedSize(QSize(0, 0) if look.pinned else close.sizeHint())  # hidden it would keep its room
+        close.setFixedSize(QSize(0, 0) if look.pinned else close.sizeHint())  # a hidden button keeps its space
         close.setAccessibleName(f"Close {look.title}")
         self.setTabIcon(index, self._pin() if look.pinned else QIcon())
         self.setTabText(index, look.short.replace("&", "&&"))
@@ -206,30 +209,30 @@ class TabBarView(QTabBar):
         self.setCurrentIndex(self.keys.index(key))
 
     def step(self, by: int) -> None:
-        """Go to the next tab; wraps around."""
+        """Activate the next tab; wraps around."""
         self.setCurrentIndex((self.currentIndex() + by) % self.count())
 
     def go_to_number(self, number: int) -> None:
-        """Counted from 1; 9 is the last tab, as in browsers."""
+        """Activate a tab, counted from 1; 9 is the last tab, as in browsers."""
         index = self.count() - 1 if number == 9 else number - 1
         if index < self.count():
             self.setCurrentIndex(index)
 
     def remove(self, key: str) -> None:
         index = self.keys.index(key)
-        self.tabButton(index, QTabBar.ButtonPosition.LeftSide).hide()  # what pulses in it stops
+        self.tabButton(index, QTabBar.ButtonPosition.LeftSide).hide()  # stops its pulse
         self.removeTab(index)
         self._looks.pop(key, None)
 
     def shift(self, by: int) -> None:
-        """Move the tab in front, among the pinned ones or among the others."""
+        """Move the current tab, among the pinned ones or among the others."""
         here = self.currentIndex()
         there = here + by
         if 0 <= there < self.count() and self._is_pinned(here) == self._is_pinned(there):
             self.moveTab(here, there)
 
     def minimumTabSizeHint(self, index: int) -> QSize:
-        """Many tabs are scrolled rather than made too narrow to be read."""
+        """Many tabs scroll instead of becoming too narrow to read."""
         wanted = self.tabSizeHint(index)
         title = self.fontMetrics().horizontalAdvance(self.tabText(index))
         return QSize(wanted.width() - max(0, title - self._theme.tokens.column // 10), wanted.height())
@@ -258,7 +261,7 @@ class TabBarView(QTabBar):
         super().keyPressEvent(event)
 
     def _settle(self) -> None:
-        """Pinned tabs stand left of the others, each in the order it had."""
+        """Move pinned tabs to the left; both groups keep their order."""
         pinned = [key for key in self.keys if self._looks[key].pinned]
         for place, key in enumerate(pinned):
             index = self.keys.index(key)
@@ -276,7 +279,7 @@ class TabBarView(QTabBar):
             self.chosen.emit(str(self.tabData(index)))
 
     def _on_menu_asked(self, place: QPoint) -> None:
-        """The menu key asks for the tab in front."""
+        """With the menu key, open the menu of the current tab."""
         index = self.tabAt(place)
         if index < 0:
             index = self.currentIndex()

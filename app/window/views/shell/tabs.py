@@ -1,4 +1,4 @@
-"""The tabs: the bar and the conversation of the tab in front. What a tab shows is `open_conversation`."""
+"""The tab bar and the conversation of the current tab. The content of a tab is `open_conversation`."""
 
 import itertools
 from collections.abc import Callable, Iterable
@@ -18,9 +18,11 @@ from app.window.widgets.pulse import PulseTimer
 
 
 class TabsView(QWidget):
-    """Holds at least one page. `front_changed`: another page is in front. `changed`: what `SavedTabs` stores.
+    """Holds at least one page.
 
-    `own_window_asked` has the page to move into its own window.
+    Emits `front_changed` when another page is current, `changed` when `SavedTabs` must save.
+
+    Emits `own_window_asked` with the page to move into a separate window.
     """
 
     front_changed = Signal()
@@ -36,7 +38,7 @@ class TabsView(QWidget):
         self.tabs = TabBarView(theme, pulse)
         self._stack = QStackedWidget()
         self._list = IconButton(theme, "chevron-down", "All tabs")
-        # While the bar is laid out its neighbour cannot come: it would get no room.
+        # Deferred: a widget shown during the bar's layout would get no space.
         self._soon = QTimer(self, singleShot=True, interval=0)
         self.saved = SavedTabs(self, maker.state)
         self._lay_out(theme)
@@ -50,13 +52,13 @@ class TabsView(QWidget):
 
     @property
     def front_id(self) -> str:
-        """The conversation in front; "" while it is a new one."""
+        """The id of the current conversation; "" for a new one."""
         page = self.pages.get(self.tabs.current)
         return page.conversation_id if page else ""
 
     @property
     def open_ids(self) -> tuple[str, ...]:
-        """The conversations in tabs, from left to right."""
+        """Conversation ids of the tabs, from left to right."""
         ids = (self.pages[key].conversation_id for key in self.tabs.keys if key in self.pages)
         return tuple(conversation_id for conversation_id in ids if conversation_id)
 
@@ -65,11 +67,11 @@ class TabsView(QWidget):
         return self.pages[self.tabs.current]
 
     def new(self) -> None:
-        """Go to the page of a conversation that has not begun; there is at most one without a word in it."""
+        """Show the page of a new conversation; there is at most one without text."""
         self.tabs.go_to(self._blank() or self.put(self._maker.make("")))
 
     def open(self, conversation_id: str, *, behind: bool = False) -> None:
-        """Go to a conversation, in a tab of its own; `behind` leaves the one in front where it is."""
+        """Show a conversation in a tab; `behind` opens it without activating it."""
         key = self._key_of(conversation_id) or self.put(self._maker.make(conversation_id))
         if behind:
             return
@@ -79,7 +81,7 @@ class TabsView(QWidget):
             self.close_tab(blank)
 
     def put(self, page: OpenConversation) -> str:
-        """Have a page in a tab, at the right end; gives the tab's key."""
+        """Add a page in a tab at the end; returns the tab's key."""
         key = str(next(self._numbers))
         self.pages[key] = page
         page.changed.connect(self._on_looks_changed)
@@ -89,7 +91,7 @@ class TabsView(QWidget):
         return key
 
     def take(self, page: OpenConversation) -> None:
-        """Give a page away; its tab goes."""
+        """Release a page and remove its tab."""
         key = next(key for key, known in self.pages.items() if known is page)
         del self.pages[key]
         self.tabs.remove(key)
@@ -113,21 +115,21 @@ class TabsView(QWidget):
                 self.close_tab(key)
 
     def drop(self, conversation_id: str) -> None:
-        """Close the tab of a conversation that is no more, if there is one."""
+        """Close the tab of a deleted conversation, if there is one."""
         key = self._key_of(conversation_id)
         if key is not None:
             self.close_tab(key)
 
     def pin(self, key: str) -> None:
-        """Pin a tab, or let a pinned one go."""
+        """Pin or unpin a tab."""
         page = self.pages[key]
         page.is_pinned = not page.is_pinned
         self.tabs.show_look(key, page.look)
         self.changed.emit()
 
     def open_list(self) -> None:
-        """All tabs, to find one by typing."""
-        from app.window.views.shared.picker import PickerDialog, PickerItem  # the start does not need it
+        """Open the searchable list of tabs."""
+        from app.window.views.shared.picker import PickerDialog, PickerItem  # not needed at startup
 
         looks = {key: self.pages[key].look for key in self.tabs.keys}
         choices = tuple(PickerItem(key, look.title, _hint(look)) for key, look in looks.items())
@@ -184,7 +186,7 @@ class TabsView(QWidget):
             self.tabs.show_look(key, self.pages[key].look)
 
     def _on_begun(self) -> None:
-        self.front_page.read()  # a task may end before it is known whose it is
+        self.front_page.read()  # a task may end before its conversation is known
         self.changed.emit()
         self.front_changed.emit()
 
@@ -202,7 +204,7 @@ class TabsView(QWidget):
         self.own_window_asked.emit(self.pages[key])
 
     def _on_tabs_settled(self) -> None:
-        """The room of the button counts as taken in any case: else it would come and go without end."""
+        """Show the button if the tabs do not fit beside it: otherwise it would appear and disappear in a loop."""
         self._list.setVisible(self.tabs.overflow(self.width() - self._list.sizeHint().width()))
 
     def _blank(self) -> str | None:
