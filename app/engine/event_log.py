@@ -14,6 +14,7 @@ from app.engine.storage.event_writes import event_writes
 from app.engine.storage.records import events
 from app.engine.storage.sqlite.journal import Journal, JournalChange
 from app.engine.storage.sqlite.statements import Write
+from app.engine.tools.call_display import with_displays
 from app.listeners import Listeners
 from app.protocol.blocks import ToolResultBlock
 from app.protocol.conversations import Node
@@ -147,6 +148,14 @@ class Frame:
         return self._data
 
 
+def event_frame(record: EventRecord) -> Frame:
+    """The notice of a stored event: in what clients get, each call has its display."""
+    if isinstance(record.event, TaskMessage):
+        shown = TaskMessage(node=with_displays(record.event.node))
+        record = EventRecord(sequence=record.sequence, epoch=record.epoch, event=shown)
+    return Frame(Notice("event", record))
+
+
 class EventListener(Protocol):
     """A client connection. Called in order; must not block."""
 
@@ -231,7 +240,7 @@ class EventLog:
             if then is not None:
                 then()
         finally:
-            frame = Frame(Notice("event", record))
+            frame = event_frame(record)
             self._listeners.tell(lambda listener: listener.on_event(record, frame))
             if self._due:
                 self._send_deltas()

@@ -38,13 +38,55 @@ class FileBlock(Wire, frozen=True, kw_only=True, tag="file"):
     size: int
 
 
-class ToolCallBlock(Wire, frozen=True, kw_only=True, tag="toolCall"):
-    """A call that the model requested. `invalid` holds the raw argument text if it was not a JSON object."""
+# What a call does, in words of our own: each client has a picture for each.
+ToolIcon = Literal[
+    "tool",
+    "command",
+    "file",
+    "new_file",
+    "changed_file",
+    "folder",
+    "search",
+    "question",
+    "message",
+    "completion",
+]
+CallRole = Literal["call", "message", "question", "completion"]
+
+
+class CallDisplay(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """How clients show a call, as its tool declares it. All texts come from the model: make them safe to display.
+
+    `running` and `done` are the verb while it runs and afterwards; a call that was refused keeps `running`. `target`
+    is the command, path or pattern, cut if very long; a path may be shortened. `role` tells calls that talk to a
+    person (a message, a question, the end of the task) from those that act. `content` names the argument that holds
+    the text of a message or question, or the code of a call; `language` is set if that code is all there is to show,
+    otherwise a client shows all arguments. `shows_output_end`: the cause of a failure stands in the last lines of
+    the output.
+    """
+
+    running: str = "using a tool"
+    done: str = "used a tool"
+    target: str = ""
+    target_is_path: bool = False
+    icon: ToolIcon = "tool"
+    role: CallRole = "call"
+    content: str = ""
+    language: str = ""
+    shows_output_end: bool = False
+
+
+class ToolCallBlock(Wire, frozen=True, kw_only=True, tag="toolCall", omit_defaults=True):
+    """A call that the model requested. `invalid` holds the raw argument text if it was not a JSON object.
+
+    The engine adds `display` to every call that it sends to a client, and does not store it.
+    """
 
     call_id: str
     tool: str
     arguments: JsonObject
     invalid: str | None = None
+    display: CallDisplay = CallDisplay()
 
 
 class ToolResultBlock(Wire, frozen=True, kw_only=True, tag="toolResult"):

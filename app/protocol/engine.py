@@ -13,7 +13,7 @@ Trouble: TypeAlias = Literal["disk_full", "read_only", "locked", "disk_error", "
 # `stalled`: the previous engine stopped responding and was ended.
 ConditionKind: TypeAlias = Literal[Trouble, "stalled"]
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 _KEY_ENDING = "_API_KEY"
 _ADDRESSES = frozenset(

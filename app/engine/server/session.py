@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from app.engine.core.errors import Conflict, InvalidParams
-from app.engine.event_log import EventLog, Frame
+from app.engine.event_log import EventLog, Frame, event_frame
 from app.engine.server.outbox import Outbox
 from app.engine.storage.records.events import conversation_of
 from app.local_trust import is_proof, new_nonce, proof
@@ -137,7 +137,7 @@ class ClientSession:
         if len(missed) > self.outbox.free_messages // 2:
             return None
         for record in missed:
-            self._send(Frame(Notice("event", record)))
+            self._send(event_frame(record))
         return len(missed)
 
     def go_live_after_reply(self, subscription: Subscription) -> None:

@@ -7,6 +7,7 @@ import msgspec
 from app.engine.core.errors import NotFound
 from app.engine.server.session import ALL, Subscription
 from app.engine.storage.database import Database
+from app.engine.tools.call_display import with_displays
 from app.protocol.agents import first_agent
 from app.protocol.engine import Snapshot
 from app.protocol.tasks import Task
@@ -69,7 +70,7 @@ async def _of_conversation(database: Database, subscription: Subscription) -> Sn
         asks=tuple(ask for ask in await database.asks.waiting() if ask.conversation_id == conversation.id),
         conversations=(conversation,),
         agents=agents,
-        nodes=nodes,
+        nodes=tuple(map(with_displays, nodes)),
         has_more_nodes=has_more,
         forks=forks,
     )

@@ -11,6 +11,7 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import EngineError
 from app.engine.core.messages import Text, UserContent
 from app.protocol.base import JsonObject, JsonValue
+from app.protocol.blocks import CallDisplay
 
 ExecutionMode = Literal["parallel", "sequential"]
 # The permission that a call needs, in ascending order; `free` touches nothing outside its task.
@@ -133,6 +134,20 @@ class Tool(GuardedTool, Protocol):
     """A tool of the registry, instantiated for each task with its context."""
 
     def __init__(self, workplace: ToolContext) -> None: ...
+
+    @staticmethod
+    def display(arguments: JsonObject) -> CallDisplay:
+        """How a call with these raw arguments is shown: clients know no tool by name.
+
+        Reads no files; missing or wrong arguments are no error.
+        """
+        ...
+
+
+def text_argument(arguments: JsonObject, name: str) -> str:
+    """A text of raw arguments; empty if it is missing or no text."""
+    value = arguments.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:

@@ -9,6 +9,11 @@ from app.engine.core.messages import Text
 from app.engine.tools.answer_schema import SUMMARY, with_answer_schema
 from app.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult
 from app.protocol.base import JsonObject, JsonValue
+from app.protocol.blocks import CallDisplay
+
+_COMPLETION = CallDisplay(running="finishing", done="finished", icon="completion", role="completion", content="summary")
+_QUESTION = CallDisplay(running="asking you", done="asked you", icon="question", role="question", content="question")
+_MESSAGE = CallDisplay(running="telling you", done="told you", icon="message", role="message", content="message")
 
 _TASK_COMPLETE: JsonObject = {"type": "object", "properties": {"summary": SUMMARY}, "required": ["summary"]}
 
@@ -28,6 +33,10 @@ class TaskComplete:
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
         return arguments
+
+    @staticmethod
+    def display(arguments: JsonObject) -> CallDisplay:
+        return _COMPLETION
 
     def access(self, arguments: JsonObject) -> Access:
         return Access("free", "End the task.")
@@ -76,6 +85,10 @@ class AskUser:
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
         return arguments
 
+    @staticmethod
+    def display(arguments: JsonObject) -> CallDisplay:
+        return _QUESTION
+
     def access(self, arguments: JsonObject) -> Access:
         return Access("free", "Ask you a question.")
 
@@ -110,6 +123,10 @@ class SendUpdate:
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
         return arguments
+
+    @staticmethod
+    def display(arguments: JsonObject) -> CallDisplay:
+        return _MESSAGE
 
     def access(self, arguments: JsonObject) -> Access:
         return Access("free", "Tell you about progress.")

@@ -13,6 +13,7 @@ from app.engine.core.settings import Settings
 from app.engine.models.catalog.configured import default_api_base
 from app.engine.models.router import ModelRouter
 from app.engine.storage.database import Database
+from app.engine.tools.call_display import with_displays
 from app.protocol.conversations import (
     BranchSide,
     ConversationCompareParams,
@@ -156,7 +157,7 @@ async def _side(ids: Sequence[str], tasks: Sequence[Task], limit: int, database:
             wrote.add(node.task_id)
             usage = add_usage(usage, node.usage) if node.usage is not None else usage
             if len(shown) < limit:
-                shown.append(node)
+                shown.append(with_displays(node))
     return BranchSide(
         nodes=tuple(shown),
         count=len(ids),

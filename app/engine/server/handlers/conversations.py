@@ -11,6 +11,7 @@ from app.engine.server.route import Route, page_size
 from app.engine.server.services import Services
 from app.engine.server.session import ClientSession
 from app.engine.storage.search.query import parse_query
+from app.engine.tools.call_display import with_displays
 from app.protocol.agents import first_agent
 from app.protocol.conversations import (
     CONVERSATION_CHANGE,
@@ -72,7 +73,7 @@ async def nodes(services: Services, session: ClientSession, params: Conversation
         return ConversationNodesResult(nodes=(), has_more=False)
     page, has_more = await services.database.nodes.branch(leaf_id, limit, params.before_id)
     forks = await services.database.trees.forks(page)
-    return ConversationNodesResult(nodes=page, has_more=has_more, forks=forks)
+    return ConversationNodesResult(nodes=tuple(map(with_displays, page)), has_more=has_more, forks=forks)
 
 
 async def tree(services: Services, session: ClientSession, params: ConversationTreeParams) -> ConversationTreeResult:

@@ -19,6 +19,7 @@ from app.engine.tools.base import (
     ToolResult,
     decode,
     schema_of,
+    text_argument,
     text_result,
 )
 from app.engine.tools.code.edits import TextDiff, diff_texts, replace_exactly
@@ -26,6 +27,7 @@ from app.engine.tools.code.search import list_files, search
 from app.engine.tools.code.workspace_files import WorkspaceFiles
 from app.engine.tools.real_path import opened_folder, resolve, with_real_path
 from app.protocol.base import JsonObject
+from app.protocol.blocks import CallDisplay, ToolIcon
 
 _LARGEST_PREVIEWED = 200_000
 _PATIENCE_S = 60.0
@@ -39,6 +41,15 @@ _OTHER_NAMES = {
     "new_text": "new",
     "text": "content",
     "query": "pattern",
+}
+
+_DISPLAYS: dict[str, tuple[str, str, ToolIcon]] = {
+    "read": ("reading", "read", "file"),
+    "write": ("writing", "wrote", "new_file"),
+    "patch": ("changing", "changed", "changed_file"),
+    "list": ("listing", "listed", "folder"),
+    "create_dir": ("making", "made", "folder"),
+    "search": ("searching for", "searched for", "search"),
 }
 
 
@@ -86,6 +97,14 @@ class Code:
         if prepared.get("action") == "list" and "glob" not in prepared and "pattern" in prepared:
             prepared["glob"] = prepared.pop("pattern")
         return prepared
+
+    @staticmethod
+    def display(arguments: JsonObject) -> CallDisplay:
+        action = text_argument(arguments, "action")
+        running, done, icon = _DISPLAYS.get(action, (f"code {action}", f"code {action}", "tool"))
+        is_path = action != "search"
+        target = text_argument(arguments, "path" if is_path else "pattern") or "."
+        return CallDisplay(running=running, done=done, target=target, target_is_path=is_path, icon=icon)
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, CodeArguments)

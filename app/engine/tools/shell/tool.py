@@ -17,11 +17,13 @@ from app.engine.tools.base import (
     ToolResult,
     decode,
     schema_of,
+    text_argument,
     text_result,
 )
 from app.engine.tools.real_path import resolve, with_real_path
 from app.engine.tools.shell.command import CommandResult, ShellCommand
 from app.protocol.base import JsonObject
+from app.protocol.blocks import CallDisplay
 
 _UPDATE_PAUSE_S = 0.05
 _UPDATE_SIZE = 4_000
@@ -54,6 +56,18 @@ class Shell:
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
         return {key: value for key, value in arguments.items() if value is not None}
+
+    @staticmethod
+    def display(arguments: JsonObject) -> CallDisplay:
+        return CallDisplay(
+            running="running",
+            done="ran",
+            target=text_argument(arguments, "command"),
+            icon="command",
+            content="command",
+            language="bash" if arguments.keys() == {"command"} else "",
+            shows_output_end=True,
+        )
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, ShellArguments)

@@ -1,0 +1,45 @@
+"""Adds to tool calls how they are shown, on their way to clients. Nothing of it is stored."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from app.engine.core.messages import UNREADABLE_CALL
+from app.engine.tools.registry import CONTROL_TOOLS, TOOLS
+from app.protocol.base import JsonObject
+from app.protocol.blocks import Block, CallDisplay, ToolCallBlock
+from app.protocol.conversations import Node
+
+# A line shows less; the arguments have all of it.
+_LONGEST_TARGET = 1_000
+
+_DISPLAYS: dict[str, Callable[[JsonObject], CallDisplay]] = {
+    tool.name: tool.display for tool in (*TOOLS, *CONTROL_TOOLS)
+}
+_UNREADABLE = CallDisplay(running="reading a call", done="read a call")
+
+
+def display_of(tool: str, arguments: JsonObject) -> CallDisplay:
+    """How a call of `tool` is shown; an unknown tool, for example of an imported conversation, under its name."""
+    if tool == UNREADABLE_CALL:
+        return _UNREADABLE
+    display = _DISPLAYS.get(tool)
+    if display is None:
+        return CallDisplay(running=f"using {tool}", done=f"used {tool}")
+    shown = display(arguments)
+    if len(shown.target) <= _LONGEST_TARGET:
+        return shown
+    return msgspec.structs.replace(shown, target=f"{shown.target[:_LONGEST_TARGET]}…")
+
+
+def with_displays(node: Node) -> Node:
+    """The node as clients get it."""
+    if not any(isinstance(block, ToolCallBlock) for block in node.blocks):
+        return node
+    return msgspec.structs.replace(node, blocks=tuple(map(_displayed, node.blocks)))
+
+
+def _displayed(block: Block) -> Block:
+    if not isinstance(block, ToolCallBlock):
+        return block
+    return msgspec.structs.replace(block, display=display_of(block.tool, block.arguments))

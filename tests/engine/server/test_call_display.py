@@ -1,0 +1,67 @@
+"""Every way on which a node leaves the engine gives its calls their display; stored is none."""
+
+import msgspec
+
+from app.protocol.blocks import Block, ToolCallBlock
+from app.protocol.conversations import ConversationCompareResult, ConversationNodesResult, Node
+from app.protocol.engine import SubscribeResult
+from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
+from tests.support.connections import raw_client
+from tests.support.engine_server import EngineServer
+from tests.support.records import agent, conversation, node
+
+CALL = ToolCallBlock(call_id="call_1", tool="code", arguments={"action": "read", "path": "a.py"})
+
+
+def with_call(node_id: str, parent_id: str | None = None) -> Node:
+    return msgspec.structs.replace(node(node_id, parent_id), blocks=(CALL,))
+
+
+async def store(engine: EngineServer) -> None:
+    engine.log.publish(ConversationUpdate(conversation=conversation()))
+    for made in (with_call("n1"), with_call("n2", "n1"), with_call("n3", "n1")):
+        engine.log.publish(TaskMessage(node=made))
+    engine.log.publish(AgentUpdate(agent=agent(head_id="n2")))
+    await engine.log.flush()
+
+
+def shown(blocks: tuple[Block, ...]) -> str:
+    (call,) = blocks
+    assert isinstance(call, ToolCallBlock)
+    return f"{call.display.done} {call.display.target}"
+
+
+async def test_pages_and_compared_branches_show_their_calls(engine: EngineServer) -> None:
+    await store(engine)
+    async with raw_client(engine) as client:
+        page = msgspec.convert(
+            (await client.ask("conversation/nodes", conversationId="c1"))["result"], ConversationNodesResult
+        )
+        assert [shown(one.blocks) for one in page.nodes] == ["read a.py", "read a.py"]
+        answer = await client.ask("conversation/compare", 2, aNodeId="n2", bNodeId="n3")
+        compared = msgspec.convert(answer["result"], ConversationCompareResult)
+        assert [shown(one.blocks) for one in (*compared.a.nodes, *compared.b.nodes)] == ["read a.py", "read a.py"]
+
+
+async def test_snapshots_events_and_replayed_events_show_their_calls(engine: EngineServer) -> None:
+    await store(engine)
+    async with raw_client(engine) as client, raw_client(engine, client_id="later") as later:
+        answer = await client.ask("subscribe", scope="c1", detail="full")
+        subscribed = msgspec.convert(answer["result"], SubscribeResult)
+        assert subscribed.snapshot is not None
+        assert [shown(one.blocks) for one in subscribed.snapshot.nodes] == ["read a.py", "read a.py"]
+        engine.log.publish(TaskMessage(node=with_call("n4", "n2")))
+        await engine.log.flush()
+        live = (await client.event()).event
+        await later.request("subscribe", scope="c1", detail="full", after=5, epoch=engine.log.epoch)
+        replayed = (await later.event()).event
+        assert isinstance(live, TaskMessage)
+        assert isinstance(replayed, TaskMessage)
+        assert (shown(live.node.blocks), shown(replayed.node.blocks)) == ("read a.py", "read a.py")
+
+
+async def test_no_display_is_stored(engine: EngineServer) -> None:
+    await store(engine)
+    stored = await engine.database.nodes.get("n1")
+    assert stored is not None
+    assert b"display" not in msgspec.json.encode(stored)

@@ -1,0 +1,103 @@
+"""How calls are shown, as the tools declare it."""
+
+import pytest
+
+from app.client.display_text import call_words
+from app.client.safe_text import exact_line
+from app.engine.tools.call_display import display_of
+from app.protocol.base import JsonObject
+from app.protocol.blocks import CallDisplay
+
+CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
+    (
+        "shell",
+        {"command": "make test"},
+        CallDisplay(
+            running="running",
+            done="ran",
+            target="make test",
+            icon="command",
+            content="command",
+            language="bash",
+            shows_output_end=True,
+        ),
+    ),
+    (
+        "shell",
+        {"command": "make\n\tall", "working_dir": "src"},
+        CallDisplay(
+            running="running",
+            done="ran",
+            target="make\n\tall",
+            icon="command",
+            content="command",
+            shows_output_end=True,
+        ),
+    ),
+    (
+        "code",
+        {"action": "read", "path": "a/b.py"},
+        CallDisplay(running="reading", done="read", target="a/b.py", target_is_path=True, icon="file"),
+    ),
+    (
+        "code",
+        {"action": "write", "path": "a\u202eb", "content": "x"},
+        CallDisplay(running="writing", done="wrote", target="a\u202eb", target_is_path=True, icon="new_file"),
+    ),
+    (
+        "code",
+        {"action": "patch", "path": " ", "old": "x"},
+        CallDisplay(running="changing", done="changed", target=" ", target_is_path=True, icon="changed_file"),
+    ),
+    (
+        "code",
+        {"action": "list"},
+        CallDisplay(running="listing", done="listed", target=".", target_is_path=True, icon="folder"),
+    ),
+    (
+        "code",
+        {"action": "create_dir", "path": 7},
+        CallDisplay(running="making", done="made", target=".", target_is_path=True, icon="folder"),
+    ),
+    (
+        "code",
+        {"action": "search", "pattern": "def main", "path": "src"},
+        CallDisplay(running="searching for", done="searched for", target="def main", icon="search"),
+    ),
+    ("code", {"action": "fly"}, CallDisplay(running="code fly", done="code fly", target=".", target_is_path=True)),
+    ("code", {}, CallDisplay(running="code ", done="code ", target=".", target_is_path=True)),
+    (
+        "task_complete",
+        {"summary": "Done."},
+        CallDisplay(running="finishing", done="finished", icon="completion", role="completion", content="summary"),
+    ),
+    (
+        "ask_user",
+        {"question": "Which?"},
+        CallDisplay(running="asking you", done="asked you", icon="question", role="question", content="question"),
+    ),
+    (
+        "send_update",
+        {},
+        CallDisplay(running="telling you", done="told you", icon="message", role="message", content="message"),
+    ),
+    ("unreadable_call", {}, CallDisplay(running="reading a call", done="read a call")),
+    ("fetch\nit", {"url": "x"}, CallDisplay(running="using fetch\nit", done="used fetch\nit")),
+)
+
+
+@pytest.mark.parametrize(("tool", "arguments", "shown"), CALLS)
+def test_a_tool_declares_how_its_calls_are_shown(tool: str, arguments: JsonObject, shown: CallDisplay) -> None:
+    assert display_of(tool, arguments) == shown
+
+
+@pytest.mark.parametrize(("tool", "arguments", "shown"), CALLS)
+def test_the_words_are_those_that_clients_know(tool: str, arguments: JsonObject, shown: CallDisplay) -> None:
+    words = call_words(tool, arguments)
+    assert (words.doing, words.done) == (exact_line(shown.running), exact_line(shown.done))
+    assert words.object == exact_line(shown.target)
+
+
+def test_a_very_long_target_is_cut_since_the_arguments_have_all_of_it() -> None:
+    target = display_of("shell", {"command": "echo " + "x" * 100_000}).target
+    assert (len(target), target[-1]) == (1_001, "…")
