@@ -1,4 +1,4 @@
-"""Reads command arguments: prompts, files, folders, keys and task options.
+"""The options that several commands share, and the reading of prompts, files, folders and keys.
 
 Raises `UsageError` for invalid values.
 """
@@ -6,44 +6,77 @@ Raises `UsageError` for invalid values.
 import os
 import sys
 from pathlib import Path
+from typing import Annotated
 
-import msgspec
-
-from app.cli.options import Options
+from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.protocol.agents import ThinkingLevel
-from app.protocol.base import JsonObject
 from app.protocol.tasks import ApproveMode, TaskMode, TaskStartParams
-from app.regular_file import read_regular
 
 _LONGEST_PROMPT = 1_000_000  # a message to the engine has at most 1 MiB
 
-_LARGEST_SCHEMA = 1_000_000
+ID_HELP = "its id, or a part at either end of it that only one task has"
 
 
 class UsageError(Exception):
     """Invalid input; the text says what to type instead."""
 
 
-def start_params(options: Options, prompt: str, someone: bool) -> TaskStartParams:
+class TaskIdOptions(CommandOptions, frozen=True, kw_only=True):
+    task_id: Annotated[str, Argument("ID", ID_HELP)]
+
+
+class FollowOptions(CommandOptions, frozen=True, kw_only=True):
+    """Of a command that follows a task: with `json` its failure is a JSON object too."""
+
+    json: Annotated[bool, Flag("--json", "events as one JSON object a line, then a result line")] = False
+
+
+class TargetOptions(CommandOptions, frozen=True, kw_only=True):
+    """Where a task is started, and who answers."""
+
+    conversation: Annotated[str | None, Option("--conversation", "go on in this conversation", "ID")] = None
+    agent: Annotated[str | None, Option("--agent", "the one of its agents that is to answer", "NAME")] = None
+    personality: Annotated[
+        str | None, Option("--personality", "who the agent is from now on: errand personalities", "NAME")
+    ] = None
+    model: Annotated[str | None, Option("--model", "model id such as openai/gpt-4.1 (see: errand models)", "M")] = None
+
+
+class TaskOptions(CommandOptions, frozen=True, kw_only=True):
+    """How a task works."""
+
+    api_base: Annotated[str | None, Option("--api-base", "base URL for openai_compatible/NAME models", "URL")] = None
+    api_key_env: Annotated[
+        str | None, Option("--api-key-env", "environment variable that holds the key for this run", "NAME")
+    ] = None
+    workspace: Annotated[str | None, Option("--workspace", "folder to work in (default: this one)", "DIR")] = None
+    approve: Annotated[ApproveMode, Option("--approve", "what to do where approval is needed")] = "ask"
+    mode: Annotated[
+        TaskMode,
+        Option(
+            "--mode", "what ends it: the agent's word (task), each reply (chat), or as the first reply shows (auto)"
+        ),
+    ] = "auto"
+    thinking: Annotated[ThinkingLevel | None, Option("--thinking", "how much it thinks, for models that can")] = None
+    max_turns: Annotated[int | None, Option("--max-turns", "turns before it asks to go on", "N")] = None
+    budget: Annotated[float | None, Option("--budget", "US dollars before it asks to go on", "USD")] = None
+
+
+def start_params(prompt: str, target: TargetOptions, task: TaskOptions, *, someone: bool) -> TaskStartParams:
     """The options as start parameters of a task; raises `UsageError`."""
-    approve: ApproveMode = "ask" if someone else "never"
-    if options.approve != "ask":
-        approve = msgspec.convert(options.approve, ApproveMode)
     return TaskStartParams(
         prompt=prompt,
-        conversation_id=options.conversation,
-        model=options.model,
-        api_base=options.api_base,
-        api_key=read_api_key(options.api_key_env),
-        workspace=None if options.conversation and not options.workspace else _workspace(options.workspace),
-        mode=msgspec.convert(options.mode, TaskMode),
-        approve=approve,
+        conversation_id=target.conversation,
+        model=target.model,
+        api_base=task.api_base,
+        api_key=read_api_key(task.api_key_env),
+        workspace=None if target.conversation and not task.workspace else _workspace(task.workspace),
+        mode=task.mode,
+        approve="never" if task.approve == "ask" and not someone else task.approve,
         attended=someone,
-        thinking_level=msgspec.convert(options.thinking, ThinkingLevel | None),
-        max_turns=options.max_turns,
-        budget_usd=options.budget,
-        attachments=tuple(_attachment(file) for file in options.attach or ()),
-        answer_schema=_schema(options.answer_schema),
+        thinking_level=task.thinking,
+        max_turns=task.max_turns,
+        budget_usd=task.budget,
     )
 
 
@@ -68,24 +101,6 @@ def read_api_key(variable: str | None) -> str | None:
     if not key:
         raise UsageError(f"The environment variable {variable} is not set, so there is no key to use.")
     return key
-
-
-def _schema(file: str | None) -> JsonObject | None:
-    if file is None:
-        return None
-    try:
-        return msgspec.json.decode(read_regular(Path(os.path.expanduser(file)), _LARGEST_SCHEMA), type=JsonObject)
-    except OSError as error:
-        raise UsageError(f"The schema {file!r} cannot be read ({error.strerror}).") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"The schema {file!r} is not a JSON object: {error}.") from error
-
-
-def _attachment(file: str) -> str:
-    path = Path(os.path.expanduser(file))
-    if not path.is_file():
-        raise UsageError(f"There is no file {file!r} to attach. Check its name; a folder is named in the prompt.")
-    return read_text_file(path.absolute())
 
 
 def read_text_file(path: Path) -> str:

@@ -6,6 +6,9 @@ from app.client.display_text import is_unfinished
 from app.protocol.base import JsonObject
 from app.protocol.tasks import Task
 
+EXIT_CODES_TEXT = (
+    "Exit codes: 0 completed, 1 error, 2 usage, 3 a limit was reached, 4 ended without being done, 130 stopped."
+)
 EXIT_ERROR, EXIT_USAGE, EXIT_LIMIT, EXIT_UNFINISHED, EXIT_STOPPED = 1, 2, 3, 4, 130
 
 

@@ -3,19 +3,58 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
 
-from app.cli.arguments import UsageError
+from app.cli.arguments import FollowOptions, UsageError
+from app.cli.command import Entry, Invocation, parse
 from app.cli.exit_codes import EXIT_ERROR, EXIT_STOPPED, EXIT_USAGE, json_failure
-from app.cli.options import Options, parse
 from app.cli.terminal.terminal import OutputClosed, Terminal, close_output, standard_terminal
 from app.cli.terminal.text import plain
 from app.client.errors import CallError, ConnectionLost, LaunchError
-from app.paths import Paths, default_paths
+from app.paths import default_paths
 from app.printable import printable
 
-CommandHandler: TypeAlias = Callable[[Options, Paths, Terminal], Awaitable[int]]
+# In the order of `errand --help`. replay, share-models, window and quick are started by app/__main__.py; here they are
+# for their help and for wrong usage.
+COMMANDS = (
+    Entry("run", "hand over one task and follow it to its end", "commands.run:RUN"),
+    Entry("chat", "a conversation in the terminal", "commands.chat:CHAT"),
+    Entry("agents", "who takes part in conversations, and who speaks after whom", "commands.agents:AGENTS"),
+    Entry("tasks", "list tasks, newest first", "commands.tasks:TASKS"),
+    Entry("stop", "stop a task and every process it started", "commands.tasks:STOP"),
+    Entry("attach", "follow a task under way; Ctrl+C leaves it at work", "commands.tasks:ATTACH"),
+    Entry("resume", "go on with a paused or interrupted task, as run does", "commands.tasks:RESUME"),
+    Entry("pause", "hold a task before its next step", "commands.tasks:PAUSE"),
+    Entry("mode", "take a task for a chat, or a chat that has answered for a task", "commands.tasks:MODE"),
+    Entry("record", "write all that a task did into a file, to be played again", "commands.task_details:RECORD"),
+    Entry("ask-models", "ask several models the same at once, and compare", "commands.comparison:ASK_MODELS"),
+    Entry("compare", "two branches of a conversation, from where they part", "commands.comparison:COMPARE"),
+    Entry("prompt", "the system prompt of a task, or of one that would start here", "commands.task_details:PROMPT"),
+    Entry("personalities", "who an agent can be", "commands.personalities:PERSONALITIES"),
+    Entry(
+        "context", "what the newest turn of a task sent to its model, by part and size", "commands.task_details:CONTEXT"
+    ),
+    Entry("output", "the tool calls of a task, or all that one of them gave", "commands.task_details:OUTPUT"),
+    Entry(
+        "replay", "play a record offline, and see what the agent loop does differently today", "commands.start:REPLAY"
+    ),
+    Entry("search", "full-text search in all conversations", "commands.conversations:SEARCH"),
+    Entry("models", "providers and models that were found", "commands.models:MODELS"),
+    Entry("usage", "tokens and money that were used", "commands.usage:USAGE"),
+    Entry("export", "write conversations to a file", "commands.conversations:EXPORT"),
+    Entry("import", "take conversations in; those that are here stay as they are", "commands.conversations:IMPORT"),
+    Entry("orphans", "conversations without any agent, with their sizes", "commands.conversations:ORPHANS"),
+    Entry("prune", "delete conversations archived long ago; counts them first", "commands.conversations:PRUNE"),
+    Entry("delete", "delete an archived conversation for good", "commands.conversations:DELETE"),
+    Entry("engine", "run the engine here, or end the one that runs", "commands.doctor:ENGINE"),
+    Entry("share-models", "let other machines use the models whose keys are on this one", "commands.start:START"),
+    Entry("window", "open the window, as errand alone does where there is a display", "commands.start:WINDOW"),
+    Entry("quick", "a field in the middle of the screen that starts a task in the background", "commands.start:START"),
+    Entry("doctor", "what is installed, what is missing, what to do", "commands.doctor:DOCTOR"),
+    Entry("backup", "copy conversations, pictures and settings into one file", "recovery.backup:BACKUP"),
+    Entry("restore", "go back to a copy; what is there now is kept aside", "recovery.restore:RESTORE"),
+    Entry("tour", "three tasks at once with a scripted model: scripted replies, real tools", "commands.tour:TOUR"),
+)
+ALONE = Entry("", "", "commands.start:START")
 
 # Error codes of the engine that the user can fix by changing the command.
 _USAGE_CODES = frozenset({"invalid_params", "configuration_error", "not_found", "unconfirmed_workspace"})
@@ -23,10 +62,10 @@ _USAGE_CODES = frozenset({"invalid_params", "configuration_error", "not_found", 
 
 def main(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
-    options = parse([_as_text(argument) for argument in arguments])
+    invocation = parse([_as_text(argument) for argument in arguments], COMMANDS, ALONE)
     terminal = standard_terminal()
     try:
-        return asyncio.run(_run(options, default_paths(), terminal))
+        return asyncio.run(_run(invocation, terminal))
     except KeyboardInterrupt:
         return EXIT_STOPPED
     except OutputClosed as closed:
@@ -35,11 +74,11 @@ def main(arguments: list[str]) -> int:
         close_output()
         return EXIT_ERROR
     except UsageError as error:
-        return _failed(options, terminal, str(error), EXIT_USAGE)
+        return _failed(invocation, terminal, str(error), EXIT_USAGE)
     except CallError as error:
-        return _failed(options, terminal, str(error), EXIT_USAGE if error.code in _USAGE_CODES else EXIT_ERROR)
+        return _failed(invocation, terminal, str(error), EXIT_USAGE if error.code in _USAGE_CODES else EXIT_ERROR)
     except (ConnectionLost, LaunchError) as error:
-        return _failed(options, terminal, str(error), EXIT_ERROR)
+        return _failed(invocation, terminal, str(error), EXIT_ERROR)
 
 
 def _as_text(argument: str) -> str:
@@ -47,113 +86,12 @@ def _as_text(argument: str) -> str:
     return os.fsencode(argument).decode("utf-8", "replace")
 
 
-async def _run(options: Options, paths: Paths, terminal: Terminal) -> int:
-    name = "repair" if options.repair else options.command
-    some = _of_one_task(name) or _of_the_data(name) or _of_conversations(name) or _of_choices(name)
-    command = some or _of_everything(name)
-    return await command(options, paths, terminal)
+async def _run(invocation: Invocation, terminal: Terminal) -> int:
+    return await invocation.run(default_paths(), terminal)
 
 
-# Import each command on use, so that no command pays for another's imports.
-
-
-def _of_one_task(name: str | None) -> CommandHandler | None:
-    match name:
-        case "run":
-            from app.cli.commands.run import run as command
-        case "chat":
-            from app.cli.commands.chat import chat as command
-        case "attach":
-            from app.cli.commands.tasks import attach as command
-        case "resume":
-            from app.cli.commands.tasks import resume as command
-        case "pause":
-            from app.cli.commands.tasks import pause as command
-        case "mode":
-            from app.cli.commands.tasks import set_mode as command
-        case "stop":
-            from app.cli.commands.tasks import stop_task as command
-        case "context":
-            from app.cli.commands.task_details import show_context as command
-        case "record":
-            from app.cli.commands.task_details import write_record as command
-        case _:
-            return None
-    return command
-
-
-def _of_the_data(name: str | None) -> CommandHandler | None:
-    match name:
-        case "backup":
-            from app.cli.recovery.backup import backup as command
-        case "restore":
-            from app.cli.recovery.restore import restore as command
-        case "repair":
-            from app.cli.recovery.repair import repair as command
-        case _:
-            return None
-    return command
-
-
-def _of_conversations(name: str | None) -> CommandHandler | None:
-    match name:
-        case "export":
-            from app.cli.commands.conversations import export as command
-        case "import":
-            from app.cli.commands.conversations import import_file as command
-        case "orphans":
-            from app.cli.commands.conversations import orphans as command
-        case "prune":
-            from app.cli.commands.conversations import prune as command
-        case "delete":
-            from app.cli.commands.conversations import delete as command
-        case "agents":
-            from app.cli.commands.agents import agents as command
-        case _:
-            return None
-    return command
-
-
-def _of_choices(name: str | None) -> CommandHandler | None:
-    match name:
-        case "ask-models":
-            from app.cli.commands.comparison import ask_models as command
-        case "compare":
-            from app.cli.commands.comparison import compare as command
-        case "output":
-            from app.cli.commands.task_details import show_output as command
-        case "prompt":
-            from app.cli.commands.task_details import show_prompt as command
-        case "personalities":
-            from app.cli.commands.personalities import personalities as command
-        case _:
-            return None
-    return command
-
-
-def _of_everything(name: str | None) -> CommandHandler:
-    match name:
-        case "tasks":
-            from app.cli.commands.tasks import list_tasks as command
-        case "search":
-            from app.cli.commands.conversations import search as command
-        case "models":
-            from app.cli.commands.models import models as command
-        case "usage":
-            from app.cli.commands.usage import show_usage as command
-        case "engine":
-            from app.cli.commands.doctor import stop_engine as command
-        case "doctor":
-            from app.cli.commands.doctor import doctor as command
-        case "tour":
-            from app.cli.commands.tour import tour as command
-        case _:
-            from app.cli.commands.start import start as command
-    return command
-
-
-def _failed(options: Options, terminal: Terminal, text: str, code: int) -> int:
+def _failed(invocation: Invocation, terminal: Terminal, text: str, code: int) -> int:
     terminal.note(f"errand: {plain(text)}")
-    if options.command in ("run", "resume", "attach") and options.json:
+    if isinstance(invocation.options, FollowOptions) and invocation.options.json:
         terminal.line(json_failure(text, code))
     return code

@@ -1,10 +1,13 @@
 """`errand agents`: the agents of a conversation, and their turn order."""
 
+from typing import Annotated
+
 import msgspec
 
 from app.cli.arguments import UsageError
+from app.cli.command import Command
 from app.cli.commands.run import find_agent, find_personality
-from app.cli.options import Options
+from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import one_line, short_id
 from app.client.connection import Connection
@@ -36,19 +39,46 @@ _USAGE = (
 )
 
 
-async def agents(options: Options, paths: Paths, terminal: Terminal) -> int:
+class AgentsOptions(CommandOptions, frozen=True, kw_only=True):
+    words: Annotated[
+        tuple[str, ...],
+        Argument("WORD", "a conversation to list, or: add [CONVERSATION], remove AGENT, turns CONVERSATION"),
+    ] = ()
+    json: Annotated[bool, Flag("--json", "the list as one JSON object a line")] = False
+    name: Annotated[str | None, Option("--name", "with add: how it is addressed (default: its personality's name)")] = (
+        None
+    )
+    personality: Annotated[str | None, Option("--personality", "with add: what it is (default: assistant)", "NAME")] = (
+        None
+    )
+    model: Annotated[str, Option("--model", "with add: a model of its own", "M")] = ""
+    color: Annotated[
+        str, Option("--color", "with add: blue, teal, green, amber, orange, red, pink, violet or gray")
+    ] = ""
+    node: Annotated[str | None, Option("--node", "with add: where it stands (default: with the first one)", "ID")] = (
+        None
+    )
+    rule: Annotated[TurnRule | None, Option("--rule", "with turns: who is next")] = None
+    moderator: Annotated[str | None, Option("--moderator", "with turns: who speaks first and after each", "AGENT")] = (
+        None
+    )
+    most: Annotated[int | None, Option("--most", "with turns: replies in a row without a person", "N")] = None
+
+
+async def agents(options: AgentsOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand agents")
     try:
-        words = options.words or []
-        match words:
+        match options.words:
             case ["add", *place] if len(place) < 2:
                 await _add(connection, place[0] if place else None, options, terminal)
             case ["remove", agent]:
                 await _remove(connection, agent, terminal)
             case ["turns", conversation]:
                 await _turns(connection, conversation, options, terminal)
-            case [] | [_]:
-                await _list(connection, words[0] if words else None, options, terminal)
+            case []:
+                await _list(connection, None, options, terminal)
+            case [conversation]:
+                await _list(connection, conversation, options, terminal)
             case _:
                 raise UsageError(_USAGE)
     finally:
@@ -56,7 +86,12 @@ async def agents(options: Options, paths: Paths, terminal: Terminal) -> int:
     return 0
 
 
-async def _list(connection: Connection, conversation_id: str | None, options: Options, terminal: Terminal) -> None:
+AGENTS = Command(AgentsOptions, agents)
+
+
+async def _list(
+    connection: Connection, conversation_id: str | None, options: AgentsOptions, terminal: Terminal
+) -> None:
     if conversation_id is not None:
         await connection.call(CONVERSATION_GET, ConversationGetParams(conversation_id=conversation_id))
     found = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=conversation_id))).agents
@@ -74,7 +109,7 @@ def _row(agent: Agent, terminal: Terminal) -> str:
     return f"{style.bold(one_line(agent.name, 60))}  {agent.id}  {style.dim(rest)}"
 
 
-async def _add(connection: Connection, conversation_id: str | None, options: Options, terminal: Terminal) -> None:
+async def _add(connection: Connection, conversation_id: str | None, options: AgentsOptions, terminal: Terminal) -> None:
     name = options.personality
     personality = await find_personality(connection, name) if name is not None else None
     params = AgentCreateParams(
@@ -82,8 +117,8 @@ async def _add(connection: Connection, conversation_id: str | None, options: Opt
         node_id=options.node,
         personality_id=personality.id if personality is not None else None,
         name=options.name,
-        model=options.model or "",
-        color=_color(options.color or ""),
+        model=options.model,
+        color=_color(options.color),
     )
     agent = (await connection.call(AGENT_CREATE, params)).agent
     terminal.line(f"{agent.name} takes part now: {agent.id} in {agent.conversation_id}")
@@ -102,7 +137,7 @@ async def _remove(connection: Connection, agent_id: str, terminal: Terminal) -> 
     terminal.line(f"{agent.name} takes part no more. What it wrote stays in {agent.conversation_id}.")
 
 
-async def _turns(connection: Connection, conversation_id: str, options: Options, terminal: Terminal) -> None:
+async def _turns(connection: Connection, conversation_id: str, options: AgentsOptions, terminal: Terminal) -> None:
     found = await connection.call(CONVERSATION_GET, ConversationGetParams(conversation_id=conversation_id))
     rule = found.conversation.turn_taking
     if options.moderator is not None:
@@ -110,7 +145,7 @@ async def _turns(connection: Connection, conversation_id: str, options: Options,
         moderator_id = find_agent(every, options.moderator).id
         rule = TurnTaking(rule="moderator", limit=rule.limit, moderator_id=moderator_id)
     if options.rule is not None:
-        rule = msgspec.structs.replace(rule, rule=msgspec.convert(options.rule, TurnRule))
+        rule = msgspec.structs.replace(rule, rule=options.rule)
     rule = msgspec.structs.replace(rule, limit=options.most or rule.limit)
     if rule != found.conversation.turn_taking:
         params = ConversationChangeParams(conversation_id=conversation_id, turn_taking=rule)

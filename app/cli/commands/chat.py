@@ -4,14 +4,15 @@ import asyncio
 
 import msgspec
 
-from app.cli.arguments import UsageError, start_params
+from app.cli.arguments import TargetOptions, TaskOptions, UsageError, start_params
+from app.cli.command import Command
 from app.cli.commands.conversations import hit_lines
 from app.cli.commands.models import format_models, format_ready
 from app.cli.commands.run import confirm_workspace, resolve_agent
 from app.cli.commands.tasks import format_task
 from app.cli.follow.answers import Answerer
 from app.cli.follow.watch import TaskWatcher
-from app.cli.options import Options
+from app.cli.options import CommandOptions
 from app.cli.rendering.asks import AskInput, InvalidReply, hint
 from app.cli.rendering.screen import TextScreen
 from app.cli.terminal.prompt import LivePrompt, SendMode
@@ -280,19 +281,28 @@ class Chat:
         self._left.set()
 
 
-async def chat(options: Options, paths: Paths, terminal: Terminal) -> int:
+class ChatOptions(CommandOptions, frozen=True, kw_only=True):
+    target: TargetOptions = TargetOptions()
+    task: TaskOptions = TaskOptions()
+
+
+async def chat(options: ChatOptions, paths: Paths, terminal: Terminal) -> int:
     if not terminal.interactive:
         raise UsageError("A conversation needs a terminal to type in. Without one use: errand run 'what to do'")
     connection = await connect(paths, "errand chat")
     try:
         terminal.line(terminal.style.dim(wrapped(WELCOME, terminal.width)))
         prompt = LivePrompt(terminal.style, lambda: terminal.width, paths.home / "chat_history")
-        first = await resolve_agent(connection, start_params(options, "", someone=True), options)
+        params = start_params("", options.target, options.task, someone=True)
+        first = await resolve_agent(connection, params, options.target)
         await confirm_workspace(connection, first, terminal)
         await Chat(connection, prompt, first).run()
     finally:
         await connection.close()
     return 0
+
+
+CHAT = Command(ChatOptions, chat)
 
 
 def _is_command(line: str) -> bool:

@@ -1,16 +1,18 @@
 """`errand compare` and `ask-models`: branches, and answers of several models, side by side."""
 
 import asyncio
+from typing import Annotated
 
 import msgspec
 
-from app.cli.arguments import UsageError, read_prompt, start_params
+from app.cli.arguments import TargetOptions, TaskOptions, UsageError, read_prompt, start_params
+from app.cli.command import Command
 from app.cli.commands.run import confirm_workspace
 from app.cli.exit_codes import EXIT_STOPPED, exit_code
 from app.cli.follow.answers import Answerer, NoAnswerer, PersonAnswerer
 from app.cli.follow.interrupts import Interrupts, OrderlyStop
 from app.cli.follow.watch import TaskWatcher
-from app.cli.options import Options
+from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.cli.rendering.asks import ask_lines
 from app.cli.rendering.screen import ShownMessage, TextScreen
 from app.cli.terminal.terminal import Terminal
@@ -33,8 +35,13 @@ from app.protocol.events import AskUpdate, EventRecord, TaskUpdate
 from app.protocol.tasks import Task
 
 
-async def compare(options: Options, paths: Paths, terminal: Terminal) -> int:
-    one, other = options.ids or ("", "")
+class CompareOptions(CommandOptions, frozen=True, kw_only=True):
+    ids: Annotated[tuple[str, str], Argument("NODE", "an entry at the end of each branch")]
+    json: Annotated[bool, Flag("--json", "both as one JSON object")] = False
+
+
+async def compare(options: CompareOptions, paths: Paths, terminal: Terminal) -> int:
+    one, other = options.ids
     connection = await connect(paths, "errand compare")
     try:
         params = ConversationCompareParams(a_node_id=one, b_node_id=other)
@@ -48,6 +55,9 @@ async def compare(options: Options, paths: Paths, terminal: Terminal) -> int:
     for line in side_by_side(sides, terminal.width, terminal.style):
         terminal.line(line)
     return 0
+
+
+COMPARE = Command(CompareOptions, compare)
 
 
 def _heading(side: BranchSide, node_id: str) -> str:
@@ -101,18 +111,27 @@ class _Progress(TextScreen):
         self._output.status(f"{len(self._ended)} of {self._count} have answered")
 
 
-async def ask_models(options: Options, paths: Paths, terminal: Terminal) -> int:
+class AskModelsOptions(CommandOptions, frozen=True, kw_only=True):
+    prompt: Annotated[str, Argument("PROMPT", "what to ask; - reads it from standard input")]
+    models: Annotated[tuple[str, ...], Option("-m", "one of the models; from 2 to 8", "MODEL")] = ()
+    json: Annotated[bool, Flag("--json", "the tasks at their ends, one JSON object a line")] = False
+    conversation: Annotated[str | None, Option("--conversation", "go on in this conversation", "ID")] = None
+    task: TaskOptions = TaskOptions()
+
+
+async def ask_models(options: AskModelsOptions, paths: Paths, terminal: Terminal) -> int:
     """Returns 0 if at least one model answered, else the exit code of the first task."""
-    models = tuple(options.models or ())
-    if len(models) < 2:
+    if len(options.models) < 2:
         raise UsageError("Name the models, at least two: errand ask-models -m MODEL -m MODEL 'what to ask'")
     someone = terminal.interactive and not options.json
-    start = start_params(options, read_prompt(options.prompt), someone)
+    start = start_params(
+        read_prompt(options.prompt), TargetOptions(conversation=options.conversation), options.task, someone=someone
+    )
     connection = await connect(paths, "errand ask-models")
     try:
         if someone:
             await confirm_workspace(connection, start, terminal)
-        params = TaskCompareModelsParams(models=models, start=start)
+        params = TaskCompareModelsParams(models=options.models, start=start)
         tasks = await _asked(connection, params, terminal, someone=someone)
     finally:
         await connection.close()
@@ -122,6 +141,9 @@ async def ask_models(options: Options, paths: Paths, terminal: Terminal) -> int:
         terminal.line(line)
     codes = [exit_code(task) for task in tasks]
     return 0 if 0 in codes else codes[0]
+
+
+ASK_MODELS = Command(AskModelsOptions, ask_models)
 
 
 async def _asked(

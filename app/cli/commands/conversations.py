@@ -2,11 +2,13 @@
 
 import os
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from app.cli.arguments import UsageError, read_text_file
-from app.cli.options import Options
+from app.cli.command import Command
+from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.cli.terminal.style import Style
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import one_line
@@ -32,6 +34,7 @@ from app.protocol.data import (
     DataExportParams,
     DataImportParams,
     DataPruneParams,
+    ExportFormat,
     Orphan,
     OrphansParams,
     OrphansResult,
@@ -40,9 +43,23 @@ from app.protocol.data import (
 _START, _END = "\u2068", "\u2069"
 
 _MOST = 500
+_OPERATORS = (
+    "A search can be narrowed, with words or without: from:user, from:agent or from:NAME, in:TITLE or in:ID, "
+    "tool:shell, after:2026-11-01 and before:2026-12 (days, months or years). Values with blanks stand in quotes."
+)
+_PROGRAMS = (
+    "Known are the exports of ChatGPT and Claude (the zip or its conversations.json), of OpenCode and goose, and the "
+    "sessions of Codex (~/.codex/sessions), Claude Code (~/.claude/projects) and pi (~/.pi/agent/sessions)."
+)
 
 
-async def search(options: Options, paths: Paths, terminal: Terminal) -> int:
+class SearchOptions(CommandOptions, frozen=True, kw_only=True):
+    text: Annotated[str, Argument("TEXT", 'words, a "phrase", the beginning of a word from 3 letters on')]
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    limit: Annotated[int, Option("--limit", "how many at most (default 20)")] = 20
+
+
+async def search(options: SearchOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand search")
     try:
         found = await connection.call(
@@ -57,6 +74,9 @@ async def search(options: Options, paths: Paths, terminal: Terminal) -> int:
     for hit in found.hits:
         terminal.line(msgspec.json.encode(hit).decode() if options.json else hit_lines(hit, terminal.style))
     return 0
+
+
+SEARCH = Command(SearchOptions, search, epilog=_OPERATORS)
 
 
 def hit_lines(hit: SearchHit, style: Style) -> str:
@@ -86,11 +106,24 @@ def _spaced(text: str) -> str:
     return f"{lead}{short}{' ' if short and text[-1:].isspace() else ''}"
 
 
-async def export(options: Options, paths: Paths, terminal: Terminal) -> int:
+class ExportOptions(CommandOptions, frozen=True, kw_only=True):
+    ids: Annotated[tuple[str, ...], Argument("ID", "conversations (default: all)")] = ()
+    to: Annotated[str, Option("--to", "a file; a folder for several pages", "PATH")]
+    format: Annotated[
+        ExportFormat,
+        Option("--format", "json is lossless and can be imported (default); markdown and html are pages to read"),
+    ] = "json"
+    branch: Annotated[
+        str | None, Option("--branch", "of one conversation the branch that ends in this node alone", "NODE")
+    ] = None
+    overwrite: Annotated[bool, Flag("--overwrite", "replace what is there")] = False
+
+
+async def export(options: ExportOptions, paths: Paths, terminal: Terminal) -> int:
     params = DataExportParams(
-        path=_absolute(options.path),
+        path=_absolute(options.to),
         format=options.format,
-        conversation_ids=tuple(options.ids or ()) or None,
+        conversation_ids=options.ids or None,
         leaf_id=options.branch,
         overwrite=options.overwrite,
     )
@@ -104,7 +137,14 @@ async def export(options: Options, paths: Paths, terminal: Terminal) -> int:
     return 0
 
 
-async def import_file(options: Options, paths: Paths, terminal: Terminal) -> int:
+EXPORT = Command(ExportOptions, export)
+
+
+class ImportOptions(CommandOptions, frozen=True, kw_only=True):
+    path: Annotated[str, Argument("PATH", "what errand export wrote, or a file, zip or folder of another program")]
+
+
+async def import_file(options: ImportOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand import")
     try:
         done = await connection.call(DATA_IMPORT, DataImportParams(path=_absolute(options.path)))
@@ -115,8 +155,15 @@ async def import_file(options: Options, paths: Paths, terminal: Terminal) -> int
     return 0
 
 
-async def prune(options: Options, paths: Paths, terminal: Terminal) -> int:
-    assert options.days is not None, "it is required"
+IMPORT = Command(ImportOptions, import_file, epilog=_PROGRAMS)
+
+
+class PruneOptions(CommandOptions, frozen=True, kw_only=True):
+    days: Annotated[int, Option("--days", "not changed for so many days", "N")]
+    yes: Annotated[bool, Flag("--yes", "delete them; without it they are only counted")] = False
+
+
+async def prune(options: PruneOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand prune")
     try:
         done = await connection.call(DATA_PRUNE, DataPruneParams(days=options.days, dry_run=not options.yes))
@@ -129,16 +176,24 @@ async def prune(options: Options, paths: Paths, terminal: Terminal) -> int:
     return 0
 
 
-async def delete(options: Options, paths: Paths, terminal: Terminal) -> int:
-    assert options.ids is not None, "it is required"
-    (conversation_id,) = options.ids
+PRUNE = Command(PruneOptions, prune)
+
+
+class DeleteOptions(CommandOptions, frozen=True, kw_only=True):
+    conversation_id: Annotated[str, Argument("ID", "its whole id")]
+
+
+async def delete(options: DeleteOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand delete")
     try:
-        await connection.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=conversation_id))
+        await connection.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=options.conversation_id))
     finally:
         await connection.close()
-    terminal.line(f"{conversation_id} deleted")
+    terminal.line(f"{options.conversation_id} deleted")
     return 0
+
+
+DELETE = Command(DeleteOptions, delete)
 
 
 def _absolute(path: str) -> str:
@@ -146,7 +201,14 @@ def _absolute(path: str) -> str:
     return read_text_file(Path(os.path.expanduser(path)).absolute())
 
 
-async def orphans(options: Options, paths: Paths, terminal: Terminal) -> int:
+class OrphansOptions(CommandOptions, frozen=True, kw_only=True):
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    archive: Annotated[bool, Flag("--archive", "put those that are listed away", group="what")] = False
+    delete: Annotated[bool, Flag("--delete", "delete those that are listed for good, with --yes", group="what")] = False
+    yes: Annotated[bool, Flag("--yes", "delete them; without it they are only listed")] = False
+
+
+async def orphans(options: OrphansOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand orphans")
     try:
         found = await connection.call(DATA_ORPHANS, OrphansParams(limit=_MOST))
@@ -164,6 +226,9 @@ async def orphans(options: Options, paths: Paths, terminal: Terminal) -> int:
     finally:
         await connection.close()
     return 0
+
+
+ORPHANS = Command(OrphansOptions, orphans)
 
 
 def format_orphan(orphan: Orphan, style: Style) -> str:

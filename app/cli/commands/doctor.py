@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
+from app.cli.command import Command
 from app.cli.commands.models import NO_MODELS_TEXT, format_ready
-from app.cli.options import Options
+from app.cli.options import CommandOptions, Flag, Option
 from app.cli.recovery.database_check import check_database
+from app.cli.recovery.repair import RepairOptions, repair
 from app.cli.terminal.style import PLAIN
 from app.cli.terminal.terminal import Terminal
 from app.client.connection import Connection
@@ -39,8 +41,15 @@ class Finding:
     advice: str = ""
 
 
-async def doctor(options: Options, paths: Paths, terminal: Terminal) -> int:
-    """Print the findings; returns 1 if something required is missing."""
+class DoctorOptions(CommandOptions, frozen=True, kw_only=True):
+    repair: Annotated[bool, Flag("--repair", "mend a damaged database; the broken file is kept")] = False
+    how: RepairOptions = RepairOptions()
+
+
+async def doctor(options: DoctorOptions, paths: Paths, terminal: Terminal) -> int:
+    """Print the findings; returns 1 if something required is missing. With `repair` mend the database instead."""
+    if options.repair:
+        return await repair(options.how, paths, terminal)
     findings: list[Finding] = []
     for finding in _local(paths):
         findings.append(finding)
@@ -52,6 +61,9 @@ async def doctor(options: Options, paths: Paths, terminal: Terminal) -> int:
     terminal.line()
     terminal.line("Everything that is needed is there." if not bad else f"{bad} of these must be put right.")
     return 1 if bad else 0
+
+
+DOCTOR = Command(DoctorOptions, doctor)
 
 
 def _say(finding: Finding, terminal: Terminal) -> None:
@@ -190,7 +202,12 @@ async def _models(connection: Connection) -> Finding:
     return Finding("good", "models", f"default {found.default}", "\n".join(format_ready(found, PLAIN)))
 
 
-async def stop_engine(options: Options, paths: Paths, terminal: Terminal) -> int:
+class EngineOptions(CommandOptions, frozen=True, kw_only=True):
+    port: Annotated[int, Option("--port", "port on 127.0.0.1 (default: a free one)")] = 0
+    stop: Annotated[bool, Flag("--stop", "end the running engine in order")] = False
+
+
+async def stop_engine(options: EngineOptions, paths: Paths, terminal: Terminal) -> int:
     match await shut_down(paths, "errand engine --stop"):
         case "none":
             terminal.line("No engine is running.")
@@ -204,3 +221,6 @@ async def stop_engine(options: Options, paths: Paths, terminal: Terminal) -> int
             )
             return 1
     return 0
+
+
+ENGINE = Command(EngineOptions, stop_engine)

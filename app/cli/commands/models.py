@@ -1,13 +1,15 @@
 """`errand models`: providers, models and model servers, with advice if there are none."""
 
 import asyncio
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
 
 from app.cli.arguments import UsageError, read_api_key
+from app.cli.command import Command
 from app.cli.exit_codes import EXIT_ERROR
-from app.cli.options import Options
+from app.cli.options import CommandOptions, Flag, Option
 from app.cli.terminal.style import Style
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import plain, wrapped
@@ -40,7 +42,26 @@ NO_MODELS_TEXT = (
 )
 
 
-async def models(options: Options, paths: Paths, terminal: Terminal) -> int:
+class ModelsOptions(CommandOptions, frozen=True, kw_only=True):
+    json: Annotated[bool, Flag("--json", "the whole list as one JSON object")] = False
+    refresh: Annotated[bool, Flag("--refresh", "ask the providers for their own lists, and keep them")] = False
+    test: Annotated[
+        str | None, Option("--test", "try a provider or model, or all that are ready", "NAME", const="")
+    ] = None
+    add_server: Annotated[
+        str | None,
+        Option("--add-server", "add a model server of your own, or change the one --name says", "URL"),
+    ] = None
+    name: Annotated[str, Option("--name", "what that server is called (default: its machine)", "NAME")] = ""
+    api_key_env: Annotated[
+        str | None, Option("--api-key-env", "environment variable that holds its key, to be stored", "VARIABLE")
+    ] = None
+    remove_server: Annotated[
+        str | None, Option("--remove-server", "forget a server of your own, with its key", "NAME")
+    ] = None
+
+
+async def models(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
     """List models, test them, or add and remove custom servers."""
     if options.add_server is not None or options.remove_server is not None:
         return await (add_server if options.add_server is not None else remove_server)(options, paths, terminal)
@@ -48,7 +69,10 @@ async def models(options: Options, paths: Paths, terminal: Terminal) -> int:
     return await work(options, paths, terminal)
 
 
-async def list_models(options: Options, paths: Paths, terminal: Terminal) -> int:
+MODELS = Command(ModelsOptions, models)
+
+
+async def list_models(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand models")
     try:
         found = await connection.call(MODEL_LIST, ModelListParams(refresh=True, fetch=options.refresh))
@@ -66,7 +90,7 @@ async def list_models(options: Options, paths: Paths, terminal: Terminal) -> int
     return 0
 
 
-async def test_models(options: Options, paths: Paths, terminal: Terminal) -> int:
+async def test_models(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
     """Send a small real request to one provider or model, or to each ready provider; returns 1 if one failed."""
     connection = await connect(paths, "errand models")
     try:
@@ -171,7 +195,7 @@ def _row(model: Model, style: Style) -> str:
     return f"  {plain(model.id):<44} {style.dim(style.join(size, price, ' '.join(can)))}".rstrip()
 
 
-async def add_server(options: Options, paths: Paths, terminal: Terminal) -> int:
+async def add_server(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
     """Add a server, or change the one with that name; returns 1 if it is saved but gives no model list."""
     address = options.add_server or ""
     name = options.name or _host(address)
@@ -198,7 +222,7 @@ async def add_server(options: Options, paths: Paths, terminal: Terminal) -> int:
     return 0 if result.ok else EXIT_ERROR
 
 
-async def remove_server(options: Options, paths: Paths, terminal: Terminal) -> int:
+async def remove_server(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
     """Remove the server and its key."""
     name = options.remove_server or ""
     connection = await connect(paths, "errand models")

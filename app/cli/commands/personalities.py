@@ -2,12 +2,14 @@
 
 import os
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from app.cli.arguments import UsageError
+from app.cli.command import Command
 from app.cli.commands.run import find_personality
-from app.cli.options import Options
+from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.cli.terminal.style import Style
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import columns, one_line
@@ -26,10 +28,19 @@ from app.protocol.agents import (
 from app.protocol.base import EmptyParams
 
 
-async def personalities(options: Options, paths: Paths, terminal: Terminal) -> int:
+class PersonalitiesOptions(CommandOptions, frozen=True, kw_only=True):
+    words: Annotated[
+        tuple[str, ...], Argument("WHAT", "list (the default), export NAME --to FILE, or import FILE")
+    ] = ()
+    to: Annotated[str, Option("--to", "with export: where to", "FILE")] = ""
+    overwrite: Annotated[bool, Flag("--overwrite", "with export: replace what is there")] = False
+    json: Annotated[bool, Flag("--json", "with list: one JSON object a line")] = False
+
+
+async def personalities(options: PersonalitiesOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand personalities")
     try:
-        match options.words or ["list"]:
+        match options.words or ("list",):
             case ["list"]:
                 await _list(connection, options, terminal)
             case ["export", name]:
@@ -43,7 +54,10 @@ async def personalities(options: Options, paths: Paths, terminal: Terminal) -> i
     return 0
 
 
-async def _list(connection: Connection, options: Options, terminal: Terminal) -> None:
+PERSONALITIES = Command(PersonalitiesOptions, personalities)
+
+
+async def _list(connection: Connection, options: PersonalitiesOptions, terminal: Terminal) -> None:
     for personality in (await connection.call(PERSONALITY_LIST, EmptyParams())).personalities:
         if options.json:
             terminal.line(msgspec.json.encode(personality).decode())
@@ -62,16 +76,16 @@ def format_personality(personality: Personality, width: int, style: Style) -> st
     return f"{style.bold(head)}{style.dim(one_line(about, max(12, width - columns(head))))}"
 
 
-async def _export(connection: Connection, name: str, options: Options, terminal: Terminal) -> None:
+async def _export(connection: Connection, name: str, options: PersonalitiesOptions, terminal: Terminal) -> None:
     personality = await find_personality(connection, name)
-    if not options.path:
+    if not options.to:
         raise UsageError("Say where to: errand personalities export NAME --to FILE")
     file = _write(personality, options)
     terminal.line(f"{personality.name} was written to {file}.")
 
 
-def _write(personality: Personality, options: Options) -> Path:
-    file = Path(os.path.expanduser(options.path))
+def _write(personality: Personality, options: PersonalitiesOptions) -> Path:
+    file = Path(os.path.expanduser(options.to))
     if file.exists() and not options.overwrite:
         raise UsageError(f"{file} is there already. Name another, or replace it with --overwrite.")
     try:

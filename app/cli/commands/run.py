@@ -1,17 +1,31 @@
 """`errand run`: starts one task and follows it; also options shared with other commands."""
 
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
 import msgspec
 
-from app.cli.arguments import UsageError, read_prompt, start_params
+from app.cli.arguments import (
+    FollowOptions,
+    TargetOptions,
+    TaskOptions,
+    UsageError,
+    read_prompt,
+    read_text_file,
+    start_params,
+)
+from app.cli.command import Command
+from app.cli.exit_codes import EXIT_CODES_TEXT
 from app.cli.follow.follower import TaskFollower
-from app.cli.options import Options
+from app.cli.options import Argument, Option
 from app.cli.terminal.terminal import Terminal
 from app.client.connection import Connection
 from app.client.launch import connect
 from app.client.safe_text import exact
 from app.paths import Paths
 from app.protocol.agents import AGENT_LIST, PERSONALITY_LIST, Agent, AgentListParams, Personality
-from app.protocol.base import EmptyParams
+from app.protocol.base import EmptyParams, JsonObject
 from app.protocol.conversations import (
     CONVERSATION_CHANGE,
     CONVERSATION_GET,
@@ -19,17 +33,44 @@ from app.protocol.conversations import (
     ConversationGetParams,
 )
 from app.protocol.tasks import TASK_START, Task, TaskStartParams
+from app.regular_file import read_regular
+
+_LARGEST_SCHEMA = 1_000_000
 
 
-async def run(options: Options, paths: Paths, terminal: Terminal) -> int:
+class RunOptions(FollowOptions, frozen=True, kw_only=True):
+    prompt: Annotated[str, Argument("PROMPT", "what to do; - reads it from standard input")]
+    events: Annotated[
+        Literal["agent", "react"] | None,
+        Option(
+            "--events",
+            "one JSON object a line: agents, heads and chats, or thoughts, tool calls and the final response",
+        ),
+    ] = None
+    target: TargetOptions = TargetOptions()
+    answer_schema: Annotated[
+        str | None,
+        Option("--answer-schema", "a JSON Schema: the answer follows it and is all that goes to the output", "FILE"),
+    ] = None
+    attach: Annotated[
+        tuple[str, ...], Option("--attach", "a picture to show, or a file to name; may be given again", "FILE")
+    ] = ()
+    task: TaskOptions = TaskOptions()
+
+
+async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
     """Start the task, show it, settle its asks; the exit code reports its outcome."""
     someone = terminal.interactive and not options.json and options.events is None
-    params = start_params(options, read_prompt(options.prompt), someone)
-    if options.approve == "ask" and not someone:
+    params = msgspec.structs.replace(
+        start_params(read_prompt(options.prompt), options.target, options.task, someone=someone),
+        attachments=tuple(_attachment(file) for file in options.attach),
+        answer_schema=_schema(options.answer_schema),
+    )
+    if options.task.approve == "ask" and not someone:
         terminal.note("errand: nobody is there to ask, so what needs approval is refused (--approve all allows it)")
     connection = await connect(paths, "errand run")
     try:
-        start = await resolve_agent(connection, params, options)
+        start = await resolve_agent(connection, params, options.target)
         if someone:
             await confirm_workspace(connection, start, terminal)
 
@@ -39,6 +80,27 @@ async def run(options: Options, paths: Paths, terminal: Terminal) -> int:
         return await _follower(connection, terminal, options).to_its_end(begin, is_new=True)
     finally:
         await connection.close()
+
+
+RUN = Command(RunOptions, run, epilog=EXIT_CODES_TEXT)
+
+
+def _attachment(file: str) -> str:
+    path = Path(os.path.expanduser(file))
+    if not path.is_file():
+        raise UsageError(f"There is no file {file!r} to attach. Check its name; a folder is named in the prompt.")
+    return read_text_file(path.absolute())
+
+
+def _schema(file: str | None) -> JsonObject | None:
+    if file is None:
+        return None
+    try:
+        return msgspec.json.decode(read_regular(Path(os.path.expanduser(file)), _LARGEST_SCHEMA), type=JsonObject)
+    except OSError as error:
+        raise UsageError(f"The schema {file!r} cannot be read ({error.strerror}).") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"The schema {file!r} is not a JSON object: {error}.") from error
 
 
 async def confirm_workspace(connection: Connection, start: TaskStartParams, terminal: Terminal) -> None:
@@ -63,24 +125,24 @@ async def confirm_workspace(connection: Connection, start: TaskStartParams, term
     await connection.call(CONVERSATION_CHANGE, change)
 
 
-def _follower(connection: Connection, terminal: Terminal, options: Options) -> TaskFollower:
+def _follower(connection: Connection, terminal: Terminal, options: RunOptions) -> TaskFollower:
     """With a schema only the answer goes to standard output, everything else to standard error."""
     if options.answer_schema is None or options.json or options.events is not None:
         return TaskFollower(connection, terminal, as_json=options.json, events=options.events)
     return TaskFollower(connection, terminal.aside(), as_json=False, answer_to=terminal)
 
 
-async def resolve_agent(connection: Connection, params: TaskStartParams, options: Options) -> TaskStartParams:
+async def resolve_agent(connection: Connection, params: TaskStartParams, target: TargetOptions) -> TaskStartParams:
     """Resolve the named agent and personality; raises `UsageError`."""
-    if options.personality is not None:
-        personality = await find_personality(connection, options.personality)
+    if target.personality is not None:
+        personality = await find_personality(connection, target.personality)
         params = msgspec.structs.replace(params, personality_id=personality.id)
-    if options.agent is None:
+    if target.agent is None:
         return params
     if params.conversation_id is None:
         raise UsageError("--agent names one of a conversation's agents: say which with --conversation.")
     found = (await connection.call(AGENT_LIST, AgentListParams(conversation_id=params.conversation_id))).agents
-    return msgspec.structs.replace(params, agent_id=find_agent(found, options.agent).id)
+    return msgspec.structs.replace(params, agent_id=find_agent(found, target.agent).id)
 
 
 def find_agent(agents: tuple[Agent, ...], wanted: str) -> Agent:

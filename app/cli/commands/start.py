@@ -1,12 +1,13 @@
 """`errand` without arguments: lists providers, offers the first choice, then starts a chat or the tour."""
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from app.cli.commands.chat import chat
+from app.cli.command import Command
+from app.cli.commands.chat import ChatOptions, chat
 from app.cli.commands.models import format_ready
 from app.cli.commands.tour import play
 from app.cli.exit_codes import EXIT_STOPPED
-from app.cli.options import Options
+from app.cli.options import Argument, CommandOptions, Flag
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import plain
 from app.client.connection import Connection
@@ -28,7 +29,15 @@ _MOST_OFFERED = 9
 _Choice: TypeAlias = Literal["chat", "tour", "leave"]
 
 
-async def start(options: Options, paths: Paths, terminal: Terminal) -> int:
+class ReplayOptions(CommandOptions, frozen=True, kw_only=True):
+    file: Annotated[str, Argument("FILE", "made with errand record")]
+
+
+class WindowOptions(CommandOptions, frozen=True, kw_only=True):
+    new: Annotated[bool, Flag("--new", "another one, where one is open already")] = False
+
+
+async def start(options: CommandOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand")
     try:
         found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
@@ -48,7 +57,12 @@ async def start(options: Options, paths: Paths, terminal: Terminal) -> int:
             return await play(connection, paths, terminal)
     finally:
         await connection.close()
-    return await chat(options, paths, terminal)
+    return await chat(ChatOptions(), paths, terminal)
+
+
+START = Command(CommandOptions, start)
+REPLAY = Command(ReplayOptions, start)
+WINDOW = Command(WindowOptions, start)
 
 
 async def _is_new(connection: Connection) -> bool:

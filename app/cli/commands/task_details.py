@@ -5,13 +5,15 @@ import os
 from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
-from app.cli.arguments import UsageError, read_text_file
+from app.cli.arguments import ID_HELP, TaskIdOptions, UsageError, read_text_file
+from app.cli.command import Command
 from app.cli.commands.run import find_personality
 from app.cli.commands.tasks import find_task
-from app.cli.options import Options
+from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.cli.terminal.style import Style
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import columns, one_line, plain, short_path
@@ -38,13 +40,17 @@ from app.protocol.executions import (
     ExecutionOutputParams,
     OutputName,
 )
-from app.protocol.tasks import TASK_RECORD, TaskIdParams
+from app.protocol.tasks import TASK_RECORD, TaskIdParams, TaskMode
 from app.regular_file import check_place, written_whole
 
 _LARGEST = 10
 
 
-async def show_context(options: Options, paths: Paths, terminal: Terminal) -> int:
+class ContextOptions(TaskIdOptions, frozen=True, kw_only=True):
+    json: Annotated[bool, Flag("--json", "all of it as one JSON object")] = False
+
+
+async def show_context(options: ContextOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand context")
     try:
         task = await find_task(connection, options.task_id)
@@ -57,6 +63,9 @@ async def show_context(options: Options, paths: Paths, terminal: Terminal) -> in
     for line in format_context(found, terminal.style, terminal.width):
         terminal.line(line)
     return 0
+
+
+CONTEXT = Command(ContextOptions, show_context)
 
 
 def format_context(found: ContextExplainResult, style: Style, width: int) -> list[str]:
@@ -96,7 +105,12 @@ def _rows(rows: Sequence[tuple[str, str]], width: int) -> list[str]:
     return [f"  {number.rjust(widest)}  {one_line(text, width - widest - 4)}" for number, text in rows]
 
 
-async def show_output(options: Options, paths: Paths, terminal: Terminal) -> int:
+class OutputOptions(TaskIdOptions, frozen=True, kw_only=True):
+    number: Annotated[int | None, Argument("CALL", "its number in the list of calls")] = None
+    json: Annotated[bool, Flag("--json", "the list as one JSON object a line")] = False
+
+
+async def show_output(options: OutputOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand output")
     try:
         task = await find_task(connection, options.task_id)
@@ -112,7 +126,10 @@ async def show_output(options: Options, paths: Paths, terminal: Terminal) -> int
     return 0
 
 
-def _list(found: tuple[Execution, ...], options: Options, terminal: Terminal) -> None:
+OUTPUT = Command(OutputOptions, show_output)
+
+
+def _list(found: tuple[Execution, ...], options: OutputOptions, terminal: Terminal) -> None:
     if not found and not options.json:
         terminal.line("This task has run no tool.")
     for number, execution in enumerate(found, 1):
@@ -146,7 +163,15 @@ async def _write(connection: Connection, execution_id: str, name: OutputName, te
         offset = piece.next_offset
 
 
-async def show_prompt(options: Options, paths: Paths, terminal: Terminal) -> int:
+class PromptOptions(CommandOptions, frozen=True, kw_only=True):
+    task_id: Annotated[str, Argument("ID", f"of a task as it began: {ID_HELP}")] = ""
+    personality: Annotated[str | None, Option("--personality", "of this one (default: assistant)", "NAME")] = None
+    workspace: Annotated[str | None, Option("--workspace", "in this folder (default: this one)", "DIR")] = None
+    mode: Annotated[TaskMode, Option("--mode", "of a task, or of a chat")] = "auto"
+    json: Annotated[bool, Flag("--json", "the parts as one JSON list")] = False
+
+
+async def show_prompt(options: PromptOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand prompt")
     try:
         parts = (await connection.call(PROMPT_GET, await _params(options, connection))).parts
@@ -166,7 +191,10 @@ async def show_prompt(options: Options, paths: Paths, terminal: Terminal) -> int
     return 0
 
 
-async def _params(options: Options, connection: Connection) -> PromptGetParams:
+PROMPT = Command(PromptOptions, show_prompt)
+
+
+async def _params(options: PromptOptions, connection: Connection) -> PromptGetParams:
     if options.task_id:
         return PromptGetParams(task_id=(await find_task(connection, options.task_id)).id)
     name = options.personality
@@ -182,7 +210,11 @@ def _folder(given: str | None) -> str:
     return read_text_file(Path(os.path.expanduser(given or ".")).absolute())
 
 
-async def write_record(options: Options, paths: Paths, terminal: Terminal) -> int:
+class RecordOptions(TaskIdOptions, frozen=True, kw_only=True):
+    to: Annotated[str, Option("--to", "a file that is not there yet", "FILE")]
+
+
+async def write_record(options: RecordOptions, paths: Paths, terminal: Terminal) -> int:
     file = Path(options.to)
     connection = await connect(paths, "errand record")
     try:
@@ -196,6 +228,9 @@ async def write_record(options: Options, paths: Paths, terminal: Terminal) -> in
         "It holds what was said, file contents that the agent saw, and no key. Read it before you pass it on."
     )
     return 0
+
+
+RECORD = Command(RecordOptions, write_record)
 
 
 def _write_record(file: Path, text: str, paths: Paths) -> None:

@@ -1,15 +1,17 @@
 """`errand tasks`, `stop`, `attach`, `resume`, `pause`, `mode`: tasks started elsewhere or earlier."""
 
 from datetime import UTC, datetime
+from typing import Annotated
 
 import msgspec
 
-from app.cli.arguments import UsageError
-from app.cli.exit_codes import EXIT_ERROR, exit_code, json_result
+from app.cli.arguments import ID_HELP, FollowOptions, TaskIdOptions, UsageError
+from app.cli.command import Command
+from app.cli.exit_codes import EXIT_CODES_TEXT, EXIT_ERROR, exit_code, json_result
 from app.cli.follow.answers import NoAnswerer
 from app.cli.follow.follower import TaskFollower
 from app.cli.follow.watch import TaskWatcher
-from app.cli.options import Options
+from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.cli.rendering.screen import TextScreen
 from app.cli.terminal.style import Style
 from app.cli.terminal.terminal import Terminal
@@ -39,7 +41,13 @@ _SILENT = (
 _PAGE = 500  # the engine's maximum
 
 
-async def list_tasks(options: Options, paths: Paths, terminal: Terminal) -> int:
+class TasksOptions(CommandOptions, frozen=True, kw_only=True):
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+    active: Annotated[bool, Flag("--active", "leave out the ended ones")] = False
+    limit: Annotated[int, Option("--limit", "how many at most (default 20)")] = 20
+
+
+async def list_tasks(options: TasksOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand tasks")
     try:
         tasks = await _tasks(connection, options.active, options.limit)
@@ -56,7 +64,10 @@ async def list_tasks(options: Options, paths: Paths, terminal: Terminal) -> int:
     return 0
 
 
-async def stop_task(options: Options, paths: Paths, terminal: Terminal) -> int:
+TASKS = Command(TasksOptions, list_tasks)
+
+
+async def stop_task(options: TaskIdOptions, paths: Paths, terminal: Terminal) -> int:
     """Stop one task and wait until everything it started has ended."""
     connection = await connect(paths, "errand stop", on_silence=lambda: terminal.note(_SILENT))
     try:
@@ -68,6 +79,9 @@ async def stop_task(options: Options, paths: Paths, terminal: Terminal) -> int:
     finally:
         await connection.close()
     return 0
+
+
+STOP = Command(TaskIdOptions, stop_task)
 
 
 def format_task(task: Task, width: int, style: Style) -> str:
@@ -163,7 +177,11 @@ async def _stop(connection: Connection, task: Task, terminal: Terminal) -> None:
         terminal.clear_status()
 
 
-async def attach(options: Options, paths: Paths, terminal: Terminal) -> int:
+class FollowTaskOptions(FollowOptions, frozen=True, kw_only=True):
+    task_id: Annotated[str, Argument("ID", ID_HELP)]
+
+
+async def attach(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -> int:
     """Show a task's past and further events, until it ends or the person leaves."""
     connection = await connect(paths, "errand attach")
     try:
@@ -175,7 +193,10 @@ async def attach(options: Options, paths: Paths, terminal: Terminal) -> int:
         await connection.close()
 
 
-async def resume(options: Options, paths: Paths, terminal: Terminal) -> int:
+ATTACH = Command(FollowTaskOptions, attach, epilog=f"{EXIT_CODES_TEXT[:-1]} or left at work with Ctrl+C.")
+
+
+async def resume(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -> int:
     """Resume a paused or interrupted task and follow it to its end, as `errand run` does."""
     connection = await connect(paths, "errand resume")
     try:
@@ -189,7 +210,10 @@ async def resume(options: Options, paths: Paths, terminal: Terminal) -> int:
         await connection.close()
 
 
-async def pause(options: Options, paths: Paths, terminal: Terminal) -> int:
+RESUME = Command(FollowTaskOptions, resume, epilog=EXIT_CODES_TEXT)
+
+
+async def pause(options: TaskIdOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand pause")
     try:
         task = await find_task(connection, options.task_id)
@@ -201,7 +225,10 @@ async def pause(options: Options, paths: Paths, terminal: Terminal) -> int:
     return 0
 
 
-def _not_under_way(task: Task, options: Options, terminal: Terminal) -> int:
+PAUSE = Command(TaskIdOptions, pause)
+
+
+def _not_under_way(task: Task, options: FollowTaskOptions, terminal: Terminal) -> int:
     code = exit_code(task) if task.ended_at is not None else EXIT_ERROR
     name = short_id(task.id)
     if task.ended_at is not None:
@@ -215,16 +242,23 @@ def _not_under_way(task: Task, options: Options, terminal: Terminal) -> int:
     return code
 
 
-async def set_mode(options: Options, paths: Paths, terminal: Terminal) -> int:
+class ModeOptions(TaskIdOptions, frozen=True, kw_only=True):
+    mode: Annotated[DecidedMode, Argument(None, "until it is complete, or until its next answer")]
+
+
+async def set_mode(options: ModeOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand mode")
     try:
         task = await find_task(connection, options.task_id)
-        params = TaskSetModeParams(task_id=task.id, mode=msgspec.convert(options.mode, DecidedMode))
+        params = TaskSetModeParams(task_id=task.id, mode=options.mode)
         taken = (await connection.call(TASK_SET_MODE, params)).task
     finally:
         await connection.close()
     terminal.line(mode_text(task, taken))
     return 0
+
+
+MODE = Command(ModeOptions, set_mode)
 
 
 def mode_text(task: Task, taken: Task) -> str:

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from app.cli.command import Command
 from app.cli.exit_codes import exit_code
 from app.cli.follow.answers import Answerer, PersonAnswerer
 from app.cli.follow.interrupts import Interrupts, OrderlyStop
 from app.cli.follow.watch import TaskWatcher
-from app.cli.options import Options
+from app.cli.options import CommandOptions
 from app.cli.rendering.screen import TextScreen
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import plain, short_path
@@ -38,13 +39,16 @@ class TourAnswerer:
         self._terminal.line(self._terminal.style.amber(f"Nobody is at this terminal: {text}"))
 
 
-async def tour(options: Options, paths: Paths, terminal: Terminal) -> int:
+async def tour(options: CommandOptions, paths: Paths, terminal: Terminal) -> int:
     """Play the tour; returns 0 if every task is complete."""
     connection = await connect(paths, "errand tour")
     try:
         return await play(connection, paths, terminal)
     finally:
         await connection.close()
+
+
+TOUR = Command(CommandOptions, tour)
 
 
 async def play(connection: Connection, paths: Paths, terminal: Terminal) -> int:

@@ -1,8 +1,11 @@
 """`errand usage`: tokens and cost as a table."""
 
+from typing import Annotated
+
 import msgspec
 
-from app.cli.options import Options
+from app.cli.command import Command
+from app.cli.options import CommandOptions, Flag, Option
 from app.cli.terminal.style import Style
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import columns, one_line
@@ -10,13 +13,19 @@ from app.client.display_text import period_of, unpriced_words
 from app.client.launch import connect
 from app.client.number_format import counted, money
 from app.paths import Paths
-from app.protocol.usage import USAGE_REPORT, UsageReportResult, UsageRow
+from app.protocol.usage import USAGE_REPORT, UsageKey, UsageReportResult, UsageRow
 
 _HEADS = ("money", "tokens in", "out", "cached", "turns", "tasks")
 _LONGEST_NAME = 44
 
 
-async def show_usage(options: Options, paths: Paths, terminal: Terminal) -> int:
+class UsageOptions(CommandOptions, frozen=True, kw_only=True):
+    days: Annotated[int, Option("--days", "the last N days (default 30)", "N")] = 30
+    by: Annotated[UsageKey, Option("--by", "rows of (default: day)")] = "day"
+    json: Annotated[bool, Flag("--json", "the whole report as one JSON object")] = False
+
+
+async def show_usage(options: UsageOptions, paths: Paths, terminal: Terminal) -> int:
     connection = await connect(paths, "errand usage")
     try:
         found = await connection.call(USAGE_REPORT, period_of(options.days))
@@ -28,6 +37,9 @@ async def show_usage(options: Options, paths: Paths, terminal: Terminal) -> int:
     for line in format_usage(found, options.by, terminal.style):
         terminal.line(line)
     return 0
+
+
+USAGE = Command(UsageOptions, show_usage)
 
 
 def format_usage(found: UsageReportResult, by: str, style: Style) -> list[str]:

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated
 
 import msgspec
 
 from app.cli.arguments import UsageError
+from app.cli.command import Command
 from app.cli.exit_codes import EXIT_ERROR
-from app.cli.options import Options
+from app.cli.options import CommandOptions, Option
 from app.cli.terminal.terminal import Terminal
 from app.client.number_format import count, file_size
 from app.database_file import copy_database, fault, open_to_read
@@ -137,7 +138,11 @@ def _copy(source: IO[bytes], to: Path) -> None:
             target.write(piece)
 
 
-async def backup(options: Options, paths: Paths, terminal: Terminal) -> int:
+class BackupOptions(CommandOptions, frozen=True, kw_only=True):
+    to: Annotated[str, Option("--to", "a file or a folder (default: the folder copies of the data)", "PATH")] = ""
+
+
+async def backup(options: BackupOptions, paths: Paths, terminal: Terminal) -> int:
     """Never overwrites a file."""
     if not paths.database.exists():
         raise UsageError(f"There is nothing to back up: {paths.database} does not exist yet.")
@@ -160,6 +165,9 @@ async def backup(options: Options, paths: Paths, terminal: Terminal) -> int:
     terminal.line(f"Keys, long output and workspaces are not in it; they are in {paths.home}.")
     terminal.line(f"Back to it: errand restore {target}")
     return 0
+
+
+BACKUP = Command(BackupOptions, backup)
 
 
 def _words(conversations: int, contents: BackupContents) -> str:

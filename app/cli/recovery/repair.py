@@ -4,11 +4,12 @@ import asyncio
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Annotated
 
 from app.cli.exit_codes import EXIT_ERROR
-from app.cli.options import Options
+from app.cli.options import CommandOptions, Flag
 from app.cli.recovery.database_check import find_faults
-from app.cli.recovery.restore import engine_lock, put_in_place, restore
+from app.cli.recovery.restore import RestoreOptions, engine_lock, put_in_place, restore
 from app.cli.recovery.salvage import SalvagedTable, fill_search, salvage
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import plain
@@ -31,7 +32,12 @@ _MOST_NAMED = 20
 _WORDS = {"conversations": "conversations", "nodes": "messages", "tasks": "tasks"}
 
 
-async def repair(options: Options, paths: Paths, terminal: Terminal) -> int:
+class RepairOptions(CommandOptions, frozen=True, kw_only=True):
+    yes: Annotated[bool, Flag("--yes", "with --repair: yes to what it asks; nobody has to be there")] = False
+    force: Annotated[bool, Flag("--force", "repair also while tasks run; they are interrupted")] = False
+
+
+async def repair(options: RepairOptions, paths: Paths, terminal: Terminal) -> int:
     """Refuses while tasks run, unless `force`. Changes nothing until the repaired database passes its checks."""
     if (loss := find_loss(paths.database, paths.copies)) is not None:
         terminal.line(loss.text)
@@ -51,13 +57,13 @@ async def repair(options: Options, paths: Paths, terminal: Terminal) -> int:
         lock.release()
 
 
-async def _make_good(loss: Loss, options: Options, paths: Paths, terminal: Terminal) -> int:
+async def _make_good(loss: Loss, options: RepairOptions, paths: Paths, terminal: Terminal) -> int:
     """Ask how to replace a database that is missing or lacks its newest changes."""
     copy = await asyncio.to_thread(_newest_copy, paths)
     if copy is not None and _is_newer(copy, paths.database):
         question = f"Go back to the copy of {date_of(copy)}?"
         if await _agrees(terminal, question, f"errand restore {copy}", options):
-            return await restore(Options(file=str(copy), force=options.force), paths, terminal)
+            return await restore(RestoreOptions(file=str(copy), force=options.force), paths, terminal)
         if not terminal.interactive:
             return EXIT_ERROR
     question = "Go on with what there is?" if loss.what == "changes" else "Begin with an empty database?"
@@ -82,7 +88,7 @@ def _is_newer(copy: Path, database: Path) -> bool:
     return there is None or (copied is not None and copied[0] == there[0] and copied[1] > there[1])
 
 
-async def _agrees(terminal: Terminal, question: str, command: str, options: Options) -> bool:
+async def _agrees(terminal: Terminal, question: str, command: str, options: RepairOptions) -> bool:
     """Ask for confirmation; without a person print the command instead."""
     if options.yes:
         return True

@@ -12,12 +12,14 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from app.cli.arguments import UsageError
+from app.cli.command import Command
 from app.cli.exit_codes import EXIT_ERROR
-from app.cli.options import Options
+from app.cli.options import Argument, CommandOptions, Flag
 from app.cli.recovery.backup import open_backup, unpack_database, unpack_rest
 from app.cli.terminal.terminal import Terminal
 from app.client.errors import ConnectionLost, NoEngine
@@ -169,7 +171,12 @@ def _moved_to_own(body: JsonObject, conversation_id: JsonValue, paths: Paths) ->
     return {**body, "workspace": str(own)}
 
 
-async def restore(options: Options, paths: Paths, terminal: Terminal) -> int:
+class RestoreOptions(CommandOptions, frozen=True, kw_only=True):
+    file: Annotated[str, Argument("FILE", "a backup, or a daily copy from the folder copies")]
+    force: Annotated[bool, Flag("--force", "also while tasks run; they are interrupted")] = False
+
+
+async def restore(options: RestoreOptions, paths: Paths, terminal: Terminal) -> int:
     """Checks the copy first; refuses while tasks run, unless `force` permits interrupting them."""
     paths.prepare()
     given = _absolute(options.file)
@@ -197,6 +204,9 @@ async def restore(options: Options, paths: Paths, terminal: Terminal) -> int:
         lock.release()
     terminal.line(f"Restored from {given}.{rest}" + (f" What was there before is kept: {kept}" if kept else ""))
     return 0
+
+
+RESTORE = Command(RestoreOptions, restore)
 
 
 def _absolute(given: str) -> Path:

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from app import database_file
-from app.cli.options import Options
 from app.cli.recovery.database_check import check_database
-from app.cli.recovery.repair import repair
+from app.cli.recovery.repair import RepairOptions, repair
 from app.cli.terminal.terminal import Terminal
 from app.engine.core.errors import StorageError
 from app.engine.core.resources import Health
@@ -59,7 +58,7 @@ def looked_at(paths: Paths) -> tuple[str, str]:
 
 async def repaired(paths: Paths, *, yes: bool = True) -> tuple[int, str]:
     out = io.StringIO()
-    code = await repair(Options(yes=yes), paths, Terminal(io.StringIO(), out, out))
+    code = await repair(RepairOptions(yes=yes), paths, Terminal(io.StringIO(), out, out))
     return code, out.getvalue()
 
 

@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from app import database_file
-from app.cli.options import Options
 from app.cli.recovery.database_check import check_database
-from app.cli.recovery.repair import repair
+from app.cli.recovery.repair import RepairOptions, repair
 from app.cli.terminal.terminal import Terminal
 from app.engine.storage.database import Database
 from app.engine.storage.records import agents, asks, conversations, nodes, tasks, turns
@@ -71,7 +70,7 @@ def _leaves(data: bytearray, number: int) -> list[int]:
 
 async def mended(paths: Paths) -> tuple[int, str]:
     out = io.StringIO()
-    code = await repair(Options(), paths, Terminal(io.StringIO(), out, out))
+    code = await repair(RepairOptions(), paths, Terminal(io.StringIO(), out, out))
     return code, out.getvalue()
 
 

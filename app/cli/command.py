@@ -1,0 +1,92 @@
+"""A command, its line in the table of commands, and the parser that is built from both."""
+
+import argparse
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Generic
+
+from app.arguments import Parser
+from app.cli.exit_codes import EXIT_CODES_TEXT
+from app.cli.options import CommandOptions, OptionsT, declare, read
+from app.cli.terminal.terminal import Terminal
+from app.paths import Paths
+
+_ABOUT = "Errand hands work to AI agents that use real tools on your machine."
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A command with its options, ready to run; `run` returns the exit code."""
+
+    options: CommandOptions
+    run: Callable[[Paths, Terminal], Awaitable[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Command(Generic[OptionsT]):
+    """The options of a command, the function that runs it, and the text below its help."""
+
+    options: type[OptionsT]
+    run: Callable[[OptionsT, Paths, Terminal], Awaitable[int]]
+    epilog: str | None = None
+
+    def invocation(self, values: Mapping[str, object]) -> Invocation:
+        options = read(self.options, values)
+        return Invocation(options, lambda paths, terminal: self.run(options, paths, terminal))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line in the table of commands.
+
+    `place` is the module below app/cli and the name of its `Command`. It is imported on use, so that no command pays
+    for another's imports.
+    """
+
+    name: str
+    help: str
+    place: str
+
+    def load(self) -> Command[CommandOptions]:
+        module, _, name = self.place.partition(":")
+        return getattr(import_module(f"app.cli.{module}"), name)
+
+
+def parse(arguments: list[str], entries: Iterable[Entry], alone: Entry) -> Invocation:
+    """The command of the arguments, or `alone` if they name none.
+
+    Raises SystemExit(2) with a text that says what is wrong, SystemExit(0) after --help and --version.
+    """
+    parser = Parser(prog="errand", description=_ABOUT, epilog=EXIT_CODES_TEXT)
+    parser.add_argument("--version", action=_Version, nargs=0, help="say the version and leave")
+    commands = parser.add_subparsers(metavar="COMMAND")
+    named = next((argument for argument in arguments if not argument.startswith("-")), None)
+    command = None
+    first = [entry for entry in entries if [entry.name] == arguments[:1]]
+    for entry in first or entries:  # the parsers of the others cost 4 ms
+        about = f"{entry.help[0].upper()}{entry.help[1:]}."
+        own = commands.add_parser(entry.name, help=entry.help, description=about)
+        if entry.name == named:
+            command = entry.load()
+            own.epilog = command.epilog
+            declare(command.options, own)
+    values = vars(parser.parse_args(arguments))
+    return (command or alone.load()).invocation(values)
+
+
+class _Version(argparse.Action):
+    """Looks the version up on use only: the look-up costs 20 ms."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"errand {version('errand-desktop')}\n")
+        parser.exit(0)

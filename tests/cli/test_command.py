@@ -1,0 +1,74 @@
+"""The table of commands, and how a struct of options declares what argparse reads."""
+
+from typing import Annotated, Literal
+
+import pytest
+
+from app.arguments import Parser
+from app.cli.command import Command, Entry, parse
+from app.cli.main import ALONE, COMMANDS
+from app.cli.options import Argument, CommandOptions, Flag, Option, declare, read
+
+
+class _Colors(CommandOptions, frozen=True, kw_only=True):
+    color: Annotated[Literal["red", "blue"] | None, Option("--color", "its color")] = None
+
+
+class _Options(CommandOptions, frozen=True, kw_only=True):
+    name: Annotated[str, Argument("NAME", "its name")]
+    numbers: Annotated[tuple[str, ...], Option("-n", "a number; may be given again", "NUMBER")] = ()
+    colors: _Colors = _Colors()
+    share: Annotated[float, Option("--share", "a share")] = 0.5
+    size: Annotated[int, Option("--size", "its size")]
+    test: Annotated[str | None, Option("--test", "one, or all", const="")] = None
+    up: Annotated[bool, Flag("--up", "move it up", group="way")] = False
+    down: Annotated[bool, Flag("--down", "move it down", group="way")] = False
+
+
+def _read(*arguments: str) -> _Options:
+    parser = Parser(prog="errand")
+    declare(_Options, parser)
+    return read(_Options, vars(parser.parse_args(arguments)))
+
+
+@pytest.mark.parametrize("entry", [*COMMANDS, ALONE], ids=lambda entry: entry.name or "alone")
+def test_every_line_of_the_table_names_a_command(entry: Entry) -> None:
+    assert isinstance(entry.load(), Command)
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+def test_every_command_has_help(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        parse([entry.name, "--help"], COMMANDS, ALONE)
+    assert end.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: errand {entry.name} [-h]")
+
+
+def test_what_is_not_given_keeps_the_default_of_its_field() -> None:
+    assert _read("a", "--size", "3") == _Options(name="a", size=3)
+
+
+def test_every_kind_of_option_is_read() -> None:
+    given = ("a", "-n", "1", "-n", "2", "--color", "red", "--share", "0.2", "--size", "3", "--test", "--down")
+    colors = _Colors(color="red")
+    assert _read(*given) == _Options(name="a", numbers=("1", "2"), colors=colors, share=0.2, size=3, test="", down=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("a",), "the following arguments are required: --size"),
+        (("--size", "3"), "the following arguments are required: NAME"),
+        (("a", "--size", "0"), "argument --size: '0' is not a whole number above 0"),
+        (("a", "--size", "3", "--share", "inf"), "argument --share: 'inf' is not an amount above 0"),
+        (("a", "--size", "3", "--color", "green"), "argument --color: invalid choice: 'green'"),
+        (("a", "--size", "3", "--up", "--down"), "argument --down: not allowed with argument --up"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_what_is_wrong(
+    given: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        _read(*given)
+    assert end.value.code == 2
+    assert told in capsys.readouterr().err
