@@ -1,6 +1,6 @@
 """The interface of tools: `Tool`, its arguments, its result, its context."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, TypeVar, cast
@@ -72,11 +72,12 @@ class Access:
 
     def __post_init__(self) -> None:
         assert (self.command is not None) == (self.tier == "run"), "a call that runs something says what"
-        assert not self.writes or self.tier in ("write", "run"), "a call that writes is no lower tier"
+        assert not self.writes or self.has_effects, "a call that writes is no lower tier"
 
-
-# Determines the current effects of a call.
-AccessLookup: TypeAlias = Callable[[], Awaitable[Access]]
+    @property
+    def has_effects(self) -> bool:
+        """False for read-only calls, which are safe to repeat."""
+        return self.tier in ("write", "run")
 
 
 @dataclass(frozen=True, slots=True)

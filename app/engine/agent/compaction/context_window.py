@@ -20,6 +20,7 @@ from app.engine.agent.history.visible_history import (
     recent_path,
     visible_history,
 )
+from app.engine.agent.loop.features import AskAgain, Feature
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import EngineError
 from app.engine.core.messages import ModelMessage
@@ -50,7 +51,7 @@ class ContextWindowOptions:
     heard: ToModelMessages
 
 
-class ContextWindow:
+class ContextWindow(Feature):
     """The context window of one task. `tell` adds a warning to the conversation."""
 
     def __init__(
@@ -71,6 +72,7 @@ class ContextWindow:
         self._estimate: TokenEstimate | None = None
         self._learnt_window: int | None = None
         self._is_refused = False
+        self._shorter: ModelRequest | None = None
         self._is_stale = False
         self._tokens_before = 0
         self._may_summarise = True
@@ -79,8 +81,14 @@ class ContextWindow:
         self._replaced_count = 0
         self._replacement: tuple[ModelMessage, ...] = ()
 
-    async def fit(self, whole: ModelRequest, cancel: CancelSignal) -> ModelRequest:
+    async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
         """The request to send. Raises `EngineError` if it does not fit after leaving out everything that may be."""
+        if self._shorter is not None:
+            shorter, self._shorter = self._shorter, None
+            return shorter
+        return await self._fit(request, cancel)
+
+    async def _fit(self, whole: ModelRequest, cancel: CancelSignal) -> ModelRequest:
         if self._estimate is None:
             self._estimate = await self._estimate_for(whole.model)
             self._tokens_before = self._estimate.tokens
@@ -103,20 +111,23 @@ class ContextWindow:
         return request
 
     async def after_reply(
-        self, whole: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
-    ) -> ModelRequest | None:
-        """Learn from how a call ended; returns a shorter request if the provider refused this one as too long."""
+        self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
+    ) -> ReplyEnd | AskAgain:
+        """Learn from how a call ended; ask again, shorter, if the provider refused this request as too long."""
         assert self._estimate is not None, "it was fitted"
         counted = end.message.usage.input_tokens
         if counted:
             self._estimate = TokenEstimate(_characters(sent), counted)
             self._tokens_before = counted
         if end.failure is not FailureKind.TOO_LONG or self._is_refused or cancel.is_set:
-            return None
+            return end
         self._is_refused = True
         self._record.refused(end.message)
-        shorter = await self._shrink(whole, self._learn(sent), cancel)
-        return shorter if _characters(shorter) < _characters(sent) else None
+        shorter = await self._shrink(request, self._learn(sent), cancel)
+        if _characters(shorter) >= _characters(sent):
+            return end
+        self._shorter = shorter
+        return AskAgain()
 
     def _learn(self, refused: ModelRequest) -> int:
         """A new estimate of the window: smaller than this request, unless the token estimate was too low."""

@@ -14,18 +14,22 @@ from app.engine.core.messages import (
     ToolResultMessage,
     UserContent,
 )
-from app.engine.tools.base import AgentTool, ToolResult
+from app.engine.tools.base import Access, AgentTool, ToolResult
 from app.protocol.base import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
-    """A call about to run. `arguments` are validated and coerced; `call` is as the model sent it."""
+    """A call about to run. `arguments` are validated and coerced; `call` is as the model sent it.
+
+    `access` is what it was approved to do, None until then.
+    """
 
     message: AssistantMessage
     call: ToolCall
     tool: AgentTool
     arguments: JsonObject
+    access: Access | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,24 @@
-"""Permissions as a tool hook: applies the policy, asks the user if required, turns answers into grants."""
+"""Permissions as a feature: applies the policy, asks the user if required, turns answers into grants."""
 
 import hashlib
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from app.engine.agent.loop.hooks import NOT_BEGUN, ToolRefusal
-from app.engine.agent.run.pending_asks import PendingAsks
-from app.engine.agent.run.task_state import TaskState
+from app.engine.agent.loop.features import Feature
+from app.engine.agent.loop.hooks import NOT_BEGUN, PendingCall, ToolRefusal
+from app.engine.agent.run.task_context import TaskContext, TaskTools
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import FolderNotAnswering
 from app.engine.core.ids import new_id
 from app.engine.core.messages import ToolCall
 from app.engine.core.workspace_threads import in_workspace
-from app.engine.event_log import EventLog
 from app.engine.permissions.grants import Grants
 from app.engine.permissions.policy import Decision, decide, describe, unchecked
-from app.engine.tools.base import Access, AccessLookup
+from app.engine.tools.base import Access
 from app.protocol.asks import Approval, Ask, Grant, GrantedCall
 from app.protocol.events import GrantUpdate
 
@@ -30,22 +30,32 @@ _LONGEST_ON_LOOP = 400
 _CHECK_S = 5.0
 
 
-class Approvals:
+class Approvals(Feature):
     """Approves or refuses the calls of one task. `private` is the app's own data, which no tool may touch."""
 
-    def __init__(self, live: TaskState, desk: PendingAsks, grants: Grants, log: EventLog, private: Path) -> None:
-        self._live = live
-        self._desk = desk
+    def __init__(self, context: TaskContext, tools: TaskTools, grants: Grants, private: Path) -> None:
+        self._context = context
+        self._live = context.state
+        self._tools = tools
         self._grants = grants
-        self._log = log
         self._private = private
 
-    async def check(self, call: ToolCall, look: AccessLookup, cancel: CancelSignal) -> Access | ToolRefusal:
-        """The access of a call, or a refusal.
+    async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall | ToolRefusal:
+        access = await self._check(pending, cancel)
+        if isinstance(access, ToolRefusal):
+            if not cancel.is_set:
+                self._live.tool_refused()
+            return access
+        self._tools.allow(pending, access)
+        return replace(pending, access=access)
 
-        `look` returns the call's current access. If that changes while the user decides, the user is asked again.
+    async def _check(self, pending: PendingCall, cancel: CancelSignal) -> Access | ToolRefusal:
+        """The approved effects of a call, or a refusal.
+
+        If the effects change while the user decides, the user is asked again.
         """
-        access, again = await look(), ""
+        call = pending.call
+        access, again = await self._tools.access_of(pending), ""
         while True:
             decision = await self._decide(call.name, access)
             match decision.verdict:
@@ -57,7 +67,7 @@ class Approvals:
                     settled = await self._ask(call, access, decision, again, cancel)
             if (refusal := _refusal(settled)) is not None:
                 return refusal
-            now = await look()
+            now = await self._tools.access_of(pending)
             if now == access:
                 self._remember(settled, call.name, decision.grantable)
                 return access
@@ -85,7 +95,7 @@ class Approvals:
             created_at=datetime.now(UTC),
             approval=_approval(call, access, decision, again),
         )
-        return await self._desk.raise_and_wait(ask, self._live, cancel)
+        return await self._context.asks.raise_and_wait(ask, self._live, cancel)
 
     def _remember(self, ask: Ask, tool: str, call: GrantedCall | None) -> None:
         if ask.remember == "once" or call is None:
@@ -103,8 +113,8 @@ class Approvals:
             owner=ask.owner,
         )
         self._grants.add(grant)
-        self._log.publish(GrantUpdate(grant=grant))
-        self._desk.settle_granted(grant)
+        self._context.log.publish(GrantUpdate(grant=grant))
+        self._context.asks.settle_granted(grant)
 
 
 def _refusal(settled: Ask) -> ToolRefusal | None:

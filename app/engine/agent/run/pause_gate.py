@@ -4,13 +4,16 @@ import asyncio
 import time
 from collections.abc import Coroutine
 
+from app.engine.agent.loop.features import AskAgain, Feature
+from app.engine.agent.loop.hooks import PendingCall
 from app.engine.agent.run.rate_limit_wait import RateLimitWait
 from app.engine.agent.run.task_state import TaskState
 from app.engine.core.cancel import CancelSignal
+from app.engine.models.base import ModelRequest, ReplyEnd
 
 
-class PauseGate:
-    """Open until `close`; steps wait in `wait_open`.
+class PauseGate(Feature):
+    """Open until `close`; while it is closed, model calls and tool calls wait.
 
     `pace_s` is the minimum time between two model calls, `limit` the wait for the provider's rate limit.
     """
@@ -45,7 +48,29 @@ class PauseGate:
         elif self._live.task.status != "paused":
             self._live.set_activity("")
 
-    async def wait_open(self, cancel: CancelSignal) -> None:
+    async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
+        """Wait until the next model call is due and the gate is open, or the task is cancelled."""
+        await self.limit.wait(cancel)
+        wait = self._last_call + self._pace_s - time.monotonic()
+        if wait > 0 and self._last_call:
+            self._live.set_activity(f"next model call in {wait:.0f} s")
+            await _first(asyncio.sleep(wait), cancel)
+        await self._wait_open(cancel)
+        self._last_call = time.monotonic()
+        return request
+
+    async def after_reply(
+        self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
+    ) -> ReplyEnd | AskAgain:
+        """After a rate limit, make the same call again; `before_request` waits until the limit has passed."""
+        settled = self.limit.settle(end)
+        return settled if isinstance(settled, ReplyEnd) else AskAgain(settled)
+
+    async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall:
+        await self._wait_open(cancel)
+        return pending
+
+    async def _wait_open(self, cancel: CancelSignal) -> None:
         """Return once the gate is open or the task is cancelled."""
         if self.is_closed and not cancel.is_set:
             self._live.move("paused", "paused")
@@ -55,16 +80,6 @@ class PauseGate:
             finally:
                 self._waiting -= 1
             self._live.settle()
-
-    async def before_model_call(self, cancel: CancelSignal) -> None:
-        """Return once the next model call is due and the gate is open, or the task is cancelled."""
-        await self.limit.wait(cancel)
-        wait = self._last_call + self._pace_s - time.monotonic()
-        if wait > 0 and self._last_call:
-            self._live.set_activity(f"next model call in {wait:.0f} s")
-            await _first(asyncio.sleep(wait), cancel)
-        await self.wait_open(cancel)
-        self._last_call = time.monotonic()
 
 
 async def _first(work: Coroutine[object, object, object], cancel: CancelSignal) -> None:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from app.engine.agent.compaction.token_estimate import request_sizes
-from app.engine.agent.history.branch import BranchWriter
 from app.engine.agent.history.conversion import blocks_of, plan_of
 from app.engine.agent.loop.events import (
     AgentEvent,
@@ -16,12 +15,14 @@ from app.engine.agent.loop.events import (
     ToolExecutionUpdate,
     TurnEnd,
 )
-from app.engine.agent.run.queued_messages import QueuedMessages, queued_node_id
+from app.engine.agent.loop.features import Feature
+from app.engine.agent.loop.hooks import PendingCall
+from app.engine.agent.run.queued_messages import queued_node_id
 from app.engine.agent.run.streaming_reply import StreamingReply
-from app.engine.agent.run.task_state import TaskState
+from app.engine.agent.run.task_context import TaskContext
+from app.engine.core.cancel import CancelSignal
 from app.engine.core.ids import new_id
 from app.engine.core.messages import AssistantMessage, Message, StopReason, Text, ToolCall, ToolResultMessage
-from app.engine.event_log import EventLog
 from app.engine.models.base import BlockDelta, ModelNotice, ModelRequest, Retry
 from app.engine.models.reply.usage import usage_or_estimate, with_usage
 from app.engine.storage.records import executions, tasks, turns
@@ -95,29 +96,21 @@ class ToolExecutionLog:
         return self._ended.pop(call_id, ("", ""))
 
 
-class TaskRecorder:
+class TaskRecorder(Feature):
     """Records one agent's events for one task. `skip` counts the prompts that are already stored."""
 
     def __init__(
-        self,
-        live: TaskState,
-        branch: BranchWriter,
-        log: EventLog,
-        journal: Journal,
-        executions: ToolExecutionLog,
-        has_price: Callable[[str], bool],
-        queue: QueuedMessages,
-        skip: int,
+        self, context: TaskContext, executions: ToolExecutionLog, has_price: Callable[[str], bool], skip: int
     ) -> None:
-        self._live = live
-        self._branch = branch
-        self._log = log
-        self._journal = journal
+        self._live = context.state
+        self._branch = context.branch
+        self._log = context.log
+        self._journal = context.database.journal
+        self._queue = context.queue
         self._executions = executions
         self._has_price = has_price
-        self._queue = queue
         self._skip = skip
-        self._reply = StreamingReply(live, branch, log, journal)
+        self._reply = StreamingReply(self._live, self._branch, self._log, self._journal)
         self._call_started = time.monotonic()
         self._in_call = False
         self._request: ModelRequest | None = None
@@ -126,13 +119,15 @@ class TaskRecorder:
         self._remarks: list[str] = []
         self._remarks_made: set[str] = set()
 
-    async def listen(self, event: AgentEvent) -> None:
+    async def on_event(self, event: AgentEvent) -> None:
         match event:
             case MessageUpdate(event=BlockDelta() as delta):
                 self._delta(delta)
             case MessageUpdate(event=Retry() as retry):
                 self._reply.restart()
-                if self._in_call:
+                if self._live.task.retry_at is not None:
+                    self._in_call = False  # a rate limit: the call is made again as the same turn
+                elif self._in_call:
                     self._live.set_activity(f"retrying in {retry.delay_s:.0f} s: {retry.reason}")
             case MessageUpdate(event=ModelNotice(text=text)):
                 self._remark_once(text)
@@ -148,6 +143,23 @@ class TaskRecorder:
             case _:
                 pass
 
+    async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
+        """Commit the intent. If a power cut loses it, the call is made again as if it had never begun."""
+        self.turn_started(request)
+        await self._branch.save(durable=False)
+        return request
+
+    async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall:
+        """Commit the intent. Control tools touch nothing outside their task and have no record."""
+        call, access = pending.call, pending.access
+        assert access is not None, "it was approved"
+        self._live.tool_started(call.id, call.name, acts=access.has_effects)
+        if access.tier != "free":
+            self._executions.started(call, access, self._live.task.step_count, self._branch.position.node_id or "")
+            # What changes something waits for the disk: after a power cut it must be known that it may have run.
+            await self._branch.save(durable=access.tier != "read")
+        return pending
+
     def turn_started(self, request: ModelRequest) -> None:
         """Write the intent of a model call and its size; the caller awaits the commit."""
         self._live.turn_started()
@@ -160,10 +172,6 @@ class TaskRecorder:
                 task.conversation_id, task.id, task.step_count, request.model, datetime.now(UTC), request_sizes(request)
             )
         )
-
-    def turn_postponed(self) -> None:
-        """No reply came; the call is repeated later as the same turn."""
-        self._in_call = False
 
     def refused(self, message: AssistantMessage) -> None:
         """The provider refused the request as too long. Counts as a turn without a node; a shorter request follows."""

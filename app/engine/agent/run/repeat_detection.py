@@ -1,24 +1,17 @@
 """Detects repeated identical calls: tells the model, then asks the user, then ends the task."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TypeAlias
 
 import msgspec
 
 from app.engine.agent.loop.events import AgentEvent, MessageEnd, ToolExecutionStart, TurnStart
-from app.engine.agent.loop.hooks import (
-    NOT_BEGUN,
-    FinishedCall,
-    FinishedTurn,
-    PendingCall,
-    ResultChange,
-    ToolRefusal,
-    TurnDecision,
-)
+from app.engine.agent.loop.features import Feature
+from app.engine.agent.loop.hooks import FinishedCall, FinishedTurn, PendingCall, TurnDecision
 from app.engine.agent.prompt.texts import prompt_text
-from app.engine.agent.run.pending_asks import PendingAsks, can_be_asked
-from app.engine.agent.run.task_state import TaskState
+from app.engine.agent.run.pending_asks import can_be_asked
+from app.engine.agent.run.task_context import TaskContext
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.ids import new_id
 from app.engine.core.messages import AssistantMessage, Message, Text, UserMessage
@@ -35,11 +28,8 @@ _CUT = "(cut at the limit of the reply)"
 _ABOUT_TO = "It is about to make the same call for the"
 _TRIED = "It has tried to make the same call, which cannot be made, for the"
 
-BeforeToolCall: TypeAlias = Callable[[PendingCall, CancelSignal], Awaitable[ToolRefusal | ToolResult | None]]
-FinishTurn: TypeAlias = Callable[[FinishedTurn, CancelSignal], Awaitable[TurnDecision | None]]
 
-
-class RepeatDetector:
+class RepeatDetector(Feature):
     """`history` are the messages before the task; `tell` adds a notice to the conversation.
 
     `end` is called with the reason if nobody can be asked and the task must end with this turn.
@@ -47,14 +37,13 @@ class RepeatDetector:
 
     def __init__(
         self,
-        live: TaskState,
-        desk: PendingAsks,
+        context: TaskContext,
         history: Iterable[Message],
         tell: Callable[[str], None],
         end: Callable[[str], None],
     ) -> None:
-        self._live = live
-        self._desk = desk
+        self._live = context.state
+        self._asks = context.asks
         self._tell = tell
         self._end = end
         self._is_cut = False
@@ -66,7 +55,7 @@ class RepeatDetector:
         for message in history:
             self._read(message)
 
-    async def listen(self, event: AgentEvent) -> None:
+    async def on_event(self, event: AgentEvent) -> None:
         match event:
             case MessageEnd(message=UserMessage()):
                 self._reset()
@@ -80,30 +69,22 @@ class RepeatDetector:
             case _:
                 pass
 
-    def before(self, then: BeforeToolCall) -> BeforeToolCall:
-        """Wraps the hook `then`: asks the user before a repeated call."""
+    async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall:
+        """Ask the user before a repeated call."""
+        await self._ask_if_due(pending.call.id, cancel)
+        return pending
 
-        async def before_tool_call(pending: PendingCall, cancel: CancelSignal) -> ToolRefusal | ToolResult | None:
-            await self._ask_if_due(pending.call.id, cancel)
-            return NOT_BEGUN if cancel.is_set else await then(pending, cancel)
-
-        return before_tool_call
-
-    def finish_turn(self, then: FinishTurn) -> FinishTurn:
-        """Wraps the hook `then`: asks the user about repeated calls that could not be made."""
-
-        async def finish_turn(turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
-            await self._ask_if_due(None, cancel)
-            return await then(turn, cancel)
-
-        return finish_turn
-
-    async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ResultChange | None:
+    async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ToolResult:
         """Append a hint for the model to the result."""
         word, content = Text(f"\n\n{prompt_text('repeated')}"), finished.result.content
         if self._counts.get(finished.pending.call.id) != _HINT_AT or _has_hint(content, word):
-            return None
-        return ResultChange(content=(*content, word))
+            return finished.result
+        return replace(finished.result, content=(*content, word))
+
+    async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
+        """Ask the user about repeated calls that could not be made."""
+        await self._ask_if_due(None, cancel)
+        return None
 
     def _read(self, message: Message) -> None:
         if isinstance(message, UserMessage):
@@ -164,7 +145,7 @@ class RepeatDetector:
             choices=("Go on", "Stop here"),
             call_id=call_id,
         )
-        settled = await self._desk.raise_and_wait(ask, self._live, cancel)
+        settled = await self._asks.raise_and_wait(ask, self._live, cancel)
         if settled.status == "answered" and not settled.allowed:
             cancel.set(f"Stopped by {settled.answered_by}")
 

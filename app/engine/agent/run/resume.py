@@ -12,15 +12,16 @@ import msgspec
 
 from app.engine.agent.history.conversion import UNKNOWN_OUTCOME, result_of
 from app.engine.agent.history.visible_history import summary_of
-from app.engine.agent.loop.hooks import NOT_BEGUN, ToolRefusal
-from app.engine.agent.run.pending_asks import PendingAsks
+from app.engine.agent.loop.features import Feature
+from app.engine.agent.loop.hooks import NOT_BEGUN, PendingCall, ToolRefusal
 from app.engine.agent.run.recorder import ToolExecutionLog
-from app.engine.agent.run.task_state import TaskState
+from app.engine.agent.run.task_context import TaskContext, TaskTools
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.ids import new_id
 from app.engine.core.messages import AssistantMessage, ModelMessage, Text
+from app.engine.models.base import ModelRequest
 from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart, StoredExecution
-from app.engine.tools.base import Access, AccessLookup, ToolResult
+from app.engine.tools.base import Access, ToolResult
 from app.engine.tools.control_tools import TaskComplete
 from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Ask, UnknownCall
 from app.protocol.blocks import ToolResultBlock
@@ -33,11 +34,6 @@ _TEXT = (
 )
 
 _SKIPPED = ToolResult((Text(UNKNOWN_OUTCOME),), summary="skipped, outcome unknown", is_error=True)
-
-
-def has_effects(access: Access) -> bool:
-    """False for read-only calls, which are safe to repeat."""
-    return access.tier in ("write", "run")
 
 
 def unknown_outcome_ask(started: ExecutionStart, access: Access, task: Task) -> Ask:
@@ -132,48 +128,52 @@ def _from_record(finished: ExecutionEnd) -> RecordedCall:
     return RecordedCall(result, finished.execution_id)
 
 
-class TurnReplay:
+class TurnReplay(Feature):
     """Replays the open turn of one task. Does nothing for a new task, or one interrupted during a model call."""
 
     def __init__(
-        self, live: TaskState, desk: PendingAsks, executions: ToolExecutionLog, turn: InterruptedTurn | None
+        self, context: TaskContext, tools: TaskTools, executions: ToolExecutionLog, turn: InterruptedTurn | None
     ) -> None:
-        self._live = live
-        self._desk = desk
+        self._live = context.state
+        self._asks = context.asks
+        self._tools = tools
         self._executions = executions
         self._turn = turn
 
-    def take_reply(self) -> AssistantMessage | None:
+    async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest | AssistantMessage:
         """The reply of the open turn, instead of the first model call. The next call ends that turn."""
         if self._turn is None:
-            return None
+            return request
         reply = self._turn.take_reply()
         if reply is None:
             self._turn = None
-            self._desk.drop_task(self._live.task.id)
-        else:
-            self._live.move("thinking", "resumed")
+            self._asks.drop_task(self._live.task.id)
+            return request
+        self._live.move("thinking", "resumed")
         return reply
 
-    async def past_of(self, call_id: str, look: AccessLookup, cancel: CancelSignal) -> ToolResult | ToolRefusal | None:
-        """The recorded result of a call about to run, or a refusal.
+    async def before_tool_call(
+        self, pending: PendingCall, cancel: CancelSignal
+    ) -> PendingCall | ToolResult | ToolRefusal:
+        """The recorded result of a call, or a refusal.
 
-        None lets it run as usual, subject to the policy; repeating a read-only call needs no decision by the user.
+        All other calls run as usual, subject to the policy; repeating a read-only call needs no decision by the user.
         """
+        call_id = pending.call.id
         past = self._turn.calls.get(call_id) if self._turn is not None else None
         if isinstance(past, RecordedCall):
             self._executions.known(call_id, past.execution_id)
             return past.result
-        if past is None or not has_effects(access := await look()):
-            return None
-        return await self._settle(past, access, cancel)
+        if past is None or not (access := await self._tools.access_of(pending)).has_effects:
+            return pending
+        return await self._settle(past, access, cancel) or pending
 
     async def _settle(
         self, started: ExecutionStart, access: Access, cancel: CancelSignal
     ) -> ToolResult | ToolRefusal | None:
-        settled = await self._desk.raise_and_wait(
-            unknown_outcome_ask(started, access, self._live.task), self._live, cancel
-        )
+        """None if the user lets the call run again."""
+        ask = unknown_outcome_ask(started, access, self._live.task)
+        settled = await self._asks.raise_and_wait(ask, self._live, cancel)
         if settled.answer == RUN_AGAIN:
             return None
         if settled.answer == STOP:

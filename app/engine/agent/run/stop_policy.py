@@ -4,14 +4,17 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from app.engine.agent.loop.events import AgentEvent, MessageEnd
-from app.engine.agent.loop.hooks import FinishedTurn, NextTurn, TurnDecision
+from app.engine.agent.loop.features import Feature
+from app.engine.agent.loop.hooks import FinishedTurn, TurnDecision
 from app.engine.agent.prompt.texts import prompt_text
 from app.engine.agent.run.limits import DailyBudget, LimitUse, TaskLimits, limit_uses, near, reached
-from app.engine.agent.run.pending_asks import PendingAsks, can_be_asked
+from app.engine.agent.run.pending_asks import can_be_asked
+from app.engine.agent.run.task_context import TaskContext
 from app.engine.agent.run.task_state import TaskState
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.ids import new_id
 from app.engine.core.messages import AssistantMessage, Message, user_text
+from app.engine.models.base import ModelRequest
 from app.engine.tools.control_tools import AskUser, TaskComplete
 from app.protocol.asks import Ask, ReachedLimit
 from app.protocol.tasks import Allowance, DecidedMode, LimitKind, TaskLimitKind
@@ -20,7 +23,7 @@ from app.protocol.tasks import Allowance, DecidedMode, LimitKind, TaskLimitKind
 _MOST_NUDGES = 3
 
 
-class StopPolicy:
+class StopPolicy(Feature):
     """Decides at the end of each turn whether the task continues.
 
     `limit_end` is set if a limit ended the task, `stuck` if it repeated the same call and nobody could be asked. `tell`
@@ -29,20 +32,19 @@ class StopPolicy:
 
     def __init__(
         self,
-        live: TaskState,
-        desk: PendingAsks,
+        context: TaskContext,
         completion: TaskComplete,
         limits: TaskLimits,
         day: DailyBudget,
         tell: Callable[[str], None],
     ) -> None:
-        self._live = live
-        self._desk = desk
+        self._live = context.state
+        self._asks = context.asks
         self._completion = completion
         self._given = limits
         self._day = day
         self._tell = tell
-        allowed = live.task.allowance  # granted by a user before the task was resumed
+        allowed = self._live.task.allowance  # granted by a user before the task was resumed
         self._limits = limits if allowed is None else _limits_of(allowed, limits)
         self._nudges = 0
         self._nudge = False
@@ -57,6 +59,17 @@ class StopPolicy:
 
     def end_as_stuck(self, text: str) -> None:
         self.stuck = text
+
+    async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
+        """Check the daily limits: they also apply to a first call, and other tasks use them up meanwhile."""
+        while not cancel.is_set and (over := reached(await self._day.uses())) is not None:
+            to = await self._raised(over, self._day.given(over.kind), cancel)
+            if to is not None:
+                self._day.allow(over.kind, to)
+            elif not cancel.is_set:
+                self.limit_end = over
+                cancel.set(over.text)
+        return request
 
     async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
         """`end` if the task is complete and its queue empty, or out of limits; `continue` to nudge the model."""
@@ -76,11 +89,11 @@ class StopPolicy:
             await self._warn()
         return "continue" if self._nudge else None
 
-    async def prepare_next_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> NextTurn | None:
+    async def prepare_next_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> tuple[Message, ...]:
         nudge = "cut" if self._is_cut else "nudge"
         word, self._next_prompt = nudge if self._nudge else self._next_prompt, ""
         self._nudge = False
-        return NextTurn(add=(user_text(prompt_text(word)),)) if word else None
+        return (user_text(prompt_text(word)),) if word else ()
 
     def take_for(self, mode: DecidedMode) -> None:
         """Apply a mode chosen by the user from the end of this turn on; tell the agent if it is now a chat."""
@@ -93,17 +106,6 @@ class StopPolicy:
             return False
         self._nudges += 1
         return self._nudges < _MOST_NUDGES
-
-    async def before_model_call(self, messages: tuple[Message, ...], cancel: CancelSignal) -> tuple[Message, ...]:
-        """Check the daily limits: they also apply to a first call, and other tasks use them up meanwhile."""
-        while not cancel.is_set and (over := reached(await self._day.uses())) is not None:
-            to = await self._raised(over, self._day.given(over.kind), cancel)
-            if to is not None:
-                self._day.allow(over.kind, to)
-            elif not cancel.is_set:
-                self.limit_end = over
-                cancel.set(over.text)
-        return messages
 
     async def _warn(self) -> None:
         """Warn once per limit, and again if the limit was raised and is near again."""
@@ -148,7 +150,7 @@ class StopPolicy:
             choices=("Go on with as much again", "Stop here"),
             limit=ReachedLimit(kind=over.kind, used=over.used, limit=over.limit, adds=adds),
         )
-        settled = await self._desk.raise_and_wait(ask, self._live, cancel)
+        settled = await self._asks.raise_and_wait(ask, self._live, cancel)
         if settled.allowed is not True:
             return None
         return over.used + adds if settled.amount is None else settled.amount
@@ -164,13 +166,13 @@ def _limits_of(allowed: Allowance, given: TaskLimits) -> TaskLimits:
     )
 
 
-class ModeDetector:
-    """Listener of one task in `auto` mode: its first reply decides the mode."""
+class ModeDetector(Feature):
+    """The first reply of a task in `auto` mode decides the mode."""
 
     def __init__(self, live: TaskState) -> None:
         self._live = live
 
-    async def listen(self, event: AgentEvent) -> None:
+    async def on_event(self, event: AgentEvent) -> None:
         task = self._live.task
         if task.mode != "auto" or task.decided is not None:
             return

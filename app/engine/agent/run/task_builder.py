@@ -11,7 +11,7 @@ from app.engine.agent.history.attachments import Attachments, load_images
 from app.engine.agent.history.branch import BranchWriter
 from app.engine.agent.history.visible_history import ToModelMessages
 from app.engine.agent.loop.agent import Agent, AgentOptions
-from app.engine.agent.loop.hooks import Hooks
+from app.engine.agent.loop.features import hooks_of, listeners_of, stream_of
 from app.engine.agent.prompt.system_prompt import TaskSystemPrompt
 from app.engine.agent.run.approvals import Approvals
 from app.engine.agent.run.limits import DailyBudget, TaskLimits
@@ -23,10 +23,9 @@ from app.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
 from app.engine.agent.run.repeat_detection import RepeatDetector
 from app.engine.agent.run.resume import InterruptedTurn, TurnReplay
 from app.engine.agent.run.stop_policy import ModeDetector, StopPolicy
-from app.engine.agent.run.task_hooks import TaskHooks
+from app.engine.agent.run.task_context import TaskContext, TaskTools
 from app.engine.agent.run.task_run import TaskRun
 from app.engine.agent.run.task_state import TaskState
-from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import Message
 from app.engine.core.settings import Settings
 from app.engine.event_log import EventLog
@@ -77,53 +76,53 @@ class TaskBuilder:
 
         With an open turn, `history` comes before that turn; `stored_prompts` counts its stored messages.
         """
-        live, cancel, completion = TaskState(task, self.log), CancelSignal(), TaskComplete(task.answer_schema)
-        journal = self.database.journal
-        executions = ToolExecutionLog(task.id, journal)
-        queue = QueuedMessages(live, self.attachments)
-        recorder = TaskRecorder(live, branch, self.log, journal, executions, self.has_price, queue, stored_prompts)
-        gate = PauseGate(live, self.settings.values.seconds_between_calls, RateLimitWait(live))
-        tools = self.replace_tools(self._tools(task, personality, live, completion))
-        approvals = Approvals(live, self.desk, self.grants, self.log, self.paths.home)
-        resumption = TurnReplay(live, self.desk, executions, open_turn)
+        state, completion = TaskState(task, self.log), TaskComplete(task.answer_schema)
+        queue = QueuedMessages(state, self.attachments)
+        context = TaskContext(state, branch, queue, self.desk, self.log, self.database)
+        values = self.settings.values
+        executions = ToolExecutionLog(task.id, self.database.journal)
+        tools = TaskTools(self.replace_tools(self._tools(task, personality, state, completion)), Path(task.workspace))
+        recorder = TaskRecorder(context, executions, self.has_price, stored_prompts)
         warn = partial(recorder.notice, "warning")
-        known = ContextWindowOptions(self.window_of, self.settings.values.summarise_at, heard)
-        summaries = Summarizer(branch, recorder, live.set_activity, model, heard)
-        room = ContextWindow(branch, recorder, summaries, self.database, known, warn)
-        steps = TaskHooks(live, branch, gate, recorder, executions, approvals, resumption, model, room, tools)
-        course = StopPolicy(live, self.desk, completion, self._limits(task), self.day, warn)
-        repeats = RepeatDetector(live, self.desk, history, warn, course.end_as_stuck)
+        policy = StopPolicy(context, completion, self._limits(task), self.day, warn)
+        gate = PauseGate(state, values.seconds_between_calls, RateLimitWait(state))
+        options = ContextWindowOptions(self.window_of, values.summarise_at, heard)
+        summaries = Summarizer(branch, recorder, state.set_activity, model, heard)
+        window = ContextWindow(branch, recorder, summaries, self.database, options, warn)
+        features = (
+            RepeatDetector(context, history, warn, policy.end_as_stuck),
+            TurnReplay(context, tools, executions, open_turn),
+            ModeDetector(state),
+            policy,
+            gate,
+            window,
+            Approvals(context, tools, self.grants, self.paths.home),
+            recorder,
+        )
         agent = Agent(
             AgentOptions(
-                stream=steps.stream,
+                stream=stream_of(features, model),
                 model=task.model,
-                tools=tools,
+                tools=tools.all,
                 messages=history,
                 thinking_level=task.thinking_level,
                 temperature=personality.temperature,
                 session_id=task.conversation_id,
-                hooks=Hooks(
-                    transform_context=course.before_model_call,
-                    convert_to_llm=load_images,
-                    before_tool_call=repeats.before(steps.before_tool_call),
-                    after_tool_call=repeats.after_tool_call,
-                    finish_turn=repeats.finish_turn(course.finish_turn),
-                    prepare_next_turn=course.prepare_next_turn,
-                ),
+                hooks=hooks_of(features, load_images),
             )
         )
-        agent.subscribe(repeats.listen)
-        agent.subscribe(ModeDetector(live).listen)
+        for listener in listeners_of(features):
+            agent.subscribe(listener)
         queue.follow(agent)
-        briefing = TaskSystemPrompt(task, personality.system_prompt, self.database)
-        return TaskRun(live, branch, self.log, gate, recorder, course, completion, agent, queue, cancel, briefing, room)
+        prompt = TaskSystemPrompt(task, personality.system_prompt, self.database)
+        return TaskRun(context, gate, recorder, policy, completion, agent, prompt, window)
 
     def _tools(
-        self, task: Task, personality: Personality, live: TaskState, completion: TaskComplete
+        self, task: Task, personality: Personality, state: TaskState, completion: TaskComplete
     ) -> tuple[GuardedTool, ...]:
         output = self.paths.outputs / task.id
         workplace = ToolContext(task.id, Path(task.workspace), output, environment_of_commands())
-        ask_user = AskUser(UserQuestions(live, self.desk).ask)
+        ask_user = AskUser(UserQuestions(state, self.desk).ask)
         tools = (*bind(workplace, personality.tools), ask_user)
         return tools if task.mode == "chat" else (*tools, SendUpdate(), completion)  # a chat has nothing to complete
 

@@ -9,20 +9,19 @@ from pathlib import Path
 import msgspec
 
 from app.engine.agent.compaction.context_window import ContextWindow
-from app.engine.agent.history.branch import BranchWriter
 from app.engine.agent.history.visible_history import shorten
 from app.engine.agent.loop.agent import Agent
 from app.engine.agent.prompt.system_prompt import TaskSystemPrompt, join_parts
 from app.engine.agent.run.pause_gate import PauseGate
-from app.engine.agent.run.queued_messages import QueuedEntries, QueuedMessages
+from app.engine.agent.run.queued_messages import QueuedEntries
 from app.engine.agent.run.recorder import TaskRecorder
 from app.engine.agent.run.resume import InterruptedTurn
 from app.engine.agent.run.stop_policy import StopPolicy
-from app.engine.agent.run.task_state import TaskState, ended_task, is_working, status_text, with_status
+from app.engine.agent.run.task_context import TaskContext
+from app.engine.agent.run.task_state import ended_task, is_working, status_text, with_status
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import CannotSave, IllegalMove, StorageError
 from app.engine.core.messages import AssistantMessage, UserMessage
-from app.engine.event_log import EventLog
 from app.engine.tools.control_tools import TaskComplete
 from app.engine.tools.processes.termination import end_task, names
 from app.protocol.blocks import NoticeKind
@@ -55,38 +54,33 @@ class TaskRun:
 
     def __init__(
         self,
-        live: TaskState,
-        branch: BranchWriter,
-        log: EventLog,
+        context: TaskContext,
         gate: PauseGate,
         recorder: TaskRecorder,
         course: StopPolicy,
         completion: TaskComplete,
         agent: Agent,
-        queue: QueuedMessages,
-        cancel: CancelSignal,
         briefing: TaskSystemPrompt,
         room: ContextWindow,
     ) -> None:
-        self.branch = branch
-        self._live = live
-        self._log = log
+        self.branch = context.branch
+        self._live = context.state
+        self._log = context.log
+        self._queue = context.queue
         self._gate = gate
         self._recorder = recorder
         self._course = course
         self._completion = completion
         self._agent = agent
-        self._queue = queue
-        self._cancel = cancel
         self._briefing = briefing
         self._room = room
+        self._cancel = CancelSignal()
         self._summary_error: str | None = None
         self._has_replied = True
         self._engine_ends = asyncio.Event()
         self._accepts_messages = True
         self._resumes = False
         self._processes: dict[str, str] = {}
-        agent.subscribe(recorder.listen)
 
     @property
     def task(self) -> Task:

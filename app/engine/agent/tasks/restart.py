@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from app.engine.agent.run.pending_asks import PendingAsks
-from app.engine.agent.run.resume import has_effects, last_reply, unknown_outcome_ask
+from app.engine.agent.run.resume import last_reply, unknown_outcome_ask
 from app.engine.agent.run.task_state import ended_task, is_working, with_status
 from app.engine.agent.tasks.locks import AgentLocks
 from app.engine.background import Background
@@ -110,7 +110,7 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
             )
         except FolderNotAnswering:
             return  # asked when the task is resumed
-        if access is not None and has_effects(access):
+        if access is not None and access.has_effects:
             log.publish(AskUpdate(ask=unknown_outcome_ask(started, access, task)))
 
 

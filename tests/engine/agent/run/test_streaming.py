@@ -7,8 +7,10 @@ import msgspec
 from app.engine.agent.history.attachments import Attachments
 from app.engine.agent.history.branch import BranchWriter
 from app.engine.agent.loop.events import MessageUpdate
+from app.engine.agent.run.pending_asks import PendingAsks
 from app.engine.agent.run.queued_messages import QueuedMessages
 from app.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
+from app.engine.agent.run.task_context import TaskContext
 from app.engine.agent.run.task_state import TaskState
 from app.engine.core.messages import AssistantMessage, Text
 from app.engine.models.base import BlockDelta, ModelRequest
@@ -57,12 +59,12 @@ async def test_a_reply_that_is_given_up_without_an_end_is_cut_and_its_call_is_cl
         (agent,) = await database.agents.list(task.conversation_id)
         branch = BranchWriter(agent, log)
         live = TaskState(msgspec.structs.replace(task, status="running", ended_at=None), log)
-        executions = ToolExecutionLog(task.id, database.journal)
         queue = QueuedMessages(live, Attachments(tmp_path))
-        recorder = TaskRecorder(live, branch, log, database.journal, executions, lambda model: False, queue, 0)
+        context = TaskContext(live, branch, queue, PendingAsks(log, database.asks), log, database)
+        recorder = TaskRecorder(context, ToolExecutionLog(task.id, database.journal), lambda model: False, 0)
         recorder.turn_started(ModelRequest(task.model, "", ()))
         partial = AssistantMessage((Text("Half"),))
-        await recorder.listen(MessageUpdate(partial, BlockDelta("text", 0, "Half", partial)))
+        await recorder.on_event(MessageUpdate(partial, BlockDelta("text", 0, "Half", partial)))
         await engine.watcher.until(lambda: engine.watcher.nodes()[-1].status == "streaming")
         recorder.close()
         await branch.save()

@@ -1,0 +1,194 @@
+"""Features of an agent: objects that implement some of its hooks, combined in one order."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from app.engine.agent.loop.events import AgentEvent
+from app.engine.agent.loop.hooks import (
+    NOT_BEGUN,
+    FinishedCall,
+    FinishedTurn,
+    Hooks,
+    NextTurn,
+    PendingCall,
+    ResultChange,
+    ToolRefusal,
+    TurnDecision,
+)
+from app.engine.agent.loop.run_state import StreamFunction
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import AssistantMessage, Message, ModelMessage
+from app.engine.models.base import ChatModel, ModelEvent, ModelRequest, ReplyEnd, Retry
+from app.engine.models.failures import ABORTED
+from app.engine.tools.base import ToolResult
+
+Convert: TypeAlias = Callable[[Sequence[Message]], Awaitable[Sequence[ModelMessage]]]
+
+
+@dataclass(frozen=True, slots=True)
+class AskAgain:
+    """The model call is made again. `retry` is the event that announces it, None where nobody needs to know."""
+
+    retry: Retry | None = None
+
+
+class Feature:
+    """A part of a task that takes part in its agent's work. A hook that a class does not override is never called.
+
+    "In order" means the order in which the features were given.
+    """
+
+    async def on_event(self, event: AgentEvent) -> None:
+        """On each event of the agent, in order."""
+
+    async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest | AssistantMessage:
+        """Before each model call, in order, each with the request of the one before; a message replaces the call.
+
+        After a cancel the features that follow are not asked, and no call is made.
+        """
+        return request
+
+    async def after_reply(
+        self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
+    ) -> ReplyEnd | AskAgain:
+        """After each model call, in reverse order, each with the end of the one before.
+
+        `request` is what this feature was given, `sent` what the last one made of it. After `AskAgain` the call is made
+        again with the same `request`: this feature and those behind it prepare it anew. Called for each feature whose
+        `before_request` returned a request, also if no call was made because of a cancel.
+        """
+        return end
+
+    async def before_tool_call(
+        self, pending: PendingCall, cancel: CancelSignal
+    ) -> PendingCall | ToolRefusal | ToolResult:
+        """Before each valid tool call, in order, each with the call of the one before; the first other answer counts.
+
+        After a cancel the features that follow are not asked, and the call is refused.
+        """
+        return pending
+
+    async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ToolResult:
+        """After each tool call that ran, in order, each with the result of the one before."""
+        return finished.result
+
+    async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
+        """At the end of each turn, in order. `end` counts at once, `continue` unless one that follows says `end`."""
+        return None
+
+    async def prepare_next_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> tuple[Message, ...]:
+        """Before each further turn, in order: the messages that join the transcript."""
+        return ()
+
+
+def listeners_of(features: Sequence[Feature]) -> tuple[Callable[[AgentEvent], Awaitable[None]], ...]:
+    return tuple(one.on_event for one in features if type(one).on_event is not Feature.on_event)
+
+
+def hooks_of(features: Sequence[Feature], convert_to_llm: Convert) -> Hooks:
+    """The hooks of an agent with these features, except those around a model call: see `stream_of`."""
+    before = [one for one in features if type(one).before_tool_call is not Feature.before_tool_call]
+    after = [one for one in features if type(one).after_tool_call is not Feature.after_tool_call]
+    finishing = [one for one in features if type(one).finish_turn is not Feature.finish_turn]
+    preparing = [one for one in features if type(one).prepare_next_turn is not Feature.prepare_next_turn]
+
+    async def before_tool_call(pending: PendingCall, cancel: CancelSignal) -> ToolRefusal | ToolResult | None:
+        for feature in before:
+            answer = await feature.before_tool_call(pending, cancel)
+            if not isinstance(answer, PendingCall):
+                return answer
+            if cancel.is_set:
+                return NOT_BEGUN
+            pending = answer
+        return None
+
+    async def after_tool_call(finished: FinishedCall, cancel: CancelSignal) -> ResultChange | None:
+        first = finished.result
+        for feature in after:
+            finished = replace(finished, result=await feature.after_tool_call(finished, cancel))
+        new = finished.result
+        if new is first:
+            return None
+        return ResultChange(new.content, new.details, new.summary, new.is_error, new.terminate)
+
+    async def finish_turn(turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
+        decision: TurnDecision | None = None
+        for feature in finishing:
+            answer = await feature.finish_turn(turn, cancel)
+            if answer == "end":
+                return answer
+            decision = answer or decision
+        return decision
+
+    async def prepare_next_turn(turn: FinishedTurn, cancel: CancelSignal) -> NextTurn | None:
+        added = [message for feature in preparing for message in await feature.prepare_next_turn(turn, cancel)]
+        return NextTurn(add=tuple(added)) if added else None
+
+    return Hooks(
+        convert_to_llm=convert_to_llm,
+        before_tool_call=before_tool_call,
+        after_tool_call=after_tool_call,
+        finish_turn=finish_turn,
+        prepare_next_turn=prepare_next_turn,
+    )
+
+
+def stream_of(features: Sequence[Feature], model: ChatModel) -> StreamFunction:
+    """The model calls of an agent with these features."""
+    chain = [
+        one
+        for one in features
+        if type(one).before_request is not Feature.before_request or type(one).after_reply is not Feature.after_reply
+    ]
+
+    async def stream(request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
+        given = [request]
+        while True:
+            end = await _prepare(chain, given, cancel)
+            if end is None:
+                async with aclosing(model.stream(given[-1], cancel)) as events:
+                    async for event in events:
+                        if isinstance(event, ReplyEnd):
+                            end = event
+                        else:
+                            yield event
+            if end is None:
+                return
+            settled = await _settle(chain, given, end, cancel)
+            if isinstance(settled, ReplyEnd):
+                yield settled
+                return
+            if settled.retry is not None:
+                yield settled.retry
+
+    return stream
+
+
+async def _prepare(chain: Sequence[Feature], given: list[ModelRequest], cancel: CancelSignal) -> ReplyEnd | None:
+    """Extend `given`, what each feature was given, to what is sent. Returns the reply if no call is to be made."""
+    for feature in chain[len(given) - 1 :]:
+        answer = await feature.before_request(given[-1], cancel)
+        if isinstance(answer, AssistantMessage):
+            return ReplyEnd(answer)
+        given.append(answer)
+        if cancel.is_set:
+            break
+    if cancel.is_set:
+        return ReplyEnd(AssistantMessage(stop_reason="aborted", error=ABORTED, model=given[0].model))
+    return None
+
+
+async def _settle(
+    chain: Sequence[Feature], given: list[ModelRequest], end: ReplyEnd, cancel: CancelSignal
+) -> ReplyEnd | AskAgain:
+    """The end of the reply. If the call is made again, `given` ends with the request of the feature that wants it."""
+    sent = given[-1]
+    for index in reversed(range(len(given) - 1)):
+        settled = await chain[index].after_reply(given[index], sent, end, cancel)
+        if isinstance(settled, AskAgain):
+            del given[index + 1 :]
+            return settled
+        end = settled
+    return end

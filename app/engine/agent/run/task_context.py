@@ -1,0 +1,56 @@
+"""What the parts of one task share, and the tools of the task."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from app.engine.agent.history.branch import BranchWriter
+from app.engine.agent.loop.hooks import PendingCall
+from app.engine.agent.run.pending_asks import PendingAsks
+from app.engine.agent.run.queued_messages import QueuedMessages
+from app.engine.agent.run.task_state import TaskState
+from app.engine.core.errors import FolderNotAnswering
+from app.engine.core.workspace_threads import in_workspace
+from app.engine.event_log import EventLog
+from app.engine.storage.database import Database
+from app.engine.tools.base import Access, GuardedTool, ToolError
+
+# What a call would touch is looked up on the disk, which may not answer.
+_LOOK_S = 5.0
+_NOT_LOOKED_UP = (
+    f"What this call would touch could not be found out within {_LOOK_S:g} s: the disk does not answer, or the machine "
+    "is very busy. It was not run. Try it once more, or do it in smaller steps."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """What the features of one task share; none of it is a feature itself."""
+
+    state: TaskState
+    branch: BranchWriter
+    queue: QueuedMessages
+    asks: PendingAsks
+    log: EventLog
+    database: Database
+
+
+class TaskTools:
+    """The tools of one task, which report what a call would touch and run only what was allowed."""
+
+    def __init__(self, tools: tuple[GuardedTool, ...], workspace: Path) -> None:
+        self.all = tools
+        self._by_name = {tool.name: tool for tool in tools}
+        self._workspace = workspace
+
+    async def access_of(self, pending: PendingCall) -> Access:
+        """The current effects of a call, from a thread of the workspace. Raises `ToolError` if the disk is silent."""
+        look = partial(self._by_name[pending.call.name].access, pending.arguments)
+        try:
+            return await in_workspace(self._workspace, look, _LOOK_S)
+        except FolderNotAnswering as error:
+            raise ToolError(_NOT_LOOKED_UP) from error
+
+    def allow(self, pending: PendingCall, access: Access) -> None:
+        """Permit the call exactly as described by `access`."""
+        self._by_name[pending.call.name].allow(pending.call.id, access)
