@@ -227,7 +227,7 @@ class TaskCommands(QObject):
         return None if self._agents.named_in(text) or self._agents.is_in_round else self._agents.chosen_id
 
     def _spawn_start(self, start: Coroutine[None, None, None], message: Unsent) -> None:
-        """Only one start at a time: a second message would begin a second conversation."""
+        """One start at a time until the conversation exists: a second message would begin a second one."""
         if self._is_starting:
             start.close()
             self.give_back(message, _STARTING)
@@ -243,6 +243,7 @@ class TaskCommands(QObject):
     async def _started(self, start: Coroutine[None, None, None]) -> None:
         try:
             await self.confirm_workspace()
+            self._is_starting = self.conversation_id is None
             await start
         finally:
             start.close()

@@ -82,6 +82,7 @@ async def test_who_joins_is_looked_at_and_names_stand_above_what_each_says(tmp_p
         await people.until_said("begin", "Assistant:", "You said begin.", "go on", "Coder:", "You said go on.")
         assert people.store.task is not None
         assert people.store.task.agent_id == people.agent("Coder").id
+        await until(lambda: people.has_answered("Coder"))  # else the assistant answers beside it
         people.store.requests.send("@Assistant and you?")
         await until(lambda: people.said[-2:] == ["Assistant:", "You said @Assistant and you?."])
         assert people.trouble == []
