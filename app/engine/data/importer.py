@@ -163,6 +163,7 @@ class _Taken:
     pictures: int = 0
 
     def add(self, bundle: Bundle) -> None:
+        """Takes tens of milliseconds for a long conversation: call it in a thread."""
         blocks = [block for node in bundle.nodes for block in node.blocks]
         self.conversations += 1
         self.nodes += len(bundle.nodes)
@@ -228,7 +229,7 @@ class Importer:
             title, line = bundle.conversation.title, found.arrival.line
             raise InvalidParams(f"the conversation “{title}” in line {line}: {error}") from error
         await self._publish(fitting)
-        taken.add(fitting)
+        await asyncio.to_thread(taken.add, fitting)
 
     async def _insert(self, bundle: Bundle) -> None:
         """Insert in slices, atomically: a failure is rolled back at once, after a crash by the next start."""

@@ -18,7 +18,7 @@ from app.engine.core.resources import Health
 from app.engine.storage.sqlite.errors import condition, condition_kind, error_text, not_saved
 from app.engine.storage.sqlite.statements import Upsert, Write
 from app.engine.storage.sqlite.tables import meta
-from app.engine.storage.sqlite.writer import Writer
+from app.engine.storage.sqlite.writer import Writer, synchronous
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ _GATHER_S = 0.005
 _RETRY_S = 1.0
 _PROBE = Upsert(meta, ["name"], ["value"])
 
-_SLICE_S = 0.01
+_SLICE_S = 0.005
 
 
 class _Owner:
@@ -160,11 +160,11 @@ class Journal:
         else:
             raise self._refusal()
 
-    async def transact(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+    async def transact(self, work: Callable[[AsyncConnection], Awaitable[T]], *, durable: bool = True) -> T:
         """Read, decide and write in one exclusive transaction, in queue order; an error in `work` rolls it back.
 
-        The journal is blocked meanwhile: `work` must not wait for a flush. Raises `CannotSave` at once while saving
-        fails.
+        The journal is blocked meanwhile: `work` must not wait for a flush. If not `durable`, the transaction is on
+        disk only with the next durable commit. Raises `CannotSave` at once while saving fails.
         """
         if self.health.holding is not None:
             raise self._refusal()
@@ -172,14 +172,15 @@ class Journal:
         self._add(turn)
         try:
             await turn.granted
-            return await self._transact(work)
+            return await self._transact(work, durable=durable)
         finally:
             turn.over.set_result(None)
 
-    async def _transact(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+    async def _transact(self, work: Callable[[AsyncConnection], Awaitable[T]], *, durable: bool) -> T:
         try:
             async with self._engine.begin() as connection:
                 if connection.dialect.name == "sqlite":
+                    await connection.exec_driver_sql(synchronous(durable=durable))
                     await connection.exec_driver_sql("BEGIN IMMEDIATE")
                 return await work(connection)
         except SQLAlchemyError as error:
@@ -404,7 +405,11 @@ def _answer(mark: _Mark) -> None:
 
 
 async def in_slices(journal: Journal, step: Callable[[AsyncConnection], Awaitable[bool]]) -> None:
-    """Run `step` repeatedly until it returns False. Steps within one time slice are committed together."""
+    """Run `step` repeatedly until it returns False. Steps within one time slice are committed together.
+
+    The slices are not durable by themselves: the caller ends with a durable change, and a crash in between leaves the
+    mark by which the next start removes what is incomplete.
+    """
 
     async def work(connection: AsyncConnection) -> bool:
         end = time.monotonic() + _SLICE_S
@@ -413,5 +418,5 @@ async def in_slices(journal: Journal, step: Callable[[AsyncConnection], Awaitabl
                 return True
         return False
 
-    while await journal.transact(work):
+    while await journal.transact(work, durable=False):
         pass

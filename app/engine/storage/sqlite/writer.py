@@ -50,8 +50,7 @@ class SqliteWriter:
             if self._connection.in_transaction:
                 execute("ROLLBACK")  # of a transaction whose rollback failed
             if durable is not self._is_durable:
-                # FULL flushes the WAL on each commit, NORMAL only before a checkpoint.
-                execute("PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL")
+                execute(synchronous(durable=durable))
                 self._is_durable = durable
             execute("BEGIN IMMEDIATE")
             for sql, parameters in statements:
@@ -67,6 +66,11 @@ class SqliteWriter:
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
         self._thread.shutdown()
+
+
+def synchronous(*, durable: bool) -> str:
+    """The SQLite statement: FULL flushes the WAL on each commit, NORMAL only before a checkpoint."""
+    return "PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL"
 
 
 def _prepared(write: Write) -> tuple[str, Mapping[str, Value]]:
