@@ -8,7 +8,7 @@ from app.client.number_format import count
 from app.client.safe_text import exact, exact_line
 from app.protocol.asks import Approval, ReachedLimit, UnknownCall
 from app.protocol.base import JsonObject
-from app.protocol.blocks import SummaryBlock, TextBlock
+from app.protocol.blocks import SummaryBlock, TextBlock, ToolCallBlock
 from app.protocol.context import ContextPart, PromptPartName
 from app.protocol.conversations import Node
 from app.protocol.data import DataImportResult
@@ -89,6 +89,11 @@ def text_of(arguments: JsonObject, key: str) -> str:
     """A text argument; empty if it is missing or has another type."""
     value = arguments.get(key)
     return value if isinstance(value, str) else ""
+
+
+def content_of(call: ToolCallBlock) -> str:
+    """The text of a message or question, or the code of a call; empty if the tool names none."""
+    return text_of(call.arguments, call.display.content)
 
 
 def without_file_names(diff: str) -> str:

@@ -11,7 +11,6 @@ from app.protocol.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolRes
 from app.protocol.conversations import Node
 from app.protocol.tasks import Task, TaskStopReason
 
-_COMPLETE = "task_complete"
 _UNFINISHED: dict[TaskStopReason, str] = {
     "iteration_limit": "turns",
     "time_limit": "time",
@@ -57,13 +56,14 @@ class ThoughtView:
     def __init__(self, task_id: str) -> None:
         self._task_ids = {task_id}
         self._shown: set[str] = set()
+        self._completions: set[str] = set()  # ids of the calls that end a task: its response is the end itself
 
     def record(self, event: told.Event) -> tuple[ThoughtEvent, ...]:
         if isinstance(event, told.TaskUpdate) and event.task.follows in self._task_ids:
             self._task_ids.add(event.task.id)
         match event:
             case told.TaskMessage(node=node) if node.task_id in self._task_ids and node.status != "streaming":
-                return tuple(_node(node)) if self._is_new(node.id) else ()
+                return tuple(self._node(node)) if self._is_new(node.id) else ()
             case told.TaskUpdate(task=task) if task.id in self._task_ids and task.ended_at is not None:
                 return (_end(task),) if self._is_new(task.id) else ()
             case _:
@@ -74,24 +74,27 @@ class ThoughtView:
         self._shown.add(one)
         return is_new
 
-
-def _node(node: Node) -> Iterator[ThoughtEvent]:
-    """A reply without a call is the final response, which is reported at the end of the task."""
-    acts = any(isinstance(block, ToolCallBlock) for block in node.blocks)
-    for block in node.blocks:
-        match block:
-            case ThinkingBlock(text=text) if text.strip():
-                yield Thought(text=text)
-            case TextBlock(text=text) if node.role == "assistant" and acts and text.strip():
-                yield Thought(text=text)
-            case ToolCallBlock(tool=name, arguments=arguments, invalid=invalid) if name != _COMPLETE:
-                yield ToolCall(name=name, args=invalid or msgspec.json.encode(arguments).decode())
-            case ToolResultBlock(tool=name, text=text, is_error=is_error) if name != _COMPLETE or is_error:
-                yield ToolOutput(text=text)
-            case _:
-                pass
-    if node.status == "failed":
-        yield Error(text=node.error or "The reply failed.")
+    def _node(self, node: Node) -> Iterator[ThoughtEvent]:
+        """A reply without a call is the final response, which is reported at the end of the task."""
+        acts = any(isinstance(block, ToolCallBlock) for block in node.blocks)
+        for block in node.blocks:
+            match block:
+                case ThinkingBlock(text=text) if text.strip():
+                    yield Thought(text=text)
+                case TextBlock(text=text) if node.role == "assistant" and acts and text.strip():
+                    yield Thought(text=text)
+                case ToolCallBlock(call_id=call_id, display=display) if display.role == "completion":
+                    self._completions.add(call_id)
+                case ToolCallBlock(tool=name, arguments=arguments, invalid=invalid):
+                    self._completions.discard(block.call_id)  # models reuse ids
+                    yield ToolCall(name=name, args=invalid or msgspec.json.encode(arguments).decode())
+                case ToolResultBlock(call_id=call_id, text=text, is_error=is_error):
+                    if is_error or call_id not in self._completions:
+                        yield ToolOutput(text=text)
+                case _:
+                    pass
+        if node.status == "failed":
+            yield Error(text=node.error or "The reply failed.")
 
 
 def _end(task: Task) -> ThoughtEvent:

@@ -14,7 +14,7 @@ from app.engine.storage.event_writes import event_writes
 from app.engine.storage.records import events
 from app.engine.storage.sqlite.journal import Journal, JournalChange
 from app.engine.storage.sqlite.statements import Write
-from app.engine.tools.call_display import with_displays
+from app.engine.tools.call_display import event_with_displays
 from app.listeners import Listeners
 from app.protocol.blocks import ToolResultBlock
 from app.protocol.conversations import Node
@@ -150,10 +150,7 @@ class Frame:
 
 def event_frame(record: EventRecord) -> Frame:
     """The notice of a stored event: in what clients get, each call has its display."""
-    if isinstance(record.event, TaskMessage):
-        shown = TaskMessage(node=with_displays(record.event.node))
-        record = EventRecord(sequence=record.sequence, epoch=record.epoch, event=shown)
-    return Frame(Notice("event", record))
+    return Frame(Notice("event", msgspec.structs.replace(record, event=event_with_displays(record.event))))
 
 
 class EventListener(Protocol):

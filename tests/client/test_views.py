@@ -17,6 +17,7 @@ from app.client.agent_events import (
     Position,
 )
 from app.client.thought_events import FinalResponse, Thought, ThoughtView, ToolCall, ToolOutput
+from app.engine.tools.call_display import event_with_displays
 from app.protocol.agents import AgentCreateParams, AgentSetHeadParams
 from app.protocol.conversations import AgentChatParams
 from app.protocol.events import TaskMessage, TaskUpdate, TextDelta
@@ -115,7 +116,7 @@ async def test_a_task_in_thoughts_calls_and_its_response(tmp_path: Path) -> None
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         task = await engine.watcher.end((await engine.start()).id)
         view = ThoughtView(task.id)
-        seen = [event for told in engine.watcher.events for event in view.record(told)]
+        seen = [event for told in map(event_with_displays, engine.watcher.events) for event in view.record(told)]
         assert seen[:3] == [
             Thought(text="hm"),
             Thought(text="Let me see."),

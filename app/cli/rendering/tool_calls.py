@@ -4,16 +4,15 @@ from collections.abc import Iterator
 
 from app.cli.terminal.style import Style
 from app.cli.terminal.text import cut, exact, one_line, short_path
-from app.client.display_text import CallWords, call_words, text_of, without_file_names
+from app.client.display_text import text_of, without_file_names
 from app.client.number_format import duration
-from app.client.safe_text import output_text
+from app.client.safe_text import exact_line, output_text
 from app.protocol.base import JsonObject
-from app.protocol.blocks import ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import CallDisplay, ToolCallBlock, ToolResultBlock
 
 MOST_LINES = 40
 
 _LAST_LINES = 3
-CONTROL_TOOLS = frozenset({"task_complete", "ask_user", "send_update"})
 
 
 def diff_lines(diff: str, width: int, style: Style) -> list[str]:
@@ -58,16 +57,16 @@ def _painted(line: str, shown: str, style: Style) -> str:
     return style.dim(text)
 
 
-def _shown(words: CallWords, tool: str, verb: str, width: int, style: Style) -> str:
-    """The verb and its object, truncated to `width` columns."""
-    target = short_path(words.object) if tool == "code" and words.action != "search" else words.object
-    short = one_line(target, max(8, width))
+def _shown(display: CallDisplay, verb: str, width: int, style: Style) -> str:
+    """The verb and its target, truncated to `width` columns."""
+    target = exact_line(display.target)
+    short = one_line(short_path(target) if display.target_is_path else target, max(8, width))
     return f"{verb} {style.bold(f'`{short}`')}" if short else verb
 
 
-def format_running(tool: str, arguments: JsonObject, width: int, style: Style) -> str:
-    words = call_words(tool, arguments)
-    return _shown(words, tool, words.doing, width - len(words.doing) - 12, style)
+def format_running(call: ToolCallBlock, width: int, style: Style) -> str:
+    verb = exact_line(call.display.running)
+    return _shown(call.display, verb, width - len(verb) - 12, style)
 
 
 def format_result(
@@ -80,19 +79,25 @@ def format_result(
     with_output: bool = True,
 ) -> str:
     """One line for a finished call; below it the diff, or the end of a failed command's output."""
-    words = call_words(result.tool, call.arguments if call else {})
+    display = call.display if call else _unseen(result)
     sign = style.red(style.sign("cross")) if result.is_error else style.green(style.sign("dot"))
     time = "" if result.summary.endswith(" s") else _time(result.details)
     was_run = not result.is_error or result.details is not None
-    verb = words.done if was_run else words.doing  # a refused call, or one that could not start, was not done
+    # A refused call, or one that could not start, was not done.
+    verb = exact_line(display.done if was_run else display.running)
     outcome = one_line(result.summary or (result.text if result.is_error else ""), max(20, width // 2))
-    head = _shown(words, result.tool, verb, width - len(verb) - len(outcome) - len(time) - 12, style)
+    head = _shown(display, verb, width - len(verb) - len(outcome) - len(time) - 12, style)
     tail = style.red(outcome) if result.is_error else style.dim(outcome)
     line = style.join(f"{sign} {head}", tail, style.dim(time))
     below = diff_lines(text_of(result.details or {}, "diff"), width, style) if with_diff else []
-    if with_output and result.is_error and was_run and result.tool == "shell":
+    if with_output and result.is_error and was_run and display.shows_output_end:
         below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text)]
     return "\n".join([line, *below])
+
+
+def _unseen(result: ToolResultBlock) -> CallDisplay:
+    """For a result whose call came before what is shown."""
+    return CallDisplay(running=f"using {result.tool}", done=f"used {result.tool}")
 
 
 def _last_lines(text: str) -> list[str]:

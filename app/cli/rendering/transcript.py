@@ -3,11 +3,18 @@
 from typing import assert_never
 
 from app.cli.rendering.asks import ask_lines, outcome_text
-from app.cli.rendering.tool_calls import CONTROL_TOOLS, format_result, format_running
+from app.cli.rendering.tool_calls import format_result, format_running
 from app.cli.terminal.markdown import MarkdownStream
 from app.cli.terminal.style import Style
 from app.cli.terminal.text import cut, one_line, plain, usage_line, wrapped
-from app.client.display_text import engine_words, is_unfinished, refused_words, summary_words, unfinished_words
+from app.client.display_text import (
+    content_of,
+    engine_words,
+    is_unfinished,
+    refused_words,
+    summary_words,
+    unfinished_words,
+)
 from app.client.number_format import time_left
 from app.protocol.asks import Ask
 from app.protocol.blocks import (
@@ -122,9 +129,7 @@ class TranscriptRenderer:
             return "stopping…"
         if self._running and task.status == "tool_executing":
             call = self._calls[self._running[0]]
-            return format_running(
-                call.tool, call.arguments, self.width, Style(colour=False, unicode=self.style.unicode)
-            )
+            return format_running(call, self.width, Style(colour=False, unicode=self.style.unicode))
         return {"waiting_user": "waiting for you", "paused": "paused", "thinking": "thinking…"}.get(task.status, "…")
 
     def _task(self, task: Task) -> str:
@@ -188,9 +193,10 @@ class TranscriptRenderer:
         call = self._calls.pop(result.call_id, None)
         if result.call_id in self._running:
             self._running.remove(result.call_id)
-        if result.tool == "send_update" and call is not None:
-            return self._whole(str(call.arguments.get("message", ""))) + "\n"
-        if result.tool in CONTROL_TOOLS and (result.tool == "ask_user" or not result.is_error):
+        role = call.display.role if call is not None else "call"
+        if role == "message" and call is not None:
+            return self._whole(content_of(call)) + "\n"
+        if role == "question" or (role == "completion" and not result.is_error):
             return ""
         with_diff = result.call_id not in self._previewed
         # A stopped call did not fail: its output does not explain a cause.

@@ -9,6 +9,7 @@ from app.engine.tools.registry import CONTROL_TOOLS, TOOLS
 from app.protocol.base import JsonObject
 from app.protocol.blocks import Block, CallDisplay, ToolCallBlock
 from app.protocol.conversations import Node
+from app.protocol.events import Event, TaskMessage
 
 # A line shows less; the arguments have all of it.
 _LONGEST_TARGET = 1_000
@@ -37,6 +38,11 @@ def with_displays(node: Node) -> Node:
     if not any(isinstance(block, ToolCallBlock) for block in node.blocks):
         return node
     return msgspec.structs.replace(node, blocks=tuple(map(_displayed, node.blocks)))
+
+
+def event_with_displays(event: Event) -> Event:
+    """The event as clients get it."""
+    return TaskMessage(node=with_displays(event.node)) if isinstance(event, TaskMessage) else event
 
 
 def _displayed(block: Block) -> Block:

@@ -6,6 +6,7 @@ import msgspec
 
 from app.cli.rendering.transcript import TranscriptRenderer, with_label
 from app.cli.terminal.style import PLAIN, Style
+from app.engine.tools.call_display import with_displays
 from app.protocol.base import JsonObject
 from app.protocol.blocks import NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.events import AskUpdate, TaskMessage, TaskUpdate, TextDelta
@@ -30,9 +31,8 @@ def piece(text: str, offset: int, block: int = 0) -> TextDelta:
 
 
 def call(tool: str, arguments: JsonObject) -> TaskMessage:
-    return TaskMessage(
-        node=node("assistant", ToolCallBlock(call_id="call_1", tool=tool, arguments=arguments), identifier="node_call")
-    )
+    block = ToolCallBlock(call_id="call_1", tool=tool, arguments=arguments)
+    return TaskMessage(node=with_displays(node("assistant", block, identifier="node_call")))
 
 
 def result(tool: str, summary: str = "", details: JsonObject | None = None, *, is_error: bool = False) -> TaskMessage:
