@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
+from app.engine.tools.call_display import display_of
 from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Approval, Ask, GrantedCall, Remember, UnknownCall
 from app.protocol.base import JsonObject
 from app.protocol.blocks import ImageBlock, NoticeBlock, NoticeKind, TextBlock, ToolCallBlock, ToolResultBlock
@@ -266,7 +267,7 @@ def tool(
     interrupted: bool = False,
 ) -> ToolCallRow:
     """A call; at work as long as `text`, its result, is None."""
-    call = ToolCallBlock(call_id=key, tool=name, arguments=arguments)
+    call = ToolCallBlock(call_id=key, tool=name, arguments=arguments, display=display_of(name, arguments))
     result = None
     if text is not None:
         result = ToolResultBlock(call_id=key, tool=name, text=text, is_error=is_error, summary=summary, details=details)

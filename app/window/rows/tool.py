@@ -7,11 +7,11 @@ from PySide6.QtCore import QRectF, QUrl
 from PySide6.QtGui import QPainter, QPaintEvent, QTextBlock
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.client.display_text import CallWords, call_words, text_of, without_file_names
+from app.client.display_text import content_of, without_file_names
 from app.client.number_format import duration
-from app.client.safe_text import exact, output_text
+from app.client.safe_text import exact, exact_line, output_text
 from app.protocol.base import JsonObject
-from app.protocol.blocks import ToolResultBlock
+from app.protocol.blocks import CallDisplay, ToolCallBlock, ToolIcon, ToolResultBlock
 from app.window.rows.base import RowActions, RowView
 from app.window.rows.code_view import CodeView
 from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
@@ -23,17 +23,17 @@ from app.window.theme.theme import Theme
 from app.window.widgets.buttons import CopyButton
 from app.window.widgets.labels import one_line
 
-_ICONS = {
-    "shell": "terminal",
-    "read": "file-text",
-    "write": "file-plus",
-    "patch": "file-pen",
-    "list": "folder",
-    "create_dir": "folder",
+TOOL_ICONS: dict[ToolIcon, str] = {
+    "tool": "wrench",
+    "command": "terminal",
+    "file": "file-text",
+    "new_file": "file-plus",
+    "changed_file": "file-pen",
+    "folder": "folder",
     "search": "text-search",
-    "task_complete": "flag",
-    "ask_user": "circle-question-mark",
-    "send_update": "message-square",
+    "question": "circle-question-mark",
+    "message": "message-square",
+    "completion": "flag",
 }
 
 _MOST_LINES = 20
@@ -44,17 +44,13 @@ _LAST_LINES = 200
 _SUMMARY = 90  # characters of the result shown in the line
 
 
-def tool_icon(words: CallWords) -> str:
-    return _ICONS.get(words.action, "wrench")
-
-
-def arguments_text(tool: str, arguments: JsonObject, invalid: str | None) -> tuple[str, str]:
+def _arguments_text(call: ToolCallBlock) -> tuple[str, str]:
     """All arguments of the call, and their language."""
-    if invalid is not None:
-        return exact(invalid), ""
-    if tool == "shell" and set(arguments) == {"command"}:
-        return exact(text_of(arguments, "command")), "bash"
-    return exact(json.dumps(arguments, indent=2, ensure_ascii=False)), "json"
+    if call.invalid is not None:
+        return exact(call.invalid), ""
+    if call.display.language:
+        return exact(content_of(call)), call.display.language
+    return exact(json.dumps(call.arguments, indent=2, ensure_ascii=False)), "json"
 
 
 class DiffView(CodeView):
@@ -117,7 +113,7 @@ class ToolCallCard(QWidget):
         self._arguments.setVisible(not diff)
         self._arguments_head.setVisible(not diff)
         if not diff:
-            self._arguments.show_code(*arguments_text(row.call.tool, row.call.arguments, row.call.invalid))
+            self._arguments.show_code(*_arguments_text(row.call))
         self._diff.setVisible(bool(diff))
         self._diff_head.setVisible(bool(diff))
         if diff:
@@ -234,35 +230,36 @@ class ToolCallView(RowView[ToolCallRow]):
 
 def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
     """Icon, its colour, and the parts of the line: `ran make test · 12 passed · 1.2 s`."""
-    words = call_words(row.call.tool, row.call.arguments)
-    result = row.result
+    display, result = row.call.display, row.result
+    icon, target = TOOL_ICONS[display.icon], _target(display)
+    running, done = exact_line(display.running), exact_line(display.done)
     if row.waiting:
         return (
             "shield-question-mark",
             "waiting_mark",
-            [LinePart(f"waits for you before {words.doing}"), *_object(words)],
+            [LinePart(f"waits for you before {running}"), *target],
         )
     if row.unknown:
-        cut_off = [LinePart(f"cut off while {words.doing}"), *_object(words)]
+        cut_off = [LinePart(f"cut off while {running}"), *target]
         return "triangle-alert", "waiting_mark", [*cut_off, *_dotted("outcome unknown", "waiting")]
     if row.interrupted:
         return (
-            tool_icon(words),
+            icon,
             "muted",
-            [LinePart(words.doing), *_object(words), *_dotted("the task was interrupted", "muted")],
+            [LinePart(running), *target, *_dotted("the task was interrupted", "muted")],
         )
     if result is None:
-        return tool_icon(words), "link", [LinePart(words.doing), *_object(words), LinePart("…")]
+        return icon, "link", [LinePart(running), *target, LinePart("…")]
     if result.is_error:
         # A call that was refused or could not start was not done.
-        verb = words.done if result.details is not None else words.doing
+        verb = done if result.details is not None else running
         said = result.summary or one_line(result.text, _SUMMARY)
-        return "circle-x", "failed_mark", [LinePart(verb), *_object(words), *_dotted(said, "failed"), *_time(result)]
-    return tool_icon(words), "muted", [LinePart(words.done), *_object(words), *_outcome(result), *_time(result)]
+        return "circle-x", "failed_mark", [LinePart(verb), *target, *_dotted(said, "failed"), *_time(result)]
+    return icon, "muted", [LinePart(done), *target, *_outcome(result), *_time(result)]
 
 
-def _object(words: CallWords) -> list[LinePart]:
-    line = " ".join(words.object.split())
+def _target(display: CallDisplay) -> list[LinePart]:
+    line = " ".join(exact_line(display.target).split())
     return [LinePart(line, "text", mono=True, gives_way=True)] if line else []
 
 
@@ -305,10 +302,7 @@ def _text(row: ToolCallRow) -> str:
     diff = result_diff(row)
     if diff:
         return exact(without_file_names(diff)).rstrip("\n")
-    arguments = row.call.arguments
-    is_command = row.call.tool == "shell" and set(arguments) == {"command"}
-    given = text_of(arguments, "command") if is_command else json.dumps(arguments, indent=2, ensure_ascii=False)
-    return f"{row.call.invalid or given}\n{_output(row)}"
+    return f"{_arguments_text(row.call)[0]}\n{_output(row)}"
 
 
 def _output(row: ToolCallRow) -> str:

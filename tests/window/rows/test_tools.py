@@ -1,5 +1,8 @@
 """Tool calls and the end of a task, as blocks."""
 
+from importlib.resources import files
+from typing import get_args
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -7,13 +10,14 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.client.safe_text import output_text
+from app.protocol.blocks import ToolIcon
 from app.protocol.tasks import TaskStopReason
 from app.window.rows.base import RowView
 from app.window.rows.code_view import CodeView
 from app.window.rows.disclosure import DisclosureButton
 from app.window.rows.row import Row, ToolCallRow
 from app.window.rows.text_view import TextView
-from app.window.rows.tool import DiffView
+from app.window.rows.tool import TOOL_ICONS, DiffView
 from app.window.theme.theme import Theme
 from app.window.transcript.view import TranscriptView
 from app.window.widgets.labels import one_line
@@ -165,3 +169,8 @@ def test_a_change_that_looks_like_the_name_of_a_file_is_shown(show: MakeBlock) -
     _line(block).click()
     shown = part(block, CodeView, "Changes").toPlainText()
     assert shown == "@@ -1 +1 @@\n--- DROP TABLE old;\n+++ DROP TABLE new\\u202e;"
+
+
+@pytest.mark.parametrize("icon", get_args(ToolIcon))
+def test_every_icon_that_a_tool_can_declare_has_a_picture(icon: ToolIcon) -> None:
+    assert (files("resources") / "icons" / f"{TOOL_ICONS[icon]}.svg").is_file()

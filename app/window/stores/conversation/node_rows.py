@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from app.client.display_text import engine_words
+from app.client.display_text import content_of, engine_words
 from app.protocol.asks import Ask
 from app.protocol.blocks import (
     FileBlock,
@@ -135,13 +135,17 @@ class _Reply:
     def _call_rows(self, index: int, call: ToolCallBlock) -> list[Row]:
         result = self._belongings.results.get(call.call_id)
         was_refused = result is not None and result.is_error
-        if call.tool == "ask_user":
-            return self._question_rows(index, call, result)
-        if call.tool == "task_complete" and not was_refused:
-            return []
-        message = call.arguments.get("message")
-        if call.tool == "send_update" and isinstance(message, str) and not was_refused:
-            return [*self._text_rows(index, message)]
+        match call.display.role:
+            case "question":
+                return self._question_rows(index, call, result)
+            case "completion" if not was_refused:
+                return []
+            case "message" if not was_refused and isinstance(call.arguments.get(call.display.content), str):
+                return [*self._text_rows(index, content_of(call))]
+            case _:
+                return self._tool_rows(index, call, result)
+
+    def _tool_rows(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> list[Row]:
         asks = self._ask_rows(call)
         waiting = [row.ask.kind for row in asks if row.ask.status == "waiting"]
         row = self._tool_row(index, call, result)
@@ -149,7 +153,7 @@ class _Reply:
         return [replace(row, waiting="approval" in waiting, unknown="unknown" in waiting, interrupted=open_), *asks]
 
     def _question_rows(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> list[Row]:
-        question = call.arguments.get("question")
+        question = content_of(call)
         for ask in self._asks:
             if ask.kind == "question" and ask.text == question:
                 self._asks.remove(ask)
