@@ -1,11 +1,10 @@
 """Texts shared by all clients: tool calls, ends of tasks, limits, context, imports, usage."""
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from app.client.number_format import count
-from app.client.safe_text import exact, exact_line
+from app.client.safe_text import exact
 from app.protocol.asks import Approval, ReachedLimit, UnknownCall
 from app.protocol.base import JsonObject
 from app.protocol.blocks import SummaryBlock, TextBlock, ToolCallBlock
@@ -14,21 +13,6 @@ from app.protocol.conversations import Node
 from app.protocol.data import DataImportResult
 from app.protocol.tasks import LimitKind, Task
 from app.protocol.usage import UsageReportParams, UsageRow
-
-_ACTIONS = {
-    "read": ("reading", "read"),
-    "write": ("writing", "wrote"),
-    "patch": ("changing", "changed"),
-    "list": ("listing", "listed"),
-    "create_dir": ("making", "made"),
-    "search": ("searching for", "searched for"),
-}
-_CONTROL = {
-    "task_complete": ("finishing", "finished"),
-    "ask_user": ("asking you", "asked you"),
-    "send_update": ("telling you", "told you"),
-    "unreadable_call": ("reading a call", "read a call"),
-}
 
 # The name of a part, and the noun for its items; empty if there is only one.
 PARTS: dict[ContextPart, tuple[str, str]] = {
@@ -52,32 +36,6 @@ PROMPT_PARTS: dict[PromptPartName, str] = {
 _MOST = 1e12
 _NUMBER = re.compile(r"(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+", re.ASCII)
 _MONEY: tuple[LimitKind, ...] = ("money", "day_money")
-
-
-@dataclass(frozen=True, slots=True)
-class CallWords:
-    """`doing` describes a running call, `done` a finished one; `object` is the command, path or pattern, or empty.
-
-    `action` is the tool's name, or for the code tool its action.
-    """
-
-    action: str
-    doing: str
-    done: str
-    object: str = ""
-
-
-def call_words(tool: str, arguments: JsonObject) -> CallWords:
-    """The words for a call of `tool`; an unknown tool appears under its name."""
-    if tool == "shell":
-        return CallWords(tool, "running", "ran", exact_line(text_of(arguments, "command")))
-    if tool == "code":
-        action = exact_line(text_of(arguments, "action"))
-        doing, done = _ACTIONS.get(action, (f"code {action}", f"code {action}"))
-        about = exact_line(text_of(arguments, "pattern" if action == "search" else "path"))
-        return CallWords(action, doing, done, about or ".")
-    name = exact_line(tool)
-    return CallWords(name, *_CONTROL.get(tool, (f"using {name}", f"used {name}")))
 
 
 def asked_text(asked: Approval | UnknownCall) -> str:

@@ -2,8 +2,6 @@
 
 import pytest
 
-from app.client.display_text import call_words
-from app.client.safe_text import exact_line
 from app.engine.tools.call_display import display_of
 from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay
@@ -89,13 +87,6 @@ CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
 @pytest.mark.parametrize(("tool", "arguments", "shown"), CALLS)
 def test_a_tool_declares_how_its_calls_are_shown(tool: str, arguments: JsonObject, shown: CallDisplay) -> None:
     assert display_of(tool, arguments) == shown
-
-
-@pytest.mark.parametrize(("tool", "arguments", "shown"), CALLS)
-def test_the_words_are_those_that_clients_know(tool: str, arguments: JsonObject, shown: CallDisplay) -> None:
-    words = call_words(tool, arguments)
-    assert (words.doing, words.done) == (exact_line(shown.running), exact_line(shown.done))
-    assert words.object == exact_line(shown.target)
 
 
 def test_a_very_long_target_is_cut_since_the_arguments_have_all_of_it() -> None:
