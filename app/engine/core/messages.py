@@ -11,6 +11,8 @@ ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
 
 # Name of a text-based call whose own name cannot be parsed.
 UNREADABLE_CALL = "unreadable_call"
+# Name of the call that ends a task: models without tool calls make it by answering.
+TASK_COMPLETE = "task_complete"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from urllib.parse import unquote
 import msgspec
 
 from app.engine.core.errors import InvalidParams
+from app.engine.core.messages import TASK_COMPLETE
 from app.engine.tools.argument_check import check_schema
 from app.engine.tools.base import ToolError
 from app.protocol.base import JsonObject, JsonValue
@@ -33,7 +34,7 @@ def check_answer_schema(schema: JsonObject) -> None:
     if _count_parts(schema) > _MOST_PARTS:
         raise InvalidParams(f"answerSchema: with its references followed it has more than {_MOST_PARTS:,} parts.")
     try:
-        check_schema("task_complete", with_answer_schema(schema))  # compiled once: it can take a second
+        check_schema(TASK_COMPLETE, with_answer_schema(schema))  # compiled once: it can take a second
     except ToolError as error:
         raise InvalidParams(f"answerSchema is not a usable JSON Schema: {error.__cause__ or error}") from error
 

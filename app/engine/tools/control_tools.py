@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from app.engine.core.cancel import CancelSignal
-from app.engine.core.messages import Text
+from app.engine.core.messages import TASK_COMPLETE, Text
 from app.engine.tools.answer_schema import SUMMARY, with_answer_schema
 from app.engine.tools.base import Access, ExecutionMode, OnUpdate, ToolError, ToolResult
 from app.protocol.base import JsonObject, JsonValue
@@ -21,7 +21,7 @@ _TASK_COMPLETE: JsonObject = {"type": "object", "properties": {"summary": SUMMAR
 class TaskComplete:
     """Ends the task. `completed` is the summary once called; `answer` is set if there is an answer schema."""
 
-    name = "task_complete"
+    name = TASK_COMPLETE
     label = "Task complete"
     description = "Call this when the task is finished, and only then, with a short summary of what was accomplished."
     execution_mode: ExecutionMode = "sequential"

@@ -19,9 +19,11 @@ from app.engine.core.messages import (
 )
 from app.engine.models.base import PartialReply
 from app.engine.tools.base import ToolResult
-from app.protocol.base import JsonObject
+from app.engine.tools.call_display import display_of
+from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import (
     Block,
+    CallRole,
     FileBlock,
     ImageBlock,
     NoticeBlock,
@@ -190,12 +192,16 @@ def _block_of(block: AssistantContent | UserContent) -> Block:
 def plan_of(task_id: str, turn: int, message: AssistantMessage) -> AgentPlan:
     """A reply as an `AgentPlan`: the thinking (or else the text) is the reasoning, control calls become fields."""
     thinking = "\n".join(block.text for block in message.content if isinstance(block, Thinking))
-    question = next((call.arguments.get("question") for call in message.tool_calls if call.name == "ask_user"), None)
+    first: dict[CallRole, JsonValue] = {}
+    for call in message.tool_calls:
+        display = display_of(call.name, call.arguments)
+        first.setdefault(display.role, call.arguments.get(display.content))
+    question = first.get("question")
     return AgentPlan(
         task_id=task_id,
         turn=turn,
         reasoning=(thinking or message.text)[:_LONGEST_REASONING],
         tool_calls=tuple(PlannedCall(tool_name=call.name, parameters=call.arguments) for call in message.tool_calls),
         question=question if isinstance(question, str) else None,
-        is_complete=any(call.name == "task_complete" for call in message.tool_calls),
+        is_complete="completion" in first,
     )

@@ -11,6 +11,7 @@ import msgspec
 from app.engine.agent.prompt.texts import prompt_text
 from app.engine.core.errors import InvalidParams
 from app.engine.storage.database import Database
+from app.engine.tools.call_display import display_of
 from app.protocol.agents import Agent, Personality
 from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import FormerAgent, Node, TurnTaking
@@ -162,8 +163,9 @@ def _as_user_message(reply: Node, name: str, results: dict[str, ToolResultBlock]
 
 
 def _call_line(call: ToolCallBlock, result: ToolResultBlock | None) -> str:
-    if call.tool == "task_complete":
-        return str(call.arguments.get("summary", ""))
+    display = display_of(call.tool, call.arguments)
+    if display.role == "completion":
+        return str(call.arguments.get(display.content, ""))
     given = call.invalid if call.invalid is not None else msgspec.json.encode(call.arguments, order="sorted").decode()
     came = "no result" if result is None else result.summary or _shorten(result.text)
     return f"(used {call.tool} {_shorten(given)}: {came})"

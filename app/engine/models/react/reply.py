@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from app.engine.core.messages import Text, Thinking, ToolCall
+from app.engine.core.messages import TASK_COMPLETE, Text, Thinking, ToolCall
 from app.engine.models.base import (
     BlockDelta,
     BlockEnd,
@@ -21,8 +21,6 @@ from app.engine.models.react.parser import HiddenMarkup, InventedResult, ParsedC
 from app.engine.models.reply.builder import ReplyBuilder
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, encode
 
-# If a task has this tool, a final answer becomes a call of it.
-_DONE = "task_complete"
 _EMPTY = "The model sent an empty reply: no text and no tool call. Try again, or choose another model."
 
 
@@ -102,7 +100,7 @@ class ReActReply:
             return [*events, *assembly.cut(cut)]
         if self._is_done_by_answer and self._pieces.has_answer and not assembly.has_calls:
             said = "".join(block.text for block in assembly.message.content if isinstance(block, Text))
-            events += assembly.tool_call(self._next_index, "", _DONE, encode({"summary": said}).decode())
+            events += assembly.tool_call(self._next_index, "", TASK_COMPLETE, encode({"summary": said}).decode())
         *blocks, last = assembly.end("stop" if message.stop_reason == "tool_use" else message.stop_reason)
         assert isinstance(last, ReplyEnd), "an assembly ends with its message"
         return [*events, *blocks, replace(event, message=last.message)]
@@ -117,7 +115,8 @@ class ReActReply:
 
 
 def _takes_summary(tool: ToolDefinition) -> bool:
-    return tool.name == _DONE and tool.parameters.get("required") == ["summary"]
+    """True if a final answer counts as a call of this tool."""
+    return tool.name == TASK_COMPLETE and tool.parameters.get("required") == ["summary"]
 
 
 def with_text_tools(request: ModelRequest) -> ModelRequest:
