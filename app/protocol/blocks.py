@@ -3,6 +3,7 @@
 from typing import Literal, TypeAlias
 
 from app.protocol.base import JsonObject, Wire
+from app.protocol.notices import NoticeData
 
 
 class TextBlock(Wire, frozen=True, kw_only=True, tag="text"):
@@ -110,11 +111,12 @@ class ToolResultBlock(Wire, frozen=True, kw_only=True, tag="toolResult"):
 NoticeKind = Literal["stopped", "limit", "error", "resumed", "interrupted", "model", "permission", "warning", "info"]
 
 
-class NoticeBlock(Wire, frozen=True, kw_only=True, tag="notice"):
-    """A remark of the engine, for example about what a stop ended."""
+class NoticeBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="notice"):
+    """A notice of the engine, for example about what a stop ended: `data`, or in older nodes `text`."""
 
     kind: NoticeKind
-    text: str
+    text: str = ""
+    data: NoticeData | None = None
 
 
 class SummaryBlock(Wire, frozen=True, kw_only=True, tag="summary"):

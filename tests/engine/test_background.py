@@ -120,7 +120,7 @@ def test_every_subscriber_of_a_stop_is_told_though_one_raises(caplog: pytest.Log
 
         for callback in (lambda: told.append("first"), bad, lambda: told.append("last")):
             stop.subscribe(callback)
-        stop.set("by hand")
+        stop.set()
         assert stop.is_set
         return told
 
@@ -135,7 +135,7 @@ async def test_a_stop_in_the_moment_in_which_a_limit_expires_reaches_every_subsc
         try:
             await asyncio.Event().wait()
         finally:
-            stop.set("by hand")  # the limit has cancelled us, and is not over yet
+            stop.set()  # the limit has cancelled us, and is not over yet
 
     with Deadline(stop) as watch:
         stop.subscribe(lambda: told.append("later"))

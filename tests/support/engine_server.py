@@ -33,6 +33,7 @@ from app.protocol.context import ConversationSummariseParams
 from app.protocol.conversations import Conversation
 from app.protocol.engine import PROTOCOL_VERSION, Endpoint
 from app.protocol.events import AskUpdate, ConversationUpdate, TaskUpdate
+from app.protocol.notices import NoticeData
 from app.protocol.tasks import (
     QueuedKind,
     Task,
@@ -74,7 +75,9 @@ class PlainRunner:
     def running(self) -> tuple[Task, ...]:
         return tuple(task for task in self.tasks.values() if task.ended_at is None)
 
-    async def start(self, params: TaskStartParams, version: int | None = None, remark: str = "") -> Task:
+    async def start(
+        self, params: TaskStartParams, version: int | None = None, remark: NoticeData | None = None
+    ) -> Task:
         if params.prompt == "fail":
             raise ZeroDivisionError("a bug")
         self.started.append(params.prompt)

@@ -16,6 +16,7 @@ from app.client.display_text import (
     unfinished_words,
 )
 from app.client.number_format import time_left
+from app.notice_text import leftovers_text, notice_text
 from app.protocol.asks import Ask
 from app.protocol.blocks import (
     Block,
@@ -44,6 +45,7 @@ from app.protocol.events import (
     TaskUpdate,
     TextDelta,
 )
+from app.protocol.notices import LimitReached, TaskFailed
 from app.protocol.tasks import Task, TaskStopReason
 
 
@@ -73,7 +75,7 @@ class TranscriptRenderer:
         self._agents: dict[str, str] = {}  # by task id
         self._speaker = ""
         self._last_text = ""
-        self._errors: set[str] = set()
+        self._errors: set[str | None] = set()  # ids of tasks whose error was shown
 
     def event(self, event: Event) -> str:
         """The text that an event adds."""
@@ -158,7 +160,8 @@ class TranscriptRenderer:
         if node.status in ("failed", "cut"):
             word = "failed" if node.status == "failed" else "cut off"
             reason = f": {one_line(node.error, 500)}" if node.error else ""
-            self._errors.add(node.error or "")
+            if node.error:
+                self._errors.add(node.task_id)
             failed = self._wrapped(f"{self.style.sign('cross')} reply {word}{reason}")
             text += self._closed() + self.style.red(failed) + "\n"
         return text
@@ -174,7 +177,7 @@ class TranscriptRenderer:
             case ToolResultBlock():
                 return self._closed() + self._result(block)
             case NoticeBlock():
-                return self._closed() + self._notice(block)
+                return self._closed() + self._notice(block, node.task_id)
             case SummaryBlock():
                 return self._closed() + self._summary(block)
             case ThinkingBlock() | ImageBlock() | FileBlock():
@@ -204,12 +207,16 @@ class TranscriptRenderer:
         line = format_result(call, result, self.width, self.style, with_diff=with_diff, with_output=with_output)
         return line + "\n"
 
-    def _notice(self, notice: NoticeBlock) -> str:
-        if notice.kind == "error" and notice.text in self._errors:
-            return ""
-        self._errors.add(notice.text)
-        # The end of the task names the limit; only the ended calls are new here.
-        text = notice.text.partition(". ")[2] if notice.kind == "limit" else notice.text
+    def _notice(self, notice: NoticeBlock, task_id: str | None) -> str:
+        match notice.data:
+            case LimitReached() as limit:  # the end of the task names it
+                text = leftovers_text(limit)
+            case TaskFailed(cause="reply") as failed if task_id in self._errors:
+                text = leftovers_text(failed)
+            case _:
+                text = notice_text(notice)
+        if notice.kind == "error":
+            self._errors.add(task_id)
         paint = self.style.red if notice.kind == "error" else self.style.amber
         return paint(self._wrapped(f"{self.style.sign('warn')} {plain(text)}")) + "\n" if text else ""
 
@@ -234,7 +241,7 @@ class TranscriptRenderer:
         ]
         if task.summary and task.summary.strip() not in self._last_text:
             lines.insert(0, self._whole(task.summary))
-        if task.error and task.error not in self._errors:
+        if task.error and task.id not in self._errors:
             lines.append(self.style.red(self._wrapped(f"  {plain(task.error)}")))
         return "\n".join(lines) + "\n"
 

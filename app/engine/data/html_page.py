@@ -17,6 +17,7 @@ from markdown_it.renderer import RendererProtocol
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from app.notice_text import notice_text
 from app.protocol.blocks import (
     Block,
     FileBlock,
@@ -191,8 +192,8 @@ def _of_block(block: Block, read: Picture) -> str:
         case ToolResultBlock(tool=tool, text=text, summary=summary, is_error=is_error, images=images):
             what = summary or ("failed" if is_error else "done")
             return _folded(f"Result of {tool}: {what}", _pre(text) + "".join(_picture(image, read) for image in images))
-        case NoticeBlock(text=text):
-            return f"<p class=notice>{escape(text)}</p>"
+        case NoticeBlock():
+            return f"<p class=notice>{escape(notice_text(block))}</p>"
         case SummaryBlock(text=text, nodes=nodes):
             return _folded(f"Summary of {nodes} earlier entries, for the model", to_html(text))
         case _:

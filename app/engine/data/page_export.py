@@ -17,6 +17,7 @@ from app.engine.data.html_page import sections
 from app.engine.data.json_export import check_leaf, chosen
 from app.engine.data.pictures import picture_of
 from app.engine.storage.database import Database
+from app.notice_text import notice_text
 from app.paths import Paths
 from app.protocol.agents import first_agent
 from app.protocol.blocks import (
@@ -94,8 +95,8 @@ def _text_of(block: Block) -> str:
         case ToolResultBlock(tool=tool, text=text, summary=summary, is_error=is_error):
             what = summary or ("failed" if is_error else "done")
             return _folded(f"Result of {tool}: {what}", text)
-        case NoticeBlock(text=text):
-            return f"> {_one_line(text)}"
+        case NoticeBlock():
+            return f"> {_one_line(notice_text(block))}"
         case SummaryBlock(text=text, nodes=nodes):
             return _folded(f"Summary of {nodes} earlier entries, for the model", text)
 

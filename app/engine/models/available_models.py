@@ -42,7 +42,7 @@ async def try_model(model: ChatModel, model_id: str, longest_s: float = LONGEST_
     """Send a short prompt to the model. Cancelling this ends the request."""
     begun = time.monotonic()
     cancel = CancelSignal()
-    timer = asyncio.get_running_loop().call_later(longest_s, cancel.set, "too slow")
+    timer = asyncio.get_running_loop().call_later(longest_s, cancel.set)
     try:
         reply = await _reply(model, model_id, cancel)
     finally:

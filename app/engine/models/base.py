@@ -9,6 +9,7 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import AssistantContent, AssistantMessage, ModelMessage, ThinkingLevel
 from app.engine.models.failures import FailedAttempt, FailureKind
 from app.protocol.base import JsonObject
+from app.protocol.notices import NoticeData
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,9 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class ModelNotice:
-    """A sentence for the user about how this reply is made, such as a change of model. Precedes all content."""
+    """A notice for the user about how this reply is made, such as a change of model. Precedes all content."""
 
-    text: str
+    data: NoticeData
     partial: AssistantMessage
 
 

@@ -1,14 +1,13 @@
 """Compares two records as plain lines, without values that always differ between runs."""
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 import msgspec
 
-from app.engine.agent.compaction.context_window import LEFT_OUT
 from app.engine.record.format import TaskRecord
+from app.notice_text import data_text, notice_text
 from app.protocol.asks import Ask
 from app.protocol.blocks import (
     Block,
@@ -23,6 +22,14 @@ from app.protocol.blocks import (
     ToolResultBlock,
 )
 from app.protocol.conversations import Node
+from app.protocol.notices import (
+    ContextTruncated,
+    LimitReached,
+    LimitsNear,
+    TaskFailed,
+    TaskStopped,
+    TaskStuck,
+)
 from app.protocol.tasks import LimitKind, Task, TaskStopReason
 
 # Notices about engine restarts, leftovers of a task, and other agents in its conversation.
@@ -30,8 +37,6 @@ _NOT_PLAYED: frozenset[NoticeKind] = frozenset({"interrupted", "resumed", "info"
 # A replay has no elapsed time, and no other tasks that use up the daily limit.
 _OF_TIME: frozenset[LimitKind] = frozenset({"minutes", "day_money", "day_tokens"})
 _TIMED: frozenset[TaskStopReason] = frozenset({"time_limit", "day_limit"})
-_SHARE_OF_TIME = re.compile(r"(?: and )?(?<!\S)\S++ of (?:\d+ minutes|the \S+ (?:tokens )?of today)")
-_LEFT_BEHIND = re.compile(r" (?:Ended|Not read any more): .*", re.DOTALL)
 
 
 def compare(recorded: TaskRecord, today: TaskRecord) -> list[str]:
@@ -57,11 +62,15 @@ def plain_lines(record: TaskRecord, *, timed: bool) -> list[str]:
         if node.role == "assistant" and (request := next(requests, None)) is not None and is_known:
             lines += [f"request: {request.kept} messages as before, and", *_indented(request.added)]
         lines += _node(node, timed)
-        is_known = is_known and not any(isinstance(b, NoticeBlock) and LEFT_OUT in b.text for b in node.blocks)
+        is_known = is_known and not any(map(_is_truncation, node.blocks))
     for request in requests:
         lines += [f"request without a reply: {request.kept} messages as before, and", *_indented(request.added)]
     lines += [_ask(ask) for ask in record.asks if _is_played(ask)]
     return [*lines, _end(record.head.task, timed)]
+
+
+def _is_truncation(block: Block) -> bool:
+    return isinstance(block, NoticeBlock) and isinstance(block.data, ContextTruncated)
 
 
 def replies(record: TaskRecord) -> list[Node]:
@@ -119,13 +128,15 @@ def _block(block: Block, timed: bool) -> str | None:
 
 
 def _notice(notice: NoticeBlock, timed: bool) -> str | None:
-    match notice.kind:
-        case kind if kind in _NOT_PLAYED or (timed and kind in ("stopped", "limit")):
-            return None
-        case "stopped":  # the text names who stopped it
+    if notice.kind in _NOT_PLAYED or (timed and notice.kind in ("stopped", "limit")):
+        return None
+    match notice.data:
+        case TaskStopped():  # by another person than in the record
             return "remark stopped"
-        case "warning" if notice.text.startswith("Used: "):
-            text = _SHARE_OF_TIME.sub("", notice.text).replace("Used:  and ", "Used: ")
-            return None if text.startswith("Used: ;") else f"remark warning: {text}"
-        case kind:
-            return f"remark {kind}: {_LEFT_BEHIND.sub('', notice.text)}"
+        case LimitsNear(shares=shares, asks=asks):
+            left = tuple(share for share in shares if share.limit not in _OF_TIME)
+            return f"remark warning: {data_text(LimitsNear(shares=left, asks=asks))}" if left else None
+        case LimitReached() | TaskStuck() | TaskFailed() as end:
+            return f"remark {notice.kind}: {data_text(msgspec.structs.replace(end, ended=(), unread=()))}"
+        case _:
+            return f"remark {notice.kind}: {notice_text(notice)}"

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from app.engine.core.errors import InvalidParams
+from app.engine.record.old_notices import with_notice_data
 from app.protocol.agents import Personality
 from app.protocol.asks import Ask
 from app.protocol.base import Timestamp, Wire
@@ -14,7 +15,9 @@ from app.protocol.context import PromptPart
 from app.protocol.conversations import Node
 from app.protocol.tasks import Task
 
-VERSION = 1
+# Version 1 had notices without data.
+VERSION = 2
+_OLDEST = 1
 
 
 class RecordTaskLine(Wire, frozen=True, kw_only=True, tag="task"):
@@ -100,13 +103,15 @@ def read(lines: Sequence[str]) -> TaskRecord:
         raise InvalidParams(
             "This is no record of a task: its first line must be the task. Make one with errand record."
         )
-    if heads[0].record_version != VERSION:
-        raise InvalidParams(f"The record is of form {heads[0].record_version}; this version of Errand reads {VERSION}.")
+    if not _OLDEST <= heads[0].record_version <= VERSION:
+        raise InvalidParams(
+            f"The record is of form {heads[0].record_version}; this version of Errand reads {_OLDEST} to {VERSION}."
+        )
     return TaskRecord(
         heads[0],
         tuple(part.node for part in parts if isinstance(part, HistoryLine)),
         tuple(part for part in parts if isinstance(part, RequestLine)),
-        tuple(part.node for part in parts if isinstance(part, RecordNodeLine)),
+        tuple(with_notice_data(part.node) for part in parts if isinstance(part, RecordNodeLine)),
         tuple(part.ask for part in parts if isinstance(part, RecordAskLine)),
     )
 

@@ -1,7 +1,6 @@
 """The position in a record during its replay."""
 
 import os
-import re
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -23,14 +22,14 @@ from app.engine.record.format import TaskRecord
 from app.protocol.asks import Approval
 from app.protocol.blocks import NoticeBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
+from app.protocol.notices import NoSummary, NoticeData, Remark, TaskFailed
 from app.protocol.tasks import Queued
 
 NO_SUMMARY = "The record has no summary here: the loop makes one today where it did not then."
-_NO_SUMMARY = re.compile(r"(?:The older part could not be summarised|No summary was made): (.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class NoSummary:
+class FailedSummary:
     """Why a summary call failed. `passes`: it was not tried again; `ended`: the task ended meanwhile."""
 
     why: str
@@ -44,7 +43,7 @@ class RecordedTurn:
     def __init__(self, reply: Node) -> None:
         self.reply = reply
         self.results: dict[str, ToolResultBlock] = {}
-        self.remarks: list[str] = []
+        self.remarks: list[NoticeData] = []
         self.words: list[str] = []
 
     @property
@@ -73,7 +72,7 @@ class ReplayScript:
     def __init__(self, record: TaskRecord) -> None:
         task = record.head.task
         self.run: TaskRun | None = None
-        told = {remark for part in record.head.prompt for remark in part.remarks}
+        told: set[NoticeData] = {Remark(text=remark) for part in record.head.prompt for remark in part.remarks}
         self.turns = _turns(record.nodes, told)
         self._summaries = {node.turn: block.text for node in record.nodes if (block := summary_of(node)) is not None}
         self._answered = {turn.reply.turn for turn in self.turns} | set(self._summaries)
@@ -115,7 +114,7 @@ class ReplayScript:
         number, coming = self.run.task.step_count, self.turns[self._at + 1 : self._at + 2]
         return number not in self._answered and any(turn.reply.turn > number for turn in coming)
 
-    def next_summary(self) -> str | NoSummary:
+    def next_summary(self) -> str | FailedSummary:
         """The outcome of the current summary call."""
         assert self.run is not None
         number = self.run.task.step_count
@@ -130,7 +129,7 @@ class ReplayScript:
         if is_last_try and self._failures:
             self._failures.popleft()
         passes = is_last_try and not self._had_no_answer(number - 1)
-        return NoSummary(why, passes, ended=self._stops_in_a_step and number >= self._last_call)
+        return FailedSummary(why, passes, ended=self._stops_in_a_step and number >= self._last_call)
 
     def _had_no_answer(self, number: int) -> bool:
         return 0 < number <= self._last_call and number not in self._answered
@@ -182,7 +181,7 @@ def begins_with_a_message(record: TaskRecord) -> bool:
     return bool(record.nodes) and record.nodes[0].role == "user"
 
 
-def _turns(nodes: Sequence[Node], told: Collection[str]) -> list[RecordedTurn]:
+def _turns(nodes: Sequence[Node], told: Collection[NoticeData]) -> list[RecordedTurn]:
     """Split nodes into turns, without the prompt before the first reply and the loop's own nudges and remarks."""
     turns: list[RecordedTurn] = []
     nudge = prompt_text("nudge")
@@ -194,7 +193,8 @@ def _turns(nodes: Sequence[Node], told: Collection[str]) -> list[RecordedTurn]:
         elif turns:
             turns[-1].results |= {one.call_id: one for one in node.blocks if isinstance(one, ToolResultBlock)}
             notices = (block for block in node.blocks if isinstance(block, NoticeBlock) and block.kind == "model")
-            turns[-1].remarks += [notice.text for notice in notices if notice.text not in told]
+            remarks = (notice.data for notice in notices if notice.data is not None)
+            turns[-1].remarks += [data for data in remarks if data not in told]
     return turns
 
 
@@ -210,8 +210,11 @@ def _failures(nodes: Sequence[Node]) -> Iterator[str]:
     """The reasons of failed summaries, from the notices to people."""
     for node in nodes:
         for block in node.blocks:
-            if isinstance(block, NoticeBlock) and (found := _NO_SUMMARY.match(block.text)):
-                yield found[1]
+            match block:
+                case NoticeBlock(data=NoSummary(reason=why) | TaskFailed(text=why, cause="summary")):
+                    yield why
+                case _:
+                    pass
 
 
 def _turn_of(approval: Approval, turns: Sequence[RecordedTurn]) -> int:

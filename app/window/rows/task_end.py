@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 from app.client.display_text import is_unfinished, refused_words, unfinished_words
 from app.client.number_format import account
 from app.client.safe_text import plain
+from app.notice_text import notice_text
 from app.protocol.blocks import NoticeKind
 from app.protocol.tasks import Task
 from app.window.rows.base import RowActions, RowView
@@ -169,7 +170,7 @@ class NoticeView(RowView[NoticeRow]):
         size = self.theme.tokens.icon_small
         self._icon.setPixmap(self.theme.icon(icon, tint).pixmap(QSize(size, size), self.devicePixelRatioF()))
         colour = "failed" if row.notice.kind == "error" else "muted"
-        self._text.show_document(plain_document(plain(row.notice.text).strip(), self.theme, colour=colour))
+        self._text.show_document(plain_document(plain(notice_text(row.notice)).strip(), self.theme, colour=colour))
 
 
 def _end_markdown(row: TaskEndRow, is_open: bool) -> str:
@@ -196,6 +197,6 @@ NOTICE = RowKind(
     NoticeView,
     spacing=lambda row: Spacing.TEXT,
     estimate=line_estimate,
-    markdown=lambda row, is_open: plain(row.notice.text).strip(),
-    text=lambda row: plain(row.notice.text),
+    markdown=lambda row, is_open: plain(notice_text(row.notice)).strip(),
+    text=lambda row: plain(notice_text(row.notice)),
 )

@@ -10,6 +10,7 @@ from app.engine.tools.call_display import with_displays
 from app.protocol.base import JsonObject
 from app.protocol.blocks import NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.events import AskUpdate, TaskMessage, TaskUpdate, TextDelta
+from app.protocol.notices import EndedProcess, LimitReached, TaskFailed, TaskStopped
 from app.protocol.tasks import Queued
 from tests.support.protocol_events import approval, node, question, task
 
@@ -211,6 +212,13 @@ def test_a_settled_ask_says_who_settled_it_and_how() -> None:
 
 
 def test_notices_of_the_engine_are_shown() -> None:
+    ended = EndedProcess(pid=7, started=1.0, name="sleep 60")
+    block = NoticeBlock(kind="stopped", data=TaskStopped(by="me", ended=(ended,)))
+    shown = transcript().event(TaskMessage(node=node("system", block)))
+    assert shown == "! Stopped by me. Ended: sleep 60 (pid 7).\n"
+
+
+def test_a_notice_from_before_notices_had_data_is_shown_by_its_text() -> None:
     block = NoticeBlock(kind="stopped", text="Stopped. Ended: sleep 60 (pid 7).")
     shown = transcript().event(TaskMessage(node=node("system", block)))
     assert shown == "! Stopped. Ended: sleep 60 (pid 7).\n"
@@ -255,7 +263,9 @@ def test_the_other_ends_of_a_task_each_have_their_words() -> None:
 def test_one_error_is_said_once() -> None:
     shown = transcript()
     failed = node("assistant", status="failed", error="no key")
-    notice = node("system", NoticeBlock(kind="error", text="no key"), identifier="node_2")
+    notice = node(
+        "system", NoticeBlock(kind="error", data=TaskFailed(text="no key", cause="reply")), identifier="node_2"
+    )
     events = (
         TaskMessage(node=failed),
         TaskMessage(node=notice),
@@ -267,9 +277,11 @@ def test_one_error_is_said_once() -> None:
 def test_a_limit_is_said_once_and_what_was_ended_there_too() -> None:
     shown = transcript()
     ended = TaskUpdate(task=task("cancelled", stop_reason="iteration_limit"))
-    notices = [NoticeBlock(kind="limit", text=f"Ended at its limit.{rest}") for rest in ("", " Ended: sleep.")]
+    process = EndedProcess(pid=7, started=1.0, name="sleep")
+    data = [LimitReached(limit="turns", value=3, ended=ended) for ended in ((), (process,))]
+    notices = [NoticeBlock(kind="limit", data=one) for one in data]
     assert shown.event(TaskMessage(node=node("system", notices[0], identifier="node_1"))) == ""
-    assert shown.event(TaskMessage(node=node("system", notices[1], identifier="node_2"))) == "! Ended: sleep.\n"
+    assert shown.event(TaskMessage(node=node("system", notices[1], identifier="node_2"))) == "! Ended: sleep (pid 7).\n"
     assert shown.event(ended).startswith("! task ended at its limit of turns · ")
 
 

@@ -48,7 +48,7 @@ async def test_a_reply_that_is_stopped_is_estimated_with_its_price() -> None:
             end = None
             async for event in events:
                 if isinstance(event, BlockDelta):
-                    cancel.set("Stopped")
+                    cancel.set()
                 end = event
         await model.close()
         await connections.close()

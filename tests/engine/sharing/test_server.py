@@ -20,6 +20,7 @@ from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
 from app.engine.sharing.server import SharedModelFilter, SharingLimits
 from app.engine.sharing.tokens import Tokens
+from app.notice_text import data_text
 from app.protocol.base import JsonObject
 from app.redaction import Redactor
 from tests.support.model_replies import collect, final, request_for
@@ -125,7 +126,7 @@ async def test_a_stop_at_the_client_ends_the_request_to_the_provider_at_once(tmp
             async for event in events:
                 last = event
                 if isinstance(event, BlockDelta):
-                    cancel.set("stopped")
+                    cancel.set()
         async with asyncio.timeout(2):
             await upstream.requests[0].gone.wait()
         await models.close()
@@ -169,7 +170,7 @@ async def test_another_model_here_answers_where_the_other_machine_is_gone(tmp_pa
         models = ModelRouter(keys, tmp_path, ONCE, lambda: values)
         events = await collect(models.open(MODEL), request_for(MODEL))
         await models.close()
-    (remark,) = [event.text for event in events if isinstance(event, ModelNotice)]
+    (remark,) = [data_text(event.data) for event in events if isinstance(event, ModelNotice)]
     assert "Cannot reach Shared models at http://127.0.0.1:9" in remark
     assert "errand share-models" in remark
 

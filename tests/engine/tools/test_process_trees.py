@@ -51,7 +51,7 @@ async def stopped(workplace: ToolContext, command: str, pid_file: str = "pid") -
     cancel, file = CancelSignal(), workplace.workspace / pid_file
     running = asyncio.create_task(run(tool_of(workplace, "shell"), {"command": command}, cancel))
     await until(lambda: pid_in(file) > 0)
-    cancel.set("stopped")
+    cancel.set()
     with pytest.raises(ToolError) as caught:
         await running
     return pid_in(file), caught.value
@@ -81,7 +81,7 @@ async def test_the_end_of_a_task_ends_what_its_commands_left(tmp_path: Path) -> 
     assert termination.alive(workplace.task_id) == len(pids) == 3
     counts: list[int] = []
     ended = await termination.end_task(workplace.task_id, counts.append)
-    assert sorted(name.split(" (")[0] for name in ended) == ["sleep 72", "sleep 73", "sleep 74"]
+    assert sorted(process.name for process in ended) == ["sleep 72", "sleep 73", "sleep 74"]
     assert not any(map(is_running, pids))
     assert (counts[0], counts[-1]) == (3, 0)
     assert marks_of(workplace.task_id) == ()

@@ -60,7 +60,7 @@ async def test_a_cancel_ends_the_command_and_keeps_its_output(tmp_path: Path) ->
     shell, cancel = tool_of(make_workplace(tmp_path), "shell"), CancelSignal()
 
     def stop(result: ToolResult) -> None:
-        cancel.set("stopped")
+        cancel.set()
 
     with pytest.raises(Exception, match="Operation aborted") as caught:
         await run(shell, {"command": "echo before; sleep 62"}, cancel, stop)

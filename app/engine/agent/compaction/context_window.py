@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from app.engine.agent.compaction.summary import CallRecord, Summarizer, SummaryFailed, SummaryInput, summary_input
 from app.engine.agent.compaction.token_estimate import TokenEstimate, request_sizes
-from app.engine.agent.compaction.truncation import Truncation, truncate
+from app.engine.agent.compaction.truncation import truncate
 from app.engine.agent.history.attachments import load_images
 from app.engine.agent.history.branch import BranchWriter
 from app.engine.agent.history.visible_history import (
@@ -27,8 +27,8 @@ from app.engine.core.messages import ModelMessage
 from app.engine.models.base import ModelRequest, ReplyEnd
 from app.engine.models.failures import FailureKind
 from app.engine.storage.database import Database
+from app.protocol.notices import ContextNearlyFull, ContextTruncated, NoSummary, NoticeData, TaskFailed
 
-LEFT_OUT = "left out of what the model reads, because it is full"
 # The warning comes this share of the window before the summary.
 _WARNED_BEFORE = 0.1
 # Shares of the window: kept verbatim, the least worth the cost of a summary, and the level that counts as full.
@@ -61,7 +61,7 @@ class ContextWindow(Feature):
         summaries: Summarizer,
         database: Database,
         known: ContextWindowOptions,
-        tell: Callable[[str], None],
+        tell: Callable[[NoticeData], None],
     ) -> None:
         self._branch = branch
         self._record = record
@@ -105,8 +105,7 @@ class ContextWindow(Feature):
             request = await self._shrink(whole, window, cancel)
             tokens = self._tokens(request)
         elif self._tokens_before < (self._known.share - _WARNED_BEFORE) * window <= tokens:
-            share = f"{tokens / window:.0%}".replace("%", " %")
-            self._tell(f"About {share} of what the model can read is used; soon the older part will be summarised.")
+            self._tell(ContextNearlyFull(share=tokens / window))
         self._tokens_before = tokens
         return request
 
@@ -138,16 +137,16 @@ class ContextWindow(Feature):
         self._learnt_window = round(_REFUSED_SHARE * min(self._tokens(refused), window or self._tokens(refused)))
         return self._learnt_window
 
-    async def summarise(self, model: str, cancel: CancelSignal) -> str | None:
-        """Summarise on a user's request. Returns the reason if no summary was made."""
+    async def summarise(self, model: str, cancel: CancelSignal) -> TaskFailed | None:
+        """Summarise on a user's request. Returns the failure if no summary was made."""
         reach = await self._visible_history()
         older = await self._summary_input(reach, None)
         if not older.nodes:
-            return "There is nothing to summarise yet."
+            return TaskFailed(text="There is nothing to summarise yet.", cause="nothing_to_summarise")
         self._estimate = await self._estimate_for(model)
         made = await self._summaries.make(older, model, self._window(model), self._estimate, cancel)
         self._is_stale = True
-        return f"No summary was made: {made.why}" if isinstance(made, SummaryFailed) else None
+        return TaskFailed(text=made.why, cause="summary") if isinstance(made, SummaryFailed) else None
 
     async def _shrink(self, whole: ModelRequest, window: int, cancel: CancelSignal) -> ModelRequest:
         reach = await self._visible_history()
@@ -178,7 +177,7 @@ class ContextWindow(Feature):
             return True
         self._may_summarise = made.passes
         if not cancel.is_set:
-            self._tell(f"The older part could not be summarised: {made.why}")
+            self._tell(NoSummary(reason=made.why))
         return False
 
     async def _truncate(self, reach: VisibleHistory, whole: ModelRequest, window: int) -> ModelRequest:
@@ -188,11 +187,8 @@ class ContextWindow(Feature):
         found = await asyncio.to_thread(truncate, reach, self._kept, room, most)
         if found.left_out - self._left_out or found.shortens:
             self._left_out = found.left_out
-            self._tell(
-                _truncation_notice(
-                    sum(node.role != "system" and node.id in found.left_out for node in reach.rest), found
-                )
-            )
+            count = sum(node.role != "system" and node.id in found.left_out for node in reach.rest)
+            self._tell(ContextTruncated(entries=count, shortens_result=found.shortens))
         await self._replace_with(found.reach, whole)
         return self._current(whole)
 
@@ -242,13 +238,6 @@ class ContextWindow(Feature):
 
     def _window(self, model: str) -> int | None:
         return self._learnt_window or self._known.window_of(model)
-
-
-def _truncation_notice(count: int, remainder: Truncation) -> str:
-    entries = ["the oldest entry" if count == 1 else f"the oldest {count} entries"] if count else []
-    what = [*entries, *(["the middle of the newest result"] if remainder.shortens else [])]
-    told = f"{' and '.join(what)} {'is' if len(what) == 1 and count < 2 else 'are'} {LEFT_OUT}."
-    return told[0].upper() + told[1:]
 
 
 def _characters(request: ModelRequest) -> int:

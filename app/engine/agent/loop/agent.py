@@ -17,7 +17,7 @@ from app.engine.agent.loop.events import (
 from app.engine.agent.loop.hooks import Hooks
 from app.engine.agent.loop.loop import run_loop
 from app.engine.agent.loop.run_state import LoopConfig, LoopRun, MessageQueue, QueueMode, Steering, StreamFunction
-from app.engine.core.cancel import CancelSignal
+from app.engine.core.cancel import CancelSignal, StopCause
 from app.engine.core.errors import AgentBusy, IllegalMove
 from app.engine.core.messages import Message, ThinkingLevel, user_text
 from app.engine.models.base import PartialReply
@@ -140,10 +140,10 @@ class Agent:
         if follow_ups:
             self._follow_ups.take_all()
 
-    def abort(self, reason: str = "") -> None:
+    def abort(self, cause: StopCause | None = None) -> None:
         """Set the cancel signal of the current run; does nothing when idle. The queues stay unchanged."""
         if self._cancel is not None:
-            self._cancel.set(reason)
+            self._cancel.set(cause)
 
     async def wait_for_idle(self) -> None:
         """Return when no run is active and its listeners are done. A listener must not await it."""
@@ -199,7 +199,7 @@ class Agent:
         try:
             await run_loop(self._new_run(cancel, skip_first_poll), prompts)
         except asyncio.CancelledError:
-            cancel.set("the run was cancelled")  # also stops work in threads and processes
+            cancel.set(StopCause("cancelled"))  # also stops work in threads and processes
             raise
         finally:
             self.state.is_streaming = False

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar, assert_never
 from app.engine.core.settings import Settings
 from app.engine.event_log import EventLog
 from app.engine.storage.records.usage import UsageStore
+from app.protocol.notices import LimitShare
 from app.protocol.tasks import DayLimitKind, LimitKind, TaskLimitKind, TaskStopReason
 from app.protocol.usage import Usage
 
@@ -75,42 +76,8 @@ class LimitUse(Generic[Kind]):
         return _REASONS[self.kind]
 
     @property
-    def text(self) -> str:
-        """A message for the user that the limit is used up."""
-        kind: LimitKind = self.kind
-        match kind:
-            case "turns":
-                return "It has used its one turn." if self.limit == 1 else f"It has used its {self.limit:.0f} turns."
-            case "minutes":
-                return f"It has worked for {self.limit:.0f} minutes."
-            case "money":
-                return f"It has spent its ${self.limit:.2f}."
-            case "tokens":
-                return f"It has used its {self.limit:,.0f} tokens."
-            case "day_money":
-                return f"All tasks together have spent the ${self.limit:.2f} of today."
-            case "day_tokens":
-                return f"All tasks together have used the {self.limit:,.0f} tokens of today."
-            case _:
-                assert_never(kind)
-
-    @property
-    def share(self) -> str:
-        """The used share as text for the user."""
-        kind: LimitKind = self.kind
-        match kind:
-            case "turns" | "minutes":
-                return f"{self.used:.0f} of {self.limit:.0f} {kind}"
-            case "money":
-                return f"${self.used:.2f} of ${self.limit:.2f}"
-            case "tokens":
-                return f"{self.used:,.0f} of {self.limit:,.0f} tokens"
-            case "day_money":
-                return f"${self.used:.2f} of the ${self.limit:.2f} of today"
-            case "day_tokens":
-                return f"{self.used:,.0f} of the {self.limit:,.0f} tokens of today"
-            case _:
-                assert_never(kind)
+    def share(self) -> LimitShare:
+        return LimitShare(limit=self.kind, used=self.used, value=self.limit)
 
 
 def near(uses: Iterable[LimitUse[LimitKind]]) -> tuple[LimitUse[LimitKind], ...]:

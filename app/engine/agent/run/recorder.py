@@ -30,14 +30,8 @@ from app.engine.storage.sqlite.journal import Journal
 from app.engine.tools.base import Access
 from app.protocol.blocks import NoticeBlock, NoticeKind, SummaryBlock
 from app.protocol.events import TaskPlan, ToolOutput
+from app.protocol.notices import NoticeData, ReplyCut, UnknownPrice
 from app.protocol.usage import Usage
-
-UNKNOWN_PRICE = "The price of {} is not known, so the budget cannot be kept: only turns and minutes limit this task."
-
-CUT = (
-    "The reply was cut because it {}. What came before that is kept, and none of its tool calls was run. "
-    "If this happens again, choose another model or check its server."
-)
 
 _Outcome = Literal["complete", "failed", "cut"]
 _OUTCOME: dict[StopReason, _Outcome] = {"error": "failed", "aborted": "cut", "length": "cut"}
@@ -116,8 +110,8 @@ class TaskRecorder(Feature):
         self._request: ModelRequest | None = None
         self._is_detached = False
         self._withholds_results = False
-        self._remarks: list[str] = []
-        self._remarks_made: set[str] = set()
+        self._remarks: list[NoticeData] = []
+        self._remarks_made: set[NoticeData] = set()
 
     async def on_event(self, event: AgentEvent) -> None:
         match event:
@@ -129,8 +123,8 @@ class TaskRecorder(Feature):
                     self._in_call = False  # a rate limit: the call is made again as the same turn
                 elif self._in_call:
                     self._live.set_activity(f"retrying in {retry.delay_s:.0f} s: {retry.reason}")
-            case MessageUpdate(event=ModelNotice(text=text)):
-                self._remark_once(text)
+            case MessageUpdate(event=ModelNotice(data=data)):
+                self._remark_once(data)
             case MessageEnd(message=message):
                 self._message(message)
             case ToolExecutionUpdate():
@@ -191,15 +185,15 @@ class TaskRecorder(Feature):
         self._branch.append(node, tasks.save(task))
         self._live.publish_again()
 
-    def notice(self, kind: NoticeKind, text: str) -> None:
+    def notice(self, kind: NoticeKind, data: NoticeData) -> None:
         """Append a system node with a notice of the engine."""
-        block = NoticeBlock(kind=kind, text=text)
+        block = NoticeBlock(kind=kind, data=data)
         task_id = self._live.task.id
         self._branch.append(self._branch.draft("system", "engine", (block,), task_id=task_id))
 
-    def remark(self, *texts: str) -> None:
+    def remark(self, *remarks: NoticeData) -> None:
         """Add notices to append after the next reply."""
-        self._remarks += texts
+        self._remarks += remarks
 
     def detach(self) -> None:
         """The engine shuts down: calls that did not run stay open, for the engine that resumes the task."""
@@ -213,18 +207,18 @@ class TaskRecorder(Feature):
                 message = with_usage(message, usage_or_estimate(self._request, message))
             self._assistant(message)
 
-    def _remark_once(self, text: str) -> None:
+    def _remark_once(self, data: NoticeData) -> None:
         """Add a notice once per task, even if each turn repeats it, and clear an outdated activity."""
-        if text not in self._remarks_made:
-            self._remarks_made.add(text)
-            self._remarks.append(text)
+        if data not in self._remarks_made:
+            self._remarks_made.add(data)
+            self._remarks.append(data)
         if self._in_call and self._live.task.activity:
             self._live.set_activity("")
 
     def _publish_remarks(self) -> None:
         """Append the notices after their reply: before it they would separate the reply from its siblings."""
-        for text in self._remarks:
-            self.notice("model", text)
+        for data in self._remarks:
+            self.notice("model", data)
         self._remarks.clear()
 
     def _delta(self, delta: BlockDelta) -> None:
@@ -238,7 +232,7 @@ class TaskRecorder(Feature):
         elif isinstance(message, AssistantMessage):
             self._assistant(message)
             if message.cut:
-                self.notice("warning", CUT.format(message.cut))
+                self.notice("warning", ReplyCut(reason=message.cut))
             self._publish_remarks()
         elif isinstance(message, ToolResultMessage):
             self._result(message)
@@ -313,7 +307,7 @@ class TaskRecorder(Feature):
             if message.model not in ("", task.model):
                 self._journal.put(turns.answered_by(task.id, task.step_count, message.model))
                 if task.budget_usd is not None and usage.cost_usd is None:
-                    self._remark_once(UNKNOWN_PRICE.format(message.model))
+                    self._remark_once(UnknownPrice(model=message.model))
         return usage
 
     def _usage(self, message: AssistantMessage) -> Usage:

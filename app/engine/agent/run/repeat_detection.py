@@ -12,13 +12,14 @@ from app.engine.agent.loop.hooks import FinishedCall, FinishedTurn, PendingCall,
 from app.engine.agent.prompt.texts import prompt_text
 from app.engine.agent.run.pending_asks import can_be_asked
 from app.engine.agent.run.task_context import TaskContext
-from app.engine.core.cancel import CancelSignal
+from app.engine.core.cancel import CancelSignal, stopped_by
 from app.engine.core.ids import new_id
 from app.engine.core.messages import AssistantMessage, Message, Text, UserMessage
 from app.engine.tools.base import ToolResult
 from app.engine.tools.control_tools import AskUser
 from app.protocol.asks import Ask
 from app.protocol.base import JsonObject
+from app.protocol.notices import NoticeData, RepeatedCall, TaskStuck
 
 _HINT_AT = 3
 _ASK_EVERY = 5
@@ -32,15 +33,15 @@ _TRIED = "It has tried to make the same call, which cannot be made, for the"
 class RepeatDetector(Feature):
     """`history` are the messages before the task; `tell` adds a notice to the conversation.
 
-    `end` is called with the reason if nobody can be asked and the task must end with this turn.
+    `end` is called with a notice if nobody can be asked and the task must end with this turn.
     """
 
     def __init__(
         self,
         context: TaskContext,
         history: Iterable[Message],
-        tell: Callable[[str], None],
-        end: Callable[[str], None],
+        tell: Callable[[NoticeData], None],
+        end: Callable[[TaskStuck], None],
     ) -> None:
         self._live = context.state
         self._asks = context.asks
@@ -50,7 +51,7 @@ class RepeatDetector(Feature):
         self._call = ""
         self._count = 0
         self._counts: dict[str, int] = {}
-        self._remark = ""
+        self._remark: RepeatedCall | None = None
         self._is_due = False
         for message in history:
             self._read(message)
@@ -99,7 +100,7 @@ class RepeatDetector(Feature):
         self._counts[call_id] = self._count
         self._is_due = self._count > 0 and self._count % _ASK_EVERY == 0
         if self._count == _HINT_AT:
-            self._remark = f"The same call was made three times in a row: {_shown(self._call)}"
+            self._remark = RepeatedCall(count=self._count, call=_shown(self._call))
 
     def _add(self, tool: str, arguments: JsonObject) -> None:
         if tool == AskUser.name:  # the user's answer ends the repetition
@@ -116,9 +117,9 @@ class RepeatDetector(Feature):
 
     def _publish_remark(self) -> None:
         """Publish the notice. Call it at the start of a turn: later it would separate a reply from its results."""
-        if self._remark:
+        if self._remark is not None:
             self._tell(self._remark)
-            self._remark = ""
+            self._remark = None
 
     async def _ask_if_due(self, call_id: str | None, cancel: CancelSignal) -> None:
         """Ask the user. If nobody can be asked, only the tenth call that cannot be made ends the task.
@@ -131,7 +132,7 @@ class RepeatDetector(Feature):
         if can_be_asked(self._live.task):
             await self._ask(call_id, cancel)
         elif call_id is None and self._count >= _END_AT:
-            self._end(f"It tried {self._count} times in a row to make a call that cannot be made: {_shown(self._call)}")
+            self._end(TaskStuck(count=self._count, call=_shown(self._call)))
 
     async def _ask(self, call_id: str | None, cancel: CancelSignal) -> None:
         ask = Ask(
@@ -147,7 +148,7 @@ class RepeatDetector(Feature):
         )
         settled = await self._asks.raise_and_wait(ask, self._live, cancel)
         if settled.status == "answered" and not settled.allowed:
-            cancel.set(f"Stopped by {settled.answered_by}")
+            cancel.set(stopped_by(settled.answered_by))
 
 
 def _has_hint(content: Iterable[object], word: Text) -> bool:

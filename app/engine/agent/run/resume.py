@@ -16,7 +16,7 @@ from app.engine.agent.loop.features import Feature
 from app.engine.agent.loop.hooks import NOT_BEGUN, PendingCall, ToolRefusal
 from app.engine.agent.run.recorder import ToolExecutionLog
 from app.engine.agent.run.task_context import TaskContext, TaskTools
-from app.engine.core.cancel import CancelSignal
+from app.engine.core.cancel import CancelSignal, stopped_by
 from app.engine.core.ids import new_id
 from app.engine.core.messages import AssistantMessage, ModelMessage, Text
 from app.engine.models.base import ModelRequest
@@ -178,5 +178,5 @@ class TurnReplay(Feature):
             return None
         if settled.answer == STOP:
             self._live.set(msgspec.structs.replace(self._live.task, stopping=True, activity="stopping"))
-            cancel.set(f"Stopped by {settled.answered_by}")
+            cancel.set(stopped_by(settled.answered_by))
         return NOT_BEGUN if cancel.is_set else _SKIPPED

@@ -11,12 +11,14 @@ from app.engine.agent.run.limits import DailyBudget, LimitUse, TaskLimits, limit
 from app.engine.agent.run.pending_asks import can_be_asked
 from app.engine.agent.run.task_context import TaskContext
 from app.engine.agent.run.task_state import TaskState
-from app.engine.core.cancel import CancelSignal
+from app.engine.core.cancel import CancelSignal, StopCause
 from app.engine.core.ids import new_id
 from app.engine.core.messages import AssistantMessage, Message, user_text
 from app.engine.models.base import ModelRequest
 from app.engine.tools.control_tools import AskUser, TaskComplete
+from app.notice_text import limit_text
 from app.protocol.asks import Ask, ReachedLimit
+from app.protocol.notices import LimitsNear, NoticeData, TaskStuck
 from app.protocol.tasks import Allowance, DecidedMode, LimitKind, TaskLimitKind
 
 # Consecutive replies without a call in `task` mode before the task counts as done.
@@ -36,7 +38,7 @@ class StopPolicy(Feature):
         completion: TaskComplete,
         limits: TaskLimits,
         day: DailyBudget,
-        tell: Callable[[str], None],
+        tell: Callable[[NoticeData], None],
     ) -> None:
         self._live = context.state
         self._asks = context.asks
@@ -51,14 +53,14 @@ class StopPolicy(Feature):
         self._is_cut = False
         self._next_prompt = ""
         self.limit_end: LimitUse[LimitKind] | None = None
-        self.stuck: str | None = None
+        self.stuck: TaskStuck | None = None
 
     @property
     def has_ended_it(self) -> bool:
         return self.limit_end is not None or self.stuck is not None
 
-    def end_as_stuck(self, text: str) -> None:
-        self.stuck = text
+    def end_as_stuck(self, notice: TaskStuck) -> None:
+        self.stuck = notice
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
         """Check the daily limits: they also apply to a first call, and other tasks use them up meanwhile."""
@@ -68,7 +70,7 @@ class StopPolicy(Feature):
                 self._day.allow(over.kind, to)
             elif not cancel.is_set:
                 self.limit_end = over
-                cancel.set(over.text)
+                cancel.set(StopCause("limit"))
         return request
 
     async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
@@ -111,10 +113,9 @@ class StopPolicy(Feature):
         """Warn once per limit, and again if the limit was raised and is near again."""
         task = self._live.task
         found = near((*self._uses(), *await self._day.uses()))
-        new = [used.share for used in found if used.kind not in task.near]
-        if new:
-            end = "it will ask you" if can_be_asked(task) else "it will stop"
-            self._tell(f"Used: {' and '.join(new)}; at the limit {end}.")
+        shares = tuple(used.share for used in found if used.kind not in task.near)
+        if shares:
+            self._tell(LimitsNear(shares=shares, asks=can_be_asked(task)))
         kinds: tuple[LimitKind, ...] = tuple(used.kind for used in found)
         if kinds != task.near:
             self._live.set_near_limits(kinds)
@@ -145,7 +146,7 @@ class StopPolicy(Feature):
             conversation_id=self._live.task.conversation_id,
             owner=self._live.task.owner,
             kind="limit",
-            text=f"{over.text} Go on?",
+            text=f"{limit_text(over.kind, over.limit)} Go on?",
             created_at=datetime.now(UTC),
             choices=("Go on with as much again", "Stop here"),
             limit=ReachedLimit(kind=over.kind, used=over.used, limit=over.limit, adds=adds),

@@ -19,12 +19,24 @@ from app.engine.agent.run.resume import InterruptedTurn
 from app.engine.agent.run.stop_policy import StopPolicy
 from app.engine.agent.run.task_context import TaskContext
 from app.engine.agent.run.task_state import ended_task, is_working, status_text, with_status
-from app.engine.core.cancel import CancelSignal
+from app.engine.core.cancel import CancelSignal, StopCause, stopped_by
 from app.engine.core.errors import CannotSave, IllegalMove, StorageError
 from app.engine.core.messages import AssistantMessage, UserMessage
 from app.engine.tools.control_tools import TaskComplete
-from app.engine.tools.processes.termination import end_task, names
+from app.engine.tools.processes.termination import end_task, running_of_task
+from app.notice_text import data_text
 from app.protocol.blocks import NoticeKind
+from app.protocol.notices import (
+    EndedProcess,
+    EndNotSaved,
+    EngineEnded,
+    LimitReached,
+    Remark,
+    TaskCompleted,
+    TaskEndNotice,
+    TaskFailed,
+    TaskStopped,
+)
 from app.protocol.tasks import Completion, DecidedMode, Queued, Task, TaskStatus, TaskStopReason
 
 _logger = logging.getLogger(__name__)
@@ -41,11 +53,12 @@ _CANCEL_AFTER_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """How a task ends: its status and reason, and the notice in the conversation."""
+    """How a task ends: its status and reason, its error, and the notice in the conversation."""
 
     status: TaskStatus
     reason: TaskStopReason | None
-    notice: tuple[NoticeKind, str] | None = None
+    kind: NoticeKind
+    notice: TaskEndNotice
     error: str | None = None
 
 
@@ -75,12 +88,12 @@ class TaskRun:
         self._briefing = briefing
         self._room = room
         self._cancel = CancelSignal()
-        self._summary_error: str | None = None
+        self._summary_failure: TaskFailed | None = None
         self._has_replied = True
         self._engine_ends = asyncio.Event()
         self._accepts_messages = True
         self._resumes = False
-        self._processes: dict[str, str] = {}
+        self._ended: dict[tuple[int, float], EndedProcess] = {}
 
     @property
     def task(self) -> Task:
@@ -102,7 +115,9 @@ class TaskRun:
             raise
         except Exception as error:  # the end of a task: the error is recorded, the engine continues
             _logger.exception("task %s failed", self.task.id)
-            end = _End("error", "error", ("error", f"The task failed: {error}"), str(error) or type(error).__name__)
+            text = str(error)
+            failed = TaskFailed(text=text, cause="internal")
+            end = _End("error", "error", "error", failed, text or type(error).__name__)
         try:
             self._remember(await end_task(self.task.id, self._show_left))
         except Exception:  # the end of a task: a failed process search must not prevent recording the end
@@ -120,9 +135,9 @@ class TaskRun:
             return
         self._live.set(msgspec.structs.replace(self.task, stopping=True, activity="stopping"))
         try:
-            self._remember(await names(self.task.id))
+            self._remember(await running_of_task(self.task.id))
         finally:
-            self._cancel.set(f"Stopped by {by}")
+            self._cancel.set(stopped_by(by))
 
     @property
     def is_between_steps(self) -> bool:
@@ -139,7 +154,7 @@ class TaskRun:
         self._resumes = resumes
         self._recorder.detach()
         self._engine_ends.set()
-        self._cancel.set("The engine ended")
+        self._cancel.set(StopCause("engine_end"))
 
     def pause(self) -> None:
         self._check_open()
@@ -204,7 +219,7 @@ class TaskRun:
         try:
             await self._set_system_prompt()
             if self.task.summarises:
-                self._summary_error = await self._room.summarise(self.task.model, self._cancel)
+                self._summary_failure = await self._room.summarise(self.task.model, self._cancel)
                 self._has_replied = False
             elif isinstance(opening, UserMessage):
                 await self._agent.prompt(opening, self._cancel)
@@ -222,12 +237,12 @@ class TaskRun:
         parts = await self._briefing.parts()
         self._agent.set_system_prompt(join_parts(parts))
         if not self._agent.state.messages:
-            self._recorder.remark(*(remark for part in parts for remark in part.remarks))
+            self._recorder.remark(*(Remark(text=remark) for part in parts for remark in part.remarks))
 
     def _has_unread(self) -> bool:
         """True if messages arrived while the last turn ended: they are read although it ended the task."""
         ended_well = not self._cancel.is_set and self._agent.state.error is None and not self._course.has_ended_it
-        return ended_well and self._summary_error is None and bool(self.task.queue)
+        return ended_well and self._summary_failure is None and bool(self.task.queue)
 
     async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
         """After the signal: end the processes, showing how many are left, then wait for the work to end."""
@@ -238,10 +253,9 @@ class TaskRun:
             await asyncio.wait([work], timeout=_CANCEL_AFTER_S)
             work.cancel()
 
-    def _remember(self, ended: tuple[str, ...]) -> None:
-        """Collect process names for the final notice, without duplicates: stop and tools see the same processes."""
-        for name in ended:
-            self._processes.setdefault(name.rpartition("(pid ")[2], name)
+    def _remember(self, ended: tuple[EndedProcess, ...]) -> None:
+        """Collect processes for the final notice, without duplicates: stop and tools see the same processes."""
+        self._ended |= {(process.pid, process.started): process for process in ended}
 
     def _show_left(self, count: int) -> None:
         if count:
@@ -250,34 +264,31 @@ class TaskRun:
     def _end(self) -> _End:
         if self._engine_ends.is_set():
             goes_on = self._gate.limit.is_on and not self.task.own_key
-            what = "the task goes on by itself when its limit has passed" if goes_on else "the task can be resumed"
-            return _End("interrupted", None, ("interrupted", f"The engine ended; {what}."))
+            return _End("interrupted", None, "interrupted", EngineEnded(resumes=goes_on))
         if (over := self._course.limit_end) is not None:
-            return _End("cancelled", over.reason, ("limit", over.text))
+            return _End("cancelled", over.reason, "limit", LimitReached(limit=over.kind, value=over.limit))
         if self._course.stuck is not None:
-            return _End("cancelled", "iteration_limit", ("limit", self._course.stuck))
-        if self._cancel.is_set:
-            return _End("cancelled", "manual_stop", ("stopped", f"{self._cancel.reason}."))
+            return _End("cancelled", "iteration_limit", "limit", self._course.stuck)
+        if (cause := self._cancel.cause) is not None:
+            return _End("cancelled", "manual_stop", "stopped", TaskStopped(by=cause.by))
         if self._agent.state.error is not None:
-            error = self._agent.state.error
-            return _End("error", "error", ("error", error), error)
-        if self._summary_error is not None:
-            return _End("error", "error", ("error", self._summary_error), self._summary_error)
+            return _failed(TaskFailed(text=self._agent.state.error, cause="reply"))
+        if self._summary_failure is not None:
+            return _failed(self._summary_failure)
         if self.task.answer_schema is not None and self._completion.completed is None:
-            return _End("error", "error", ("error", NO_ANSWER), NO_ANSWER)
-        return _End("completed", "completed")
+            return _failed(TaskFailed(text=NO_ANSWER, cause="no_answer"))
+        return _End("completed", "completed", "info", TaskCompleted())
 
     async def _conclude(self, end: _End) -> None:
         """Write the final record, then publish the end; the task's processes have ended by now."""
         self._recorder.close()
-        self._announce_end(end.notice, self._remarks(end))
+        self._announce_end(end.kind, self._with_leftovers(end.notice))
         lost = await self._try_save(self.branch.save)
         if lost:
             self.branch.take_back()
-            notice: tuple[NoticeKind, str] = ("error", f"The end of the task could not be saved. {lost}")
-            self._announce_end(notice, [])
+            end = _End("error", "error", "error", EndNotSaved(text=lost), lost)
+            self._announce_end(end.kind, end.notice)
             await self._try_save(self.branch.save)
-            end = _End("error", "error", notice, lost)
         if end.reason is None:
             task = msgspec.structs.replace(
                 with_status(self.task, end.status),
@@ -293,11 +304,10 @@ class TaskRun:
         self._live.set(msgspec.structs.replace(task, summary=self._summary(), answer=answer, completion=completion))
         await self._try_save(self._log.flush)
 
-    def _announce_end(self, notice: tuple[NoticeKind, str] | None, remarks: list[str]) -> None:
-        """Add a notice about the end of the task, if there is one."""
-        if notice is not None or remarks:
-            kind, text = notice or ("info", "The task is over.")
-            self._recorder.notice(kind, " ".join((text, *remarks)))
+    def _announce_end(self, kind: NoticeKind, notice: TaskEndNotice) -> None:
+        """Add a notice about the end of the task. A good end has none, unless something was left over."""
+        if notice != TaskCompleted():
+            self._recorder.notice(kind, notice)
         self.branch.announce_head()
 
     async def _try_save(self, save: Callable[[], Awaitable[None]]) -> str:
@@ -323,24 +333,30 @@ class TaskRun:
             return "cut"
         return "undeclared" if self.task.mode == "task" else "replied"
 
-    def _remarks(self, end: _End) -> list[str]:
-        """Additional remarks for the final notice."""
-        remarks: list[str] = []
-        if self._processes:
-            remarks.append(f"Ended: {', '.join(self._processes.values())}.")
-        if self.task.queue and end.status != "interrupted":  # a resumed task will read them
-            remarks.append(f"Not read any more: {', '.join(map(_quoted, self.task.queue))}.")
-        return remarks
+    def _with_leftovers(self, notice: TaskEndNotice) -> TaskEndNotice:
+        """The notice with the processes that were ended and the messages that were not read."""
+        ended = tuple(self._ended.values())
+        match notice:
+            case EndNotSaved():
+                return notice
+            case EngineEnded():  # the resumed task will read the messages
+                return msgspec.structs.replace(notice, ended=ended)
+            case _:
+                return msgspec.structs.replace(notice, ended=ended, unread=tuple(map(_shown, self.task.queue)))
 
     def _summary(self) -> str:
         if self._completion.completed is not None:
             return self._completion.completed
         if not self._has_replied:
-            return _SUMMARISED if self._summary_error is None and not self._cancel.is_set else ""
+            return _SUMMARISED if self._summary_failure is None and not self._cancel.is_set else ""
         replies = (m.text for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage) and m.text)
         return shorten(next(replies, ""), _LONGEST_SUMMARY)
 
 
-def _quoted(entry: Queued) -> str:
+def _failed(notice: TaskFailed) -> _End:
+    return _End("error", "error", "error", notice, data_text(notice))
+
+
+def _shown(entry: Queued) -> str:
     """The text, or the names of the attachments if it is empty."""
-    return f"“{entry.text.strip() or ', '.join(Path(path).name for path in entry.attachments)}”"
+    return entry.text.strip() or ", ".join(Path(path).name for path in entry.attachments)

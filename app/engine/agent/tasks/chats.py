@@ -10,19 +10,18 @@ from app.engine.core.ids import new_id
 from app.engine.storage.database import Database
 from app.protocol.agents import Agent
 from app.protocol.conversations import AgentChatParams, AgentChatResult, Position
+from app.protocol.notices import AnsweredBeside, NoticeData
 from app.protocol.tasks import Task, TaskStartParams
 
-_BRANCHED = (
-    "{name} was at work or had moved on when this was asked: {other} answers here, on a branch of its own. "
-    "Both replies are kept."
-)
 _PAGE = 50
 
 
 class ChatStarter(Protocol):
     """Starts tasks. Raises `Conflict` if `version` is outdated, `AgentBusy` if the agent is running a task."""
 
-    def start(self, params: TaskStartParams, version: int | None = None, remark: str = "") -> Awaitable[Task]: ...
+    def start(
+        self, params: TaskStartParams, version: int | None = None, remark: NoticeData | None = None
+    ) -> Awaitable[Task]: ...
 
 
 class Chats:
@@ -52,7 +51,7 @@ class Chats:
     async def _start_beside(self, agent: Agent, params: AgentChatParams) -> Task:
         seen = params.node_id or await self._before_last_task(agent)
         another = await self._roster.beside(agent, seen)
-        remark = _BRANCHED.format(name=agent.name, other=another.name)
+        remark = AnsweredBeside(agent=agent.name, other=another.name)
         try:
             return await self._runner.start(_start_params(params, another), remark=remark)
         except EngineError:

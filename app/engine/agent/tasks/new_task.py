@@ -4,7 +4,6 @@ import re
 from datetime import UTC, datetime
 
 from app.engine.agent.history.branch import BranchWriter
-from app.engine.agent.run.recorder import UNKNOWN_PRICE
 from app.engine.agent.tasks.task_target import TaskTarget, publish_target
 from app.engine.core.addresses import check_address
 from app.engine.core.errors import ConfigurationError, InvalidParams
@@ -17,6 +16,7 @@ from app.engine.tools.answer_schema import check_answer_schema
 from app.protocol.agents import Personality, ThinkingLevel
 from app.protocol.blocks import Block, NoticeBlock
 from app.protocol.events import TaskUpdate
+from app.protocol.notices import UnknownPrice
 from app.protocol.tasks import Task, TaskStartParams
 
 NOTHING_CONFIGURED = (
@@ -98,9 +98,9 @@ def publish_message(
     Without `has_price`, a notice says that the budget cannot be enforced for this model.
     """
     branch.append(branch.draft("user", place.author, blocks, task_id=task.id))
-    notices = [NoticeBlock(kind="info", text=place.remark)] if place.remark else []
+    notices = [NoticeBlock(kind="info", data=place.remark)] if place.remark is not None else []
     if task.budget_usd is not None and not has_price:
-        notices.append(NoticeBlock(kind="model", text=UNKNOWN_PRICE.format(task.model)))
+        notices.append(NoticeBlock(kind="model", data=UnknownPrice(model=task.model)))
     for notice in notices:
         branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))
     branch.announce_head()

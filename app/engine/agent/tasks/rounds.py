@@ -16,16 +16,12 @@ from app.protocol.agents import Agent
 from app.protocol.blocks import NoticeBlock, TextBlock
 from app.protocol.conversations import Node, TurnTaking
 from app.protocol.events import AgentUpdate
+from app.protocol.notices import RoundEnded
 from app.protocol.tasks import Task, TaskStartParams
 
 _logger = logging.getLogger(__name__)
 
 _BATCH = 200
-
-_LIMIT = "The limit of {replies} in a row is reached. Write something and they go on."
-_FAILED = "The round ends here: {speaker} failed, and {next} has not spoken. Name {next} with @ to go on."
-_BUDGET_USED = "The round ends here: its budget is used up, and {next} has not spoken. Write something and they go on."
-_NOT_STARTED = "The round ends here: {next} could not begin. {why}"
 
 
 class Rounds:
@@ -54,7 +50,7 @@ class Rounds:
     async def not_started(self, task: Task, agent: Agent, why: str) -> None:
         """Add a notice that the next agent could not start."""
         try:
-            await self._remark(task, _NOT_STARTED.format(next=agent.name, why=why))
+            await self._notice(task, RoundEnded(reason="not_started", next_agent=agent.name, error=why))
         except StorageError as error:
             _logger.warning("%s could not begin, and that is not on record: %s", agent.name, error)
 
@@ -73,10 +69,10 @@ class Rounds:
         agent = next_speaker(conversation.turn_taking, together, so_far)
         if agent is None or self._claims.is_at_work(task.conversation_id):
             return None
-        remark = _end(task, speaker, agent, so_far, conversation.turn_taking)
-        if remark:
-            await self._remark(task, remark)
-        return None if remark else agent
+        end = _end(task, speaker, agent, so_far, conversation.turn_taking)
+        if end is not None:
+            await self._notice(task, end)
+        return agent if end is None else None
 
     async def _has_others(self, agent: Agent) -> bool:
         every = await self._database.agents.list(agent.conversation_id)
@@ -112,7 +108,7 @@ class Rounds:
         await self._log.flush()
         return moved
 
-    async def _remark(self, task: Task, text: str) -> None:
+    async def _notice(self, task: Task, data: RoundEnded) -> None:
         """Add a notice at the speaker's head if it is idle, and move the other agents there."""
         speaker = await self._database.agents.get(task.agent_id)
         if speaker is None:
@@ -121,7 +117,7 @@ class Rounds:
             if free is None:
                 return
             branch = BranchWriter(free, self._log)
-            notice = NoticeBlock(kind="info", text=text)
+            notice = NoticeBlock(kind="info", data=data)
             branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))
             branch.announce_head()
             await self._log.flush()
@@ -149,15 +145,15 @@ async def next_reply(task: Task, agent: Agent, database: Database) -> tuple[Task
     return TaskTarget(conversation, agent, personality), params
 
 
-def _end(task: Task, speaker: Agent, agent: Agent, so_far: SpeakingRound, rule: TurnTaking) -> str:
-    """Why the round ends before the next agent, as text for the user; empty if it continues."""
+def _end(task: Task, speaker: Agent, agent: Agent, so_far: SpeakingRound, rule: TurnTaking) -> RoundEnded | None:
+    """Why the round ends before the next agent; None if it continues."""
     if task.status == "error":
-        return _FAILED.format(speaker=speaker.name, next=agent.name)
+        return RoundEnded(reason="failed", next_agent=agent.name, speaker=speaker.name)
     if _budget_left(task) == 0:
-        return _BUDGET_USED.format(next=agent.name)
+        return RoundEnded(reason="budget", next_agent=agent.name)
     if len(so_far.speakers) >= rule.limit:
-        return _LIMIT.format(replies="1 reply" if rule.limit == 1 else f"{rule.limit} replies")
-    return ""
+        return RoundEnded(reason="limit", next_agent=agent.name, replies=rule.limit)
+    return None
 
 
 def _budget_left(task: Task) -> float | None:

@@ -23,6 +23,7 @@ from app.engine.models.router import ModelRouter
 from app.protocol.asks import AskAnswerParams, AskAnswerResult
 from app.protocol.context import ConversationSummariseParams
 from app.protocol.events import TaskUpdate
+from app.protocol.notices import NoticeData
 from app.protocol.tasks import (
     Queued,
     QueuedKind,
@@ -59,7 +60,9 @@ class AgentTaskRunner:
         """The running tasks as shown to users: paused while storage is failing."""
         return self._runs.shown()
 
-    async def start(self, params: TaskStartParams, version: int | None = None, remark: str = "") -> Task:
+    async def start(
+        self, params: TaskStartParams, version: int | None = None, remark: NoticeData | None = None
+    ) -> Task:
         """Start a task; returns once it is stored. A known `task_id` returns the existing task.
 
         Raises `Conflict` if `version` is not the agent's version. A `remark` follows the message.

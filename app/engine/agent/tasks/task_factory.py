@@ -27,6 +27,7 @@ from app.protocol.agents import Agent
 from app.protocol.context import ConversationSummariseParams
 from app.protocol.conversations import Node
 from app.protocol.events import TaskUpdate
+from app.protocol.notices import NoticeData
 from app.protocol.tasks import Task, TaskRetryParams, TaskSetModeParams, TaskStartParams
 
 
@@ -195,7 +196,7 @@ class TaskFactory:
         self._assembly = assembly
         self._starter = TaskStarter(assembly, models)
 
-    async def new(self, params: TaskStartParams, version: int | None, remark: str) -> TaskStart:
+    async def new(self, params: TaskStartParams, version: int | None, remark: NoticeData | None) -> TaskStart:
         """A task with a message and an optional `remark`; `begin` raises `Conflict` on a version mismatch."""
         place = replace(await find_target(params, self._assembly.database, self._assembly.paths), remark=remark)
 

@@ -19,6 +19,7 @@ from app.paths import Paths
 from app.protocol.agents import Agent, Personality
 from app.protocol.conversations import Conversation
 from app.protocol.events import AgentUpdate, ConversationUpdate
+from app.protocol.notices import NoticeData
 from app.protocol.tasks import TaskStartParams
 
 # Title of a conversation without messages.
@@ -35,7 +36,7 @@ class TaskTarget:
     conversation: Conversation
     agent: Agent
     personality: Personality
-    remark: str = ""
+    remark: NoticeData | None = None
     author: str = "user"
 
 

@@ -36,6 +36,8 @@ from app.engine.models.proxy.wire import (
 from app.engine.models.recovery.table import allows
 from app.engine.models.reply.builder import parse_arguments
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyContent, ReplyLimits
+from app.notice_text import data_text
+from app.protocol.notices import Remark
 from app.redaction import redact
 
 
@@ -77,7 +79,7 @@ class ProxyDecoder:
                 self._content = ReplyContent(self._limits)
                 return Retry(event.attempt, event.max_attempts, event.delay_s, event.reason, before)
             case NoticeSent():
-                return ModelNotice(event.text, self.message)
+                return ModelNotice(Remark(text=event.text), self.message)
             case BlockStarted() | BlockGrew() | BlockEnded():
                 return self._take_block(event)
             case ReplyEnded():
@@ -217,8 +219,8 @@ class ProxyEncoder:
                 return AttemptRetried(
                     attempt=event.attempt, max_attempts=event.max_attempts, delay_s=event.delay_s, reason=event.reason
                 )
-            case ModelNotice():
-                return NoticeSent(text=event.text)
+            case ModelNotice(data=data):
+                return NoticeSent(text=data_text(data))
             case ReplyEnd():
                 return self._end(event)
             case _:

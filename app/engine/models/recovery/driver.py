@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import ExitStack, aclosing, closing
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -32,6 +32,7 @@ from app.engine.models.recovery.source import ModelSource
 from app.engine.models.recovery.table import RECOVERY, RecoveryStep
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits
 from app.engine.models.reply.usage import add_usage, usage_or_estimate, with_usage
+from app.protocol.notices import NoticeData
 
 _RETRY = RetryPolicy()
 
@@ -171,8 +172,8 @@ class _Recovery:
         events: list[ModelEvent] = []
         for model_id in self._candidates:
             if self._ends or model_id != self._request.model:
-                text = fallback_notice(self._request, self._ends, model_id)
-                events.append(ModelNotice(text, AssistantMessage(model=model_id)))
+                notice = fallback_notice(self._request, self._ends, model_id)
+                events.append(ModelNotice(notice, AssistantMessage(model=model_id)))
             try:
                 self.source = self._models.open(model_id, self._request)
             except ConfigurationError as error:
@@ -275,8 +276,8 @@ class _Recovery:
         self.is_over = self.is_over or bool(cut)
         return [_with_spent(event, self._spent) for event in cut]
 
-    def _notices(self, texts: tuple[str, ...]) -> list[ModelEvent]:
-        return [ModelNotice(text, AssistantMessage(model=self._given.model)) for text in texts]
+    def _notices(self, notices: Iterable[NoticeData]) -> list[ModelEvent]:
+        return [ModelNotice(data, AssistantMessage(model=self._given.model)) for data in notices]
 
 
 def _with_spent(event: ModelEvent, spent: Usage) -> ModelEvent:

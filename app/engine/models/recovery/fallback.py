@@ -9,6 +9,7 @@ from app.engine.models.base import ModelRequest, ReplyEnd
 from app.engine.models.catalog import model_facts
 from app.engine.models.recovery.source import ModelSource
 from app.engine.models.reply.usage import CHARACTERS_A_TOKEN
+from app.protocol.notices import ModelChanged
 
 _SLOW_S = 1.0  # a failure that comes sooner costs little to repeat, and its cause may be gone by then
 _REST_S = 60.0
@@ -70,12 +71,12 @@ def request_to(model_id: str, request: ModelRequest) -> ModelRequest:
     return replace(request, model=model_id, options=replace(request.options, api_key=None))
 
 
-def fallback_notice(request: ModelRequest, failures: list[ReplyEnd], model_id: str) -> str:
+def fallback_notice(request: ModelRequest, failures: list[ReplyEnd], model_id: str) -> ModelChanged:
     """Why a fallback model is used."""
     if not failures:
-        return f"{request.model} did not answer in the last minute, so {model_id} was asked."
-    failure = failures[-1]
-    return f"{failure.message.model} did not answer, so {model_id} was asked. {failure.message.error}"
+        return ModelChanged(from_model=request.model, to_model=model_id)
+    failed = failures[-1].message
+    return ModelChanged(from_model=failed.model, to_model=model_id, reason=failed.error or "")
 
 
 def all_failed(request: ModelRequest, failures: list[ReplyEnd], usage: Usage) -> ReplyEnd:

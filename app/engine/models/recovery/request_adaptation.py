@@ -5,17 +5,10 @@ from dataclasses import replace
 
 from app.engine.models.base import ModelRequest
 from app.engine.models.catalog import model_facts
+from app.protocol.notices import TemperatureLeftOut, ToolsAsText
 
 # OpenAI's reasoning models accept only their default temperature, on any server.
 _FIXED_TEMPERATURE = re.compile(r"(?:^|/)(?:o[134](?:-|$)|gpt-[5-9](?!.*chat))", re.IGNORECASE)
-
-_WHILE_IT_THINKS = "The temperature {:g} is left out: a model that thinks has its own."
-_BY_THIS_MODEL = "The temperature {:g} is left out: {} does not take it."
-
-_NO_TOOLS = (
-    "{} does not call tools by itself. It is told of them in its prompt and writes its calls as text instead, "
-    "which is less reliable; for long work choose a model that calls tools."
-)
 
 
 def accepts_temperature(request: ModelRequest) -> bool:
@@ -52,11 +45,11 @@ class LearnedLimits:
         known = model_facts.facts(model_id)
         return known is None or known.calls_tools is not False
 
-    def refuse_tools(self, model_id: str) -> tuple[str, ...]:
+    def refuse_tools(self, model_id: str) -> tuple[ToolsAsText, ...]:
         if model_id in self._without_tools:  # another task has already learned it
             return ()
         self._without_tools.add(model_id)
-        return (_NO_TOOLS.format(model_id),)
+        return (ToolsAsText(model=model_id),)
 
     def takes_temperature(self, request: ModelRequest) -> bool:
         """False if the temperature of this request would be refused."""
@@ -68,10 +61,10 @@ class LearnedLimits:
         if request.options.temperature is not None:
             self._refused_temperatures.add((request.model, request.options.temperature))
 
-    def notice_temperature(self, request: ModelRequest) -> tuple[str, ...]:
+    def notice_temperature(self, request: ModelRequest) -> tuple[TemperatureLeftOut, ...]:
         """The notice that the temperature of this request is omitted."""
         wanted, place = request.options.temperature, (request.options.session_id, request.model)
         if wanted is None or place in self._noticed:
             return ()
         self._noticed.add(place)
-        return (_WHILE_IT_THINKS.format(wanted) if thinks(request) else _BY_THIS_MODEL.format(wanted, request.model),)
+        return (TemperatureLeftOut(model=request.model, temperature=wanted, thinks=thinks(request)),)

@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from app.engine.core.cancel import CancelSignal
+from app.engine.core.cancel import CancelSignal, StopCause
 from app.engine.models.base import ModelProvider
 from app.engine.models.recovery.request_adaptation import LearnedLimits
 
@@ -20,8 +20,8 @@ class ActiveStreams:
     def join(self, cancel: CancelSignal) -> Generator[CancelSignal]:
         stop = CancelSignal()
         if self._closed:
-            stop.set("the model was closed")
-        unsubscribe = cancel.subscribe(lambda: stop.set(cancel.reason))
+            stop.set(StopCause("closed"))
+        unsubscribe = cancel.subscribe(lambda: stop.set(cancel.cause))
         self._stops.add(stop)
         try:
             yield stop
@@ -32,7 +32,7 @@ class ActiveStreams:
     def close(self) -> None:
         self._closed = True
         for stop in tuple(self._stops):
-            stop.set("the model was closed")
+            stop.set(StopCause("closed"))
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
+import msgspec
+
 from app.engine.tools.processes import marks
 from app.engine.tools.processes.marks import ProcessMark, stamp_of
 from app.engine.tools.processes.process_table import (
@@ -27,6 +29,7 @@ from app.engine.tools.processes.process_table import (
     send_to_all,
 )
 from app.engine.tools.processes.spawn import is_watched
+from app.protocol.notices import EndedProcess
 
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 _PAUSE_S = 0.05
@@ -103,22 +106,21 @@ def alive(task_id: str) -> int:
     return len(running(marks.marks_of(task_id)))
 
 
-def running(of: tuple[ProcessMark, ...]) -> tuple[str, ...]:
-    """Names of the running processes with one of the marks, as `sleep 60 (pid 1234)`."""
+def running(of: tuple[ProcessMark, ...]) -> tuple[EndedProcess, ...]:
+    """The running processes with one of the marks."""
     return tuple(_named(entry) for entry in _table.find(of, Search()) if not entry.zombie) if of else ()
 
 
-async def names(task_id: str) -> tuple[str, ...]:
-    """Names of the running processes of the task; the scan runs in a thread."""
+async def running_of_task(task_id: str) -> tuple[EndedProcess, ...]:
+    """The running processes of the task; the scan runs in a thread."""
     of = marks.marks_of(task_id)
     return await asyncio.to_thread(running, of) if of else ()
 
 
-async def end_task(task_id: str, on_progress: Callable[[int], None]) -> tuple[str, ...]:
-    """End every process of the task, wait until they are gone, and return their names.
+async def end_task(task_id: str, on_progress: Callable[[int], None]) -> tuple[EndedProcess, ...]:
+    """End every process of the task, wait until they are gone, and return them.
 
-    `on_progress` receives the number of remaining processes each time it changes. A name that ends in "still there"
-    could not be ended: the process belongs to another user or hangs in the kernel.
+    `on_progress` receives the number of remaining processes each time it changes.
     """
     of = marks.marks_of(task_id)
     if not of:
@@ -128,12 +130,12 @@ async def end_task(task_id: str, on_progress: Callable[[int], None]) -> tuple[st
     return ended
 
 
-async def end_call(mark: ProcessMark) -> tuple[str, ...]:
+async def end_call(mark: ProcessMark) -> tuple[EndedProcess, ...]:
     """The same for one call."""
     return await _Ending(lambda search: _table.find((mark,), search), lambda count: None).run()
 
 
-async def end_abandoned(task_ids: frozenset[str]) -> tuple[str, ...]:
+async def end_abandoned(task_ids: frozenset[str]) -> tuple[EndedProcess, ...]:
     """The same for tasks of an engine that died: scans all processes of the machine by their environment."""
     if not task_ids:
         return ()
@@ -150,11 +152,11 @@ class _Ending:
 
     find: Callable[[Search], list[ProcessEntry]]
     on_progress: Callable[[int], None]
-    seen: dict[tuple[int, float], str] = field(default_factory=dict[tuple[int, float], str])
+    seen: dict[tuple[int, float], EndedProcess] = field(default_factory=dict[tuple[int, float], EndedProcess])
     denied: set[int] = field(default_factory=set[int])
     _search: Search = field(default_factory=Search)
 
-    async def run(self) -> tuple[str, ...]:
+    async def run(self) -> tuple[EndedProcess, ...]:
         loop = asyncio.get_running_loop()
         started = loop.time()
         empty, shown, pause, left = 0, 0, _SHORTEST_PAUSE_S, list[ProcessEntry]()
@@ -175,7 +177,7 @@ class _Ending:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.02)
         stuck = {(entry.pid, entry.started) for entry in left}
-        return tuple(f"{name}, still there" if key in stuck else name for key, name in self.seen.items())
+        return tuple(msgspec.structs.replace(ended, still_there=key in stuck) for key, ended in self.seen.items())
 
     def _ask(self) -> list[ProcessEntry]:
         left = self._look()
@@ -218,5 +220,5 @@ class _Ending:
             self.denied.add(entry.pid)
 
 
-def _named(entry: ProcessEntry) -> str:
-    return f"{_table.name(entry.pid) or 'process'} (pid {entry.pid})"
+def _named(entry: ProcessEntry) -> EndedProcess:
+    return EndedProcess(pid=entry.pid, started=entry.started, name=_table.name(entry.pid) or "process")

@@ -15,6 +15,7 @@ from app.engine.tools.base import ToolContext, ToolError
 from app.engine.tools.plain_text import clean_output, is_clean
 from app.engine.tools.processes import marks, spawn, termination
 from app.engine.tools.processes.termination import adopt_orphans
+from app.protocol.notices import EndedProcess
 
 # The model's share of one stream. The tail is longer than the head because errors come last.
 _HEAD = 10_000
@@ -115,13 +116,13 @@ class OutputCapture:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """The outcome of a command. `ended` names terminated processes, `running` those left in the background."""
+    """The outcome of a command. `ended` are terminated processes, `running` those left in the background."""
 
     end: End
     exit_code: int | None
     seconds: float
-    ended: tuple[str, ...] = ()
-    running: tuple[str, ...] = ()
+    ended: tuple[EndedProcess, ...] = ()
+    running: tuple[EndedProcess, ...] = ()
 
 
 @cache

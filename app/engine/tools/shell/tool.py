@@ -22,6 +22,7 @@ from app.engine.tools.base import (
 )
 from app.engine.tools.real_path import resolve, with_real_path
 from app.engine.tools.shell.command import CommandResult, ShellCommand
+from app.notice_text import ended_text, process_text
 from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay
 
@@ -151,17 +152,16 @@ def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float) -> 
         "duration_ms": round(outcome.seconds * 1000),
         "stdout_file": str(command.stdout.file) if command.stdout.file else None,
         "stderr_file": str(command.stderr.file) if command.stderr.file else None,
-        "ended": list(outcome.ended),
-        "running": list(outcome.running),
+        "ended": [process_text(process) for process in outcome.ended],
+        "running": [process_text(process) for process in outcome.running],
     }
     output = _joined(stdout, stderr)
     if outcome.end == "exited":
         text = "\n".join(part for part in (output or "(no output)", *_remarks(outcome)) if part)
         return ToolResult((Text(text),), details, _summary(outcome), is_error=outcome.exit_code != 0)
     what = f"Timed out after {timeout_s:g} s" if outcome.end == "timeout" else "Operation aborted"
-    ended = f"Ended: {', '.join(outcome.ended)}." if outcome.ended else ""
     so_far = f"Output so far:\n{output}" if output else "No output so far."
-    raise ToolError("\n".join(part for part in (f"{what}.", ended, so_far) if part), what, details)
+    raise ToolError("\n".join(part for part in (f"{what}.", ended_text(outcome.ended), so_far) if part), what, details)
 
 
 def _joined(stdout: str, stderr: str) -> str:
@@ -174,7 +174,7 @@ def _remarks(outcome: CommandResult) -> list[str]:
     if outcome.exit_code:
         remarks.append(f"[exit code {outcome.exit_code}{_why(outcome.exit_code)}]")
     if outcome.running:
-        names = ", ".join(outcome.running[:5]) + (", …" if len(outcome.running) > 5 else "")
+        names = ", ".join(map(process_text, outcome.running[:5])) + (", …" if len(outcome.running) > 5 else "")
         remarks.append(f"[{len(outcome.running)} still running in the background, until the task ends: {names}]")
     return remarks
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from app.client.display_text import content_of, engine_words
+from app.notice_text import leftovers_text, notice_text
 from app.protocol.asks import Ask
 from app.protocol.blocks import (
     FileBlock,
@@ -18,6 +19,7 @@ from app.protocol.blocks import (
     ToolResultBlock,
 )
 from app.protocol.conversations import Node
+from app.protocol.notices import TaskFailed, TaskStopped
 from app.protocol.tasks import Task
 from app.window.rows.row import (
     AskRow,
@@ -38,7 +40,6 @@ _CUT = "The reply was cut short. What had come is kept."
 _FAILED = "The reply failed."
 
 _CUT_TEXT = "The last reply was cut short; what had come is kept."
-_STOPPED = "Stopped "
 _CLOSING = ("stopped", "limit", "error", "info")
 
 
@@ -228,13 +229,19 @@ def _of_reply(broken: Node | None, task: Task) -> str:
 
 def _of_closing(closing: Node | None, task: Task) -> str:
     """Who stopped it, what was ended with it and what was not read; the error itself is the badge's own text."""
-    text = " ".join(notice.text for notice in _notices(closing)) if closing is not None else ""
-    if task.error:
-        text = text.removeprefix(task.error).strip()
-    if task.stop_reason == "manual_stop" and text.startswith(_STOPPED):
-        text = text.removeprefix(_STOPPED)
-        return text[:1].upper() + text[1:]
-    return text
+    return " ".join(_closing_text(notice, task) for notice in _notices(closing)) if closing is not None else ""
+
+
+def _closing_text(notice: NoticeBlock, task: Task) -> str:
+    match notice.data:
+        case TaskStopped(by=by) as stopped if by:
+            return " ".join(filter(None, (f"By {by}.", leftovers_text(stopped))))
+        case TaskFailed(cause=cause) as failed if cause != "internal":
+            return leftovers_text(failed)
+        case None if task.error is not None and notice.text == task.error:  # from before notices had data
+            return ""
+        case _:
+            return notice_text(notice)
 
 
 class AskAnchors:

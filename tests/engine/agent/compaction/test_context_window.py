@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from app.notice_text import notice_text
 from app.protocol.base import JsonObject
 from app.protocol.blocks import NoticeBlock, SummaryBlock
 from app.protocol.conversations import Node
@@ -51,7 +52,7 @@ def summaries(engine: EngineParts) -> list[Node]:
 
 def warnings(engine: EngineParts) -> list[str]:
     blocks = [block for node in engine.watcher.nodes() for block in node.blocks]
-    return [block.text for block in blocks if isinstance(block, NoticeBlock) and block.kind == "warning"]
+    return [notice_text(block) for block in blocks if isinstance(block, NoticeBlock) and block.kind == "warning"]
 
 
 def narrow(engine: EngineParts, tokens: int = WINDOW) -> None:

@@ -7,7 +7,7 @@ import pytest
 from app.engine.agent.loop.agent import Agent, AgentOptions
 from app.engine.agent.loop.events import AgentEnd, AgentEvent, MessageEnd, MessageUpdate, ToolExecutionStart
 from app.engine.agent.loop.hooks import FinishedTurn, Hooks, NextTurn
-from app.engine.core.cancel import CancelSignal
+from app.engine.core.cancel import CancelSignal, stopped_by
 from app.engine.core.errors import AgentBusy, IllegalMove
 from app.engine.core.messages import AssistantMessage, CustomMessage, Text, ToolCall, user_text
 from app.engine.models.base import BlockDelta, ModelOptions, ReplyEnd, ReplyStart, Retry
@@ -27,11 +27,11 @@ async def test_a_second_prompt_or_continue_during_a_run_is_refused_and_the_run_g
     with pytest.raises(AgentBusy, match="Wait for completion before resetting"):
         agent.reset()
 
-    agent.abort("enough")
-    agent.abort("again")
+    agent.abort(stopped_by("enough"))
+    agent.abort(stopped_by("again"))
     await running
     assert stream.cancel is not None
-    assert stream.cancel.reason == "enough"
+    assert stream.cancel.cause == stopped_by("enough")
     assert agent.state.error == "Request was aborted"
     assert agent.state.messages[-1] == AssistantMessage((Text("so far"),), "aborted", "Request was aborted")
 
@@ -329,7 +329,7 @@ async def test_a_cancel_signal_from_outside_serves_as_the_runs_own() -> None:
     running = asyncio.create_task(agent.prompt("go", cancel))
     await stream.started.wait()
 
-    cancel.set("stop")
+    cancel.set()
     await running
 
     assert stream.cancel is cancel

@@ -4,8 +4,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from app.engine.storage.records import turns
+from app.notice_text import notice_text
 from app.protocol.asks import AskAnswerParams
 from app.protocol.blocks import NoticeBlock
+from app.protocol.notices import LimitReached
 from app.protocol.usage import Usage
 from tests.support.engine_parts import crash, engine_parts
 from tests.support.model_replies import DONE
@@ -56,7 +58,8 @@ async def test_where_nobody_can_be_asked_the_day_ends_a_task_and_says_so_also_af
         engine.services.settings.set("day_max_tokens", 100)
         task = await engine.watcher.end((await engine.start()).id)
         assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "day_limit", 1)
-        assert engine.watcher.nodes()[-1].blocks == (NoticeBlock(kind="limit", text=_TEXT),)
+        notice = NoticeBlock(kind="limit", data=LimitReached(limit="day_tokens", value=100))
+        assert (engine.watcher.nodes()[-1].blocks, notice_text(notice)) == ((notice,), _TEXT)
         port = crash(engine, tmp_path / "after")
     async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
         engine.services.settings.set("day_max_tokens", 100)
@@ -94,5 +97,5 @@ async def test_a_day_that_is_nearly_used_up_is_told(tmp_path: Path) -> None:
         task = await engine.watcher.end((await engine.start()).id)
         blocks = [block for node in engine.watcher.nodes() for block in node.blocks]
         text = "Used: 120 of the 140 tokens of today; at the limit it will stop."
-        assert NoticeBlock(kind="warning", text=text) in blocks
+        assert [notice_text(block) for block in blocks if isinstance(block, NoticeBlock)] == [text]
         assert task.near == ("day_tokens",)

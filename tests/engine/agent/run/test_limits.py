@@ -6,9 +6,11 @@ import pytest
 
 from app.engine.agent.run.limits import TaskLimits, limit_uses, near
 from app.engine.core.errors import InvalidParams
+from app.notice_text import notice_text, share_text
 from app.protocol.asks import AskAnswerParams, ReachedLimit
 from app.protocol.blocks import NoticeBlock
 from app.protocol.conversations import Node
+from app.protocol.notices import LimitReached
 from app.protocol.tasks import Allowance, ApproveMode
 from app.protocol.usage import Usage
 from tests.support.engine_parts import engine_parts
@@ -24,14 +26,14 @@ def _updates(count: int) -> list[Reply]:
 
 def _warnings(nodes: list[Node]) -> list[str]:
     blocks = [block for node in nodes for block in node.blocks]
-    return [block.text for block in blocks if isinstance(block, NoticeBlock) and block.kind == "warning"]
+    return [notice_text(block) for block in blocks if isinstance(block, NoticeBlock) and block.kind == "warning"]
 
 
 def test_a_limit_is_near_from_four_fifths_on() -> None:
     assert near(limit_uses(_LIMITS, 7, 23 * 60.0, Usage(cost_usd=1.59, input_tokens=799))) == ()
     found = near(limit_uses(_LIMITS, 8, 24 * 60.0, Usage(cost_usd=1.6, input_tokens=700, output_tokens=100)))
     shares = ["8 of 10 turns", "24 of 30 minutes", "$1.60 of $2.00", "800 of 1,000 tokens"]
-    assert [used.share for used in found] == shares
+    assert [share_text(used.share) for used in found] == shares
 
 
 def test_what_has_no_limit_is_never_near() -> None:
@@ -87,7 +89,8 @@ async def test_where_nobody_can_be_asked_the_tokens_end_a_task(tmp_path: Path) -
         engine.services.settings.set("max_tokens", 300)
         task = await engine.watcher.end((await engine.start()).id)
         assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "token_limit", 3)
-        assert engine.watcher.nodes()[-1].blocks == (NoticeBlock(kind="limit", text="It has used its 300 tokens."),)
+        notice = NoticeBlock(kind="limit", data=LimitReached(limit="tokens", value=300))
+        assert engine.watcher.nodes()[-1].blocks == (notice,)
 
 
 async def test_an_amount_is_refused_where_no_limit_can_be_raised(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.engine.models.recovery.retry import RetryPolicy
+from app.notice_text import notice_text
 from app.protocol.blocks import NoticeBlock
 from app.protocol.tasks import TaskStartParams
 from app.protocol.usage import UsageReportParams
@@ -34,7 +35,7 @@ async def test_a_budget_that_another_model_does_not_keep_is_told_once(
             )
             task = await engine.watcher.end((await engine.services.runner.start(params)).id)
             nodes = engine.watcher.nodes()
-    told = [block.text for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
+    told = [notice_text(block) for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
     assert task.status == "completed"
     assert [text for text in told if "price" in text] == [
         "The price of openai_compatible/free is not known, so the budget cannot be kept: "
@@ -56,5 +57,6 @@ async def test_the_reply_stands_under_the_model_that_gave_it_and_a_notice_says_w
     assert [node.model for node in nodes if node.role == "assistant"] == ["ollama/second", "ollama/second"]
     notices = [block for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
     assert [notice.kind for notice in notices] == ["model"]
-    assert "so ollama/second was asked. OpenAI-compatible server had an error of its own (503)" in notices[0].text
+    told = "so ollama/second was asked. OpenAI-compatible server had an error of its own (503)"
+    assert told in notice_text(notices[0])
     assert [(row.key, row.turns) for row in report.models] == [("ollama/second", 2)]

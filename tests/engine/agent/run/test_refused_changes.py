@@ -5,6 +5,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from app.notice_text import notice_text
 from app.protocol.blocks import NoticeBlock
 from app.protocol.conversations import Node
 from app.protocol.events import AgentUpdate
@@ -34,7 +35,7 @@ def innocent(request: ReceivedRequest) -> Reply:
 
 def notices(engine: EngineParts, task_id: str) -> list[str]:
     nodes = [node for node in engine.watcher.nodes() if node.task_id == task_id]
-    return [block.text for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
+    return [notice_text(block) for node in nodes for block in node.blocks if isinstance(block, NoticeBlock)]
 
 
 async def stored(engine: EngineParts, task_id: str, agent_id: str) -> tuple[Node, ...]:

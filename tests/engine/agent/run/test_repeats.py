@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from app.notice_text import notice_text
 from app.protocol.asks import Ask, AskAnswerParams
 from app.protocol.blocks import NoticeBlock
 from app.protocol.conversations import Node
@@ -19,7 +20,7 @@ _OTHER = Reply(calls=(Call("send_update", {"message": "something else"}),))
 
 def _warnings(nodes: list[Node]) -> list[str]:
     blocks = [block for node in nodes for block in node.blocks]
-    return [block.text for block in blocks if isinstance(block, NoticeBlock) and block.kind == "warning"]
+    return [notice_text(block) for block in blocks if isinstance(block, NoticeBlock) and block.kind == "warning"]
 
 
 def _told(nodes: list[Node]) -> list[bool]:
@@ -130,7 +131,7 @@ async def test_calls_that_are_cut_are_the_same_whatever_is_left_of_them(tmp_path
         assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "iteration_limit", 10)
         (end,) = engine.watcher.nodes()[-1].blocks
         assert isinstance(end, NoticeBlock)
-        assert end.text.startswith("It tried 10 times in a row to make a call that cannot be made: code (cut")
+        assert notice_text(end).startswith("It tried 10 times in a row to make a call that cannot be made: code (cut")
         assert _warnings(engine.watcher.nodes()) == [
             "The same call was made three times in a row: code (cut at the limit of the reply)"
         ]

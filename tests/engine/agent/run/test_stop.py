@@ -7,7 +7,9 @@ import psutil
 import pytest
 
 from app.engine.core.errors import IllegalMove
+from app.notice_text import notice_text
 from app.protocol.blocks import NoticeBlock, TextBlock
+from app.protocol.notices import TaskStopped
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply
@@ -26,7 +28,7 @@ async def test_stop_closes_the_model_request_and_says_so(tmp_path: Path) -> None
         assert (task.status, task.stop_reason, task.stopping) == ("cancelled", "manual_stop", False)
         reply, notice = engine.watcher.nodes()[-2:]
         assert (reply.status, reply.blocks) == ("cut", (TextBlock(text="A long s"),))
-        assert (notice.role, notice.blocks) == ("system", (NoticeBlock(kind="stopped", text="Stopped by me."),))
+        assert (notice.role, notice.blocks) == ("system", (NoticeBlock(kind="stopped", data=TaskStopped(by="me")),))
 
 
 async def test_stop_ends_every_process_also_those_that_left_their_session(tmp_path: Path) -> None:
@@ -39,7 +41,7 @@ async def test_stop_ends_every_process_also_those_that_left_their_session(tmp_pa
         assert (await engine.watcher.end(started.id)).status == "cancelled"
         assert not any(psutil.pid_exists(int(pid)) for pid in pids)
         (notice,) = engine.watcher.nodes()[-1].blocks
-        assert isinstance(notice, NoticeBlock) and all(f"(pid {pid})" in notice.text for pid in pids)
+        assert isinstance(notice, NoticeBlock) and all(f"(pid {pid})" in notice_text(notice) for pid in pids)
 
 
 @pytest.mark.parametrize(("count", "left"), [(1, "1 process left"), (2, "2 processes left")])
@@ -82,7 +84,7 @@ async def test_what_a_finished_command_left_running_ends_with_the_task(tmp_path:
         (pid,) = await _lines(engine.workspace / "pid", 1)
         assert not psutil.pid_exists(int(pid))
         (notice,) = engine.watcher.nodes()[-1].blocks
-        assert isinstance(notice, NoticeBlock) and "sleep 77" in notice.text
+        assert isinstance(notice, NoticeBlock) and "sleep 77" in notice_text(notice)
 
 
 async def test_pause_holds_the_next_step_until_resume(tmp_path: Path) -> None:

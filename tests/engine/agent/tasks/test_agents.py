@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from app.engine.core.errors import AgentBusy, Conflict, IllegalMove, InvalidParams, NotFound
+from app.notice_text import notice_text
 from app.protocol.agents import Agent, AgentCreateParams, AgentSetHeadParams, first_agent
 from app.protocol.asks import AskAnswerParams
 from app.protocol.blocks import NoticeBlock, TextBlock
@@ -103,7 +104,7 @@ async def test_of_two_chats_at_once_both_replies_are_kept_one_on_a_branch_of_its
         told = [event.agent for event in engine.watcher.events if isinstance(event, AgentUpdate)]
         assert any(one.beside == agent.id for one in told)
         (notice,) = [b for n in engine.watcher.nodes() for b in n.blocks if isinstance(b, NoticeBlock)]
-        assert "Assistant 2 answers here" in notice.text
+        assert "Assistant 2 answers here" in notice_text(notice)
         (default,) = [one for one in await agents(engine, agent.conversation_id) if one.beside is None]
         assert default.id == agent.id
 

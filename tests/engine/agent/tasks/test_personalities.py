@@ -6,6 +6,7 @@ import pytest
 
 from app.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES
 from app.engine.core.errors import NotFound
+from app.notice_text import notice_text
 from app.protocol.agents import Personality
 from app.protocol.blocks import NoticeBlock
 from app.protocol.events import AgentUpdate, PersonalityDeleted, PersonalityUpdate
@@ -97,7 +98,8 @@ async def test_a_temperature_that_the_model_refuses_is_left_out_and_the_conversa
         assert (ended.status, ended.summary, ended.step_count) == ("completed", "Hello.", 1)
         assert [request.body.get("temperature") for request in engine.model.requests] == [0.2, None]
         notices = [block for node in engine.watcher.nodes() for block in node.blocks if isinstance(block, NoticeBlock)]
-        assert [(notice.kind, "temperature 0.2 is left out" in notice.text) for notice in notices] == [("model", True)]
+        told = [(notice.kind, "temperature 0.2 is left out" in notice_text(notice)) for notice in notices]
+        assert told == [("model", True)]
 
 
 def test_the_shipped_ones_differ_in_colour() -> None:

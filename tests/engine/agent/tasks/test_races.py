@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.engine.core.errors import IllegalMove
+from app.notice_text import notice_text
 from app.protocol.asks import AskAnswerParams
 from app.protocol.blocks import NoticeBlock
 from app.protocol.events import TaskUpdate
@@ -114,7 +115,7 @@ async def test_words_that_no_turn_read_are_in_the_notice_of_the_end(tmp_path: Pa
         await engine.watcher.end(started.id)
         (notice,) = engine.watcher.nodes()[-1].blocks
         assert isinstance(notice, NoticeBlock)
-        assert notice.text == "Stopped by me. Not read any more: “rather that”, “and this”."
+        assert notice_text(notice) == "Stopped by me. Not read any more: “rather that”, “and this”."
 
 
 async def test_an_answer_that_comes_before_the_first_one_is_saved_learns_who_won(tmp_path: Path) -> None:

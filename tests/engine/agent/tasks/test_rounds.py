@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from app.engine.agent.tasks.rounds import Rounds, next_reply
+from app.notice_text import notice_text
 from app.protocol.agents import Agent, AgentCreateParams, AgentSetHeadParams
 from app.protocol.blocks import NoticeBlock
 from app.protocol.conversations import Conversation, TurnTaking
@@ -68,7 +69,7 @@ async def quiet(engine: EngineParts) -> None:
 
 
 def notices(engine: EngineParts) -> list[str]:
-    return [b.text for node in engine.watcher.nodes() for b in node.blocks if isinstance(b, NoticeBlock)]
+    return [notice_text(b) for node in engine.watcher.nodes() for b in node.blocks if isinstance(b, NoticeBlock)]
 
 
 def said(request: ReceivedRequest) -> list[tuple[str, str]]:
@@ -207,7 +208,7 @@ async def test_an_engine_that_ends_does_not_begin_the_next_turn(tmp_path: Path) 
         nodes = await engine.services.database.nodes.path(agent.head_id or "")
         (notice,) = nodes[-1].blocks
         assert isinstance(notice, NoticeBlock)
-        assert notice.text.startswith("The round ends here: Coder could not begin. The engine is ending.")
+        assert notice_text(notice).startswith("The round ends here: Coder could not begin. The engine is ending.")
 
 
 async def test_a_round_whose_engine_was_killed_goes_on_with_the_task_that_is_resumed(tmp_path: Path) -> None:

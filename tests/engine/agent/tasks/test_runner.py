@@ -11,6 +11,7 @@ from app.engine.core.errors import AgentBusy, ConfigurationError, IllegalMove, I
 from app.protocol.asks import AskAnswerParams
 from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock
 from app.protocol.events import TaskUpdate, TextDelta
+from app.protocol.notices import LimitReached
 from app.protocol.tasks import AgentPlan, PlannedCall, TaskRetryParams, TaskStartParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
@@ -259,4 +260,5 @@ async def test_only_tool_calls_that_were_asked_for_are_in_the_reply(tmp_path: Pa
 async def test_a_task_that_ended_at_a_limit_says_which(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), DONE])) as engine:
         await engine.watcher.end((await engine.start(max_turns=1)).id)
-        assert engine.watcher.nodes()[-1].blocks == (NoticeBlock(kind="limit", text="It has used its one turn."),)
+        notice = NoticeBlock(kind="limit", data=LimitReached(limit="turns", value=1))
+        assert engine.watcher.nodes()[-1].blocks == (notice,)

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from app.engine.core.errors import ConfigurationError, InvalidParams
+from app.notice_text import notice_text
 from app.protocol.blocks import NoticeBlock
 from app.protocol.tasks import TaskStartParams
 from tests.support.engine_parts import EngineParts, engine_parts
@@ -56,7 +57,7 @@ async def test_a_budget_for_a_model_without_a_price_is_said_not_to_hold(tmp_path
         await engine.watcher.end(started.id)
         assert [node.role for node in engine.watcher.nodes()] == ["user", "system", "assistant"]
         (notice,) = engine.watcher.nodes()[1].blocks
-        assert isinstance(notice, NoticeBlock) and "budget cannot be kept" in notice.text
+        assert isinstance(notice, NoticeBlock) and "budget cannot be kept" in notice_text(notice)
 
 
 async def test_a_task_that_is_refused_leaves_no_folder_behind(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from app.engine.models.recovery.driver import RecoveringModel
 from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.models.recovery.source import ModelSource
 from app.engine.models.router import ModelRouter
+from app.notice_text import data_text
 from tests.engine.models.providers import react, stored_key
 from tests.support.model_replies import SHELL, collect, final, request_for
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
@@ -137,7 +138,7 @@ async def test_a_model_that_refuses_tools_is_asked_in_text_and_that_is_said_once
     assert [type(event) for event in first[:2]] == [ModelNotice, ReplyStart]
     remark = first[0]
     assert isinstance(remark, ModelNotice)
-    assert remark.text.startswith("openai_compatible/plain does not call tools by itself.")
+    assert data_text(remark.data).startswith("openai_compatible/plain does not call tools by itself.")
     assert [isinstance(event, ModelNotice) for event in second].count(True) == 0
     assert ["tools" in request.body for request in server.requests] == [True, False, False]
 

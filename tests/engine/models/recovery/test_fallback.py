@@ -17,6 +17,7 @@ from app.engine.models.recovery.fallback import FallbackModels, ModelCooldown
 from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.models.recovery.source import ModelSource
 from app.engine.models.router import ModelRouter
+from app.notice_text import data_text
 from tests.engine.models.providers import FAST, stored_key
 from tests.support.model_replies import collect, request_for
 from tests.support.model_server import Call, ModelServer, Reply
@@ -53,7 +54,7 @@ async def asked(models: ModelRouter, base: str) -> tuple[ReplyEnd, list[str]]:
 
 
 def remarks(events: list[ModelEvent]) -> list[str]:
-    return [event.text for event in events if isinstance(event, ModelNotice)]
+    return [data_text(event.data) for event in events if isinstance(event, ModelNotice)]
 
 
 async def test_the_next_model_answers_for_one_that_fails_and_is_named(tmp_path: Path) -> None:

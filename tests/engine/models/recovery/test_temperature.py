@@ -11,6 +11,7 @@ from app.engine.models.failures import FailureKind, failure_from_response
 from app.engine.models.recovery.driver import RecoveringModel
 from app.engine.models.recovery.request_adaptation import LearnedLimits, accepts_temperature
 from app.engine.models.recovery.source import ModelSource
+from app.notice_text import data_text
 
 
 def asked(model: str, level: ThinkingLevel = "off", session: str | None = "conv_1") -> ModelRequest:
@@ -82,8 +83,8 @@ async def told(model: RecoveringModel, request: ModelRequest) -> list[str]:
     said: list[str] = []
     async for event in model.stream(request, CancelSignal()):
         match event:
-            case ModelNotice(text=text):
-                said.append(text)
+            case ModelNotice(data=data):
+                said.append(data_text(data))
             case ReplyEnd(message=message):
                 said.append(message.text)
             case _:
