@@ -1,4 +1,4 @@
-"""Draws the app icon in the sizes that installers and desktops want: `python packaging/app_icon.py`."""
+"""Draws the app icon in the sizes required by installers and desktops: `python packaging/app_icon.py`."""
 
 from pathlib import Path
 

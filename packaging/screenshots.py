@@ -1,6 +1,6 @@
-"""Draws pictures of the window in its main states: the real one without a screen, on a real engine, playing the tour.
+"""Draws pictures of the window in its main states: the real window offscreen, on a real engine, playing the tour.
 
-Those that the documents show go to docs/images, all others and the doubled ones to build/images, to be looked at.
+Those shown in documents go to docs/images, all others and the doubled ones to build/images, for inspection.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The size check: a Python file over 500 lines fails, one over 400 is named. Run by `make lint`."""
+"""The size check: a Python file over 500 lines fails, one over 400 is listed. Run by `make lint`."""
 
 import subprocess
 import sys

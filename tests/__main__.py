@@ -1,4 +1,4 @@
-"""`make test`: all tests, in two sessions of pytest side by side.
+"""`make test`: all tests, in two parallel sessions of pytest.
 
 Each test always belongs to the same session and runs in the same order. Both sessions spend much of their time waiting
 for engines, disks and timers. The output of the second session follows that of the first.

@@ -1,9 +1,8 @@
-"""What all tests share: the command line on data directories of its own, a look for what a test leaves behind, and an
-environment that depends on nothing of this machine.
+"""Shared by all tests: the command line on temporary data directories, leak checks, a controlled environment.
 
-Garbage is collected between tests and in the main thread, as the window does it: in a thread of a store it would delete
-widgets of earlier tests there, and the process would crash at some later test.
-Properties are tried with the same examples every time, however slow the machine: ERRAND_EXPLORE=1 tries others.
+Garbage is collected between tests and in the main thread, as in the window: in a thread of a store it would delete
+widgets of earlier tests, and the process would crash in some later test. Property tests use the same examples every
+time, however slow the machine: ERRAND_EXPLORE=1 tries others.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Which variables are keys, and which of them a client tells the engine."""
+"""Which variables are keys, and which of them a client sends to the engine."""
 
 import pytest
 

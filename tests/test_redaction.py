@@ -1,4 +1,4 @@
-"""Keys are found in a text however its characters are written, and wherever it was cut into pieces."""
+"""Keys are found in a text in every encoding, and wherever it was split."""
 
 import json
 import time

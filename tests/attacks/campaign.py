@@ -1,4 +1,4 @@
-"""How long an attack goes on and which random choices it makes: short in `make test`, long in `make attacks`."""
+"""Duration and random choices of an attack: short in `make test`, long in `make attacks`."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""The campaign that all attacks share, and its table of figures at the end of a long one."""
+"""The campaign shared by all attacks, and its table of figures after a long run."""
 
 import pytest
 

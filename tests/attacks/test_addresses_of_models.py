@@ -1,4 +1,4 @@
-"""Keys go where a person on this machine has chosen, whatever a file, a stored task or a server says."""
+"""Keys are sent only where a user on this machine allowed it, whatever a file, a stored task or a server says."""
 
 import sqlite3
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Folders that may not be looked into: they are left out, and all else is found."""
+"""Folders without read permission are skipped, and everything else is found."""
 
 import os
 import tempfile

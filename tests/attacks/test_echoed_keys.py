@@ -1,4 +1,4 @@
-"""Servers that quote the key they were sent, in every place of an answer and however written: nothing of it is kept."""
+"""Servers that quote the key they were sent, in every part of a response and every encoding: none of it is kept."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Repositories that want to stop the engine: bombs, pipes where files should be, and drives that never answer."""
+"""Hostile repositories: zip bombs, pipes instead of files, and drives that never respond."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Somebody stands where the engine was: on its port, in its file, with a file of their own. They learn nothing."""
+"""Impostors of the engine, on its port or with its endpoint file: they learn no secret."""
 
 import asyncio
 import contextlib

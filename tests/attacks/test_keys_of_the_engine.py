@@ -1,4 +1,4 @@
-"""A tool looks for the keys of the engine that started it: in its environment, its memory, and its helper's."""
+"""A tool searches for the engine's keys: in its environment, its memory, and those of the watchdog."""
 
 import asyncio
 import sys

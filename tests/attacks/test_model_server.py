@@ -1,4 +1,4 @@
-"""Attacks of a model server: replies without a bound, events without an end, numbers that cannot be true."""
+"""Hostile model servers: unbounded replies, endless events, impossible numbers."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""Files that are no files at every way in that takes a path: pipes, devices, links, folders, and far too large ones."""
+"""Special files at every entry point that takes a path: pipes, devices, links, folders, and huge files."""
 
 import os
 from pathlib import Path

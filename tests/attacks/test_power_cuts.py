@@ -1,4 +1,4 @@
-"""The power is cut while tasks work: whatever a client was told is there afterwards, and nothing is done in secret."""
+"""Power cuts while tasks run: acknowledged changes survive, and nothing ran without a record."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Processes that want to outlive the task that started them: one trick or several, and none is left."""
+"""Processes that try to outlive their task, with one trick or several: none remains."""
 
 import asyncio
 import os

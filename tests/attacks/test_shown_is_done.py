@@ -1,4 +1,4 @@
-"""What a person allowed is what is done: nothing that changes between the card and the act slips through."""
+"""An approved call runs exactly as shown: changes between the card and the execution are detected."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Whoever can reach a port of ours but knows no token opens sockets by the thousand and says nothing, or nonsense."""
+"""Unauthenticated clients that open thousands of sockets and send nothing, or nonsense."""
 
 import asyncio
 import contextlib

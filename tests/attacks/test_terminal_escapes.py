@@ -1,4 +1,4 @@
-"""Nothing that a model, a server, a file or another client says reaches the terminal as anything but text."""
+"""Text from a model, a server, a file or another client reaches the terminal only as text."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""`make bench`: runs the rows and prints one table with the machine. Arguments choose rows by a part of their name."""
+"""`make bench`: runs the rows and prints one table with the machine. Arguments select rows by a part of their name."""
 
 import asyncio
 import gc

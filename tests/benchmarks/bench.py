@@ -1,4 +1,4 @@
-"""What a row of the bench table is, and the parts that rows share: a model server and an engine, each a process."""
+"""A row of the benchmark table, and the parts that rows share: a model server and an engine, each in a process."""
 
 import asyncio
 import os

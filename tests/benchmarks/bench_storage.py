@@ -1,4 +1,4 @@
-"""Measures storage: commits of the journal, and reading among 100,000 conversations and nodes.
+"""Measures storage: commits of the journal, and reads among 100,000 conversations and nodes.
 
 `python -m tests.benchmarks.bench_storage`; `measure` returns milliseconds by name.
 """

@@ -1,4 +1,4 @@
-"""Bounds under attack: how much memory the engine takes, and how long others wait, while something has no end."""
+"""Limits under attack: the engine's memory, and the response time for others, during endless input."""
 
 import asyncio
 import subprocess

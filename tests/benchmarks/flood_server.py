@@ -1,6 +1,7 @@
-"""A model server as a process that floods who asks: `python -m tests.benchmarks.flood_server` prints its url.
+"""A model server process that floods its client: `python -m tests.benchmarks.flood_server` prints its URL.
 
-What it sends is named by the model: text, arguments or calls. The second request of a conversation gets a short reply.
+The model's name selects what it sends: text, arguments or calls. The second request of a conversation gets a short
+reply.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The floor: a bare loop on aiohttp that does what a tool step needs and nothing else.
+"""The baseline: a bare loop on aiohttp that does only what a tool step needs.
 
 `python -m tests.benchmarks.floor URL TASKS` prints one JSON line: wall and CPU seconds for all of it.
 """

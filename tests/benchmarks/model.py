@@ -1,4 +1,4 @@
-"""A model server for benches: fixed bytes over plain asyncio, so that what is measured is the client.
+"""A model server for benchmarks: fixed bytes over plain asyncio, so that only the client is measured.
 
 Each conversation gets `steps` replies that run a command in the shell, then one that ends the task. Prints its base
 URL, then a line with the time (`time.time()`) of the first request after each line it reads on stdin.

@@ -1,4 +1,4 @@
-"""Tool steps: one task and fifty, through engine and protocol, against the bare loop in the same run."""
+"""Tool steps: one task and fifty, through engine and protocol, compared with the bare loop in the same run."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""From stop to the end of every process of a task, among them some that left their session and their parent."""
+"""From a stop to the end of all processes of a task, including some that left their session and their parent."""
 
 import asyncio
 import time

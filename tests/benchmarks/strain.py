@@ -1,4 +1,4 @@
-"""What a heavy piece of work costs an engine and everybody else who uses it meanwhile: memory, answers, commits."""
+"""The cost of heavy work for the engine and its other clients: memory, response times, commits."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The real window in a process of its own, driven through one story; prints what it measured as one JSON object.
+"""The real window in a separate process, driven through one scenario; prints its measurements as one JSON object.
 
 `python -m tests.benchmarks.window_process STORY [ARGUMENT …]` on the data directory in ERRAND_HOME.
 """

@@ -1,4 +1,4 @@
-"""A model that talks at a steady pace: 100 tokens a second for as long as it is asked to. Prints its base URL."""
+"""A model that streams 100 tokens per second for as long as requested. Prints its base URL."""
 
 import asyncio
 import json

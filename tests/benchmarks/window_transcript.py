@@ -1,4 +1,4 @@
-"""The transcript alone: opening a long conversation, paging up, streaming into its end, and the memory it takes."""
+"""The transcript alone: opening a long conversation, paging up, streaming at its end, and its memory."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The whole window, a process, on a real engine with 100,000 conversations: its start, memory, stalls and stop."""
+"""The whole window in a process, on a real engine with 100,000 conversations: start, memory, stalls and stop."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""What a person is asked to allow: every character that hides or misleads is written out, and living scripts stay."""
+"""Text for approvals: hidden and misleading characters are escaped, and living scripts stay unchanged."""
 
 import unicodedata
 

@@ -1,4 +1,4 @@
-"""The client's line: calls, events in order, and coming back after a loss."""
+"""The client's connection: calls, ordered events, and reconnection."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Personalities from files, which may hold anything."""
+"""Personalities from files with arbitrary content."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A call goes over a line once: one that begins with the line is not sent again by the line's beginning."""
+"""A call is sent once per connection: one made while connecting is not sent again by the reconnection."""
 
 from app.client.connection import Connection
 from app.protocol.settings import MODEL_TEST, ModelTestParams

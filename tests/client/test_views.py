@@ -1,4 +1,4 @@
-"""What the engine tells, in the events of two other interfaces: on a real engine, from its records and deltas."""
+"""The engine's events translated into two other interfaces, from the records and deltas of a real engine."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`make clients N=…`: so many crowds, each from its own seed; tells what they did and saw; ends with 1 for a fault."""
+"""`make clients N=…`: runs N crowds, each from a separate seed; prints statistics; exits with 1 for a fault."""
 
 import asyncio
 import logging

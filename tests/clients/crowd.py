@@ -1,4 +1,4 @@
-"""Twenty restless clients on one engine with scripted tasks: every choice comes from a seed."""
+"""Twenty restless clients on one engine with scripted tasks; a seed determines every choice."""
 
 import asyncio
 import socket as sockets

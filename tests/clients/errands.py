@@ -1,4 +1,4 @@
-"""What the tasks of the crowd do: a prompt lists steps, and the model server answers each turn with the next one."""
+"""The tasks of the crowd: a prompt lists steps, and the model server answers each turn with the next one."""
 
 from random import Random
 

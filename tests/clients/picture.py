@@ -1,4 +1,4 @@
-"""What a client knows of the engine, from snapshots, events and deltas alone; and how it differs from the record."""
+"""A client's state from snapshots, events and deltas alone, and its differences from the database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""A client that comes and goes: it falls behind, dies in mid-frame, comes back, and keeps a picture all the while."""
+"""A client that disconnects, falls behind and dies in the middle of a frame, and keeps its state current."""
 
 import asyncio
 import socket as sockets

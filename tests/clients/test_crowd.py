@@ -1,4 +1,4 @@
-"""Clients that come and go at random know in the end just what is stored."""
+"""Clients that connect and disconnect at random end with exactly the stored state."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What scenarios do to an agent in the middle of things: steer, abort, clear, change a mode, sleep."""
+"""Actions of scenarios during a run: steer, abort, clear, change a mode, sleep."""
 
 import asyncio
 

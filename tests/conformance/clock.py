@@ -1,4 +1,4 @@
-"""The clock of the scripts."""
+"""The simulated clock of the scripts."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The first difference between a trace of ours and a recorded one, after the README's rules of comparison."""
+"""The first difference between our trace and a recorded one, by the README's rules of comparison."""
 
 from dataclasses import dataclass
 

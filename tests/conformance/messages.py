@@ -1,4 +1,4 @@
-"""Messages between the form of the files and our own: what scenarios start from, and what traces show."""
+"""Converts messages between the format of the files and ours: initial messages, and messages in traces."""
 
 from app.engine.core.messages import (
     AssistantContent,

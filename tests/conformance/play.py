@@ -1,4 +1,4 @@
-"""Plays one scenario through a real Agent and gives its trace."""
+"""Runs one scenario with a real Agent and returns its trace."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The scripted model of the conformance scenarios: one written reply for each model call."""
+"""The scripted model of the conformance scenarios: one prepared reply for each model call."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable

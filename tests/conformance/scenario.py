@@ -1,4 +1,4 @@
-"""The form of a conformance file, as `README.md` beside it describes it."""
+"""The format of a conformance file, as described in `README.md` beside it."""
 
 from typing import Literal, TypeAlias
 

@@ -1,4 +1,4 @@
-"""Every scenario of the conformance file holds, in every profile it has an expectation for."""
+"""Every scenario of the conformance file passes, in every profile with an expectation for it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Records what a scenario does, in the form of the expected traces, and does what the scenario hangs on events."""
+"""Records the trace of a scenario in the expected format, and runs the actions attached to events."""
 
 import asyncio
 from typing import assert_never

@@ -1,4 +1,4 @@
-"""`make crash`: kills N engines and prints what came of it, in one line. The seed repeats a run."""
+"""`make crash`: kills N engines and prints the result in one line. The seed repeats a run."""
 
 import asyncio
 import logging

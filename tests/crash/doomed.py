@@ -1,4 +1,4 @@
-"""An engine that kills itself: `python -m tests.crash.doomed before|after N`, at its Nth commit, before or after it."""
+"""An engine that kills itself before or after its Nth commit: `python -m tests.crash.doomed before|after N`."""
 
 import os
 import signal

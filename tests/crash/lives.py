@@ -1,4 +1,4 @@
-"""A data directory whose engine is killed again and again while a person starts, resumes and answers."""
+"""A data directory whose engine is killed repeatedly while a person starts, resumes and answers."""
 
 import asyncio
 import os

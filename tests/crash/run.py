@@ -1,4 +1,4 @@
-"""Many engines one after the other on one data directory, killed before and after commits and at random instants."""
+"""Successive engines on one data directory, killed before and after commits and at random instants."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A short `make crash`: the long one is run by hand and before a release."""
+"""A short `make crash`; run the long one by hand and before a release."""
 
 from pathlib import Path
 

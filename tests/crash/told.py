@@ -1,4 +1,4 @@
-"""Summaries of a crash run: they tell which task it is and which of its steps have a result."""
+"""Summaries of a crash run: each names its task and the steps that have a result."""
 
 import re
 from itertools import pairwise

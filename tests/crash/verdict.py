@@ -1,4 +1,4 @@
-"""What is left after many crashes, counted: lines against the record, every task at an honest end."""
+"""The state after many crashes: lines compared with the records, and a valid end for every task."""
 
 import sqlite3
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What the tasks of a crash run do: a model that has each step append its line, also after the engine was killed."""
+"""The tasks of a crash run: a model that has each step append a line, also after the engine was killed."""
 
 import re
 

@@ -1,1 +1,4 @@
-"""Whole behaviours on real processes, in folders by feature. One part alone is tested in the folder of its package."""
+"""Whole behaviours on real processes, in folders by feature.
+
+Tests of a single part are in the folder of its package.
+"""

@@ -1,4 +1,4 @@
-"""What goes on beside the tasks may fail: it is logged, begun anew where it is to go on, and the engine works on."""
+"""Failing background jobs: they are logged and restarted if required, and the engine keeps working."""
 
 import asyncio
 import logging

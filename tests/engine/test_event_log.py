@@ -1,4 +1,4 @@
-"""The event log: numbers, commits, fan-out, and how far back it reaches."""
+"""The event log: numbers, commits, fan-out, and retention."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""An engine that starts where nothing can be saved: what is stored is read, and all goes on when it is mended."""
+"""An engine that starts while nothing can be saved: reads work, and everything continues once that is fixed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`make mutants`: runs a sample of mutants and prints those that no test noticed, with a table by part."""
+"""`make mutants`: runs a sample of mutants and prints the survivors, with a table by part."""
 
 import argparse
 import random

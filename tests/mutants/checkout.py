@@ -1,6 +1,6 @@
-"""A copy of the checkout in which mutants run, shut in: a mutant of the code that ends processes would end anybody's.
+"""A sandboxed copy of the checkout for mutants: a mutant of process-ending code could end any process.
 
-Of the machine it sees only its own processes, and may write only below its own folder (Linux, `unshare` and `mount`).
+It sees only its own processes, and can write only below its own folder (Linux, `unshare` and `mount`).
 """
 
 import os

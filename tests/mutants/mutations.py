@@ -1,6 +1,6 @@
-"""What is changed: operators of cosmic-ray, and one of our own that leaves a statement out.
+"""The mutations: operators of cosmic-ray, and one of our own that removes a statement.
 
-cosmic-ray has no types and is installed for `make mutants` alone, so it is imported here, lazily.
+cosmic-ray has no types and is installed for `make mutants` only, so it is imported here, lazily.
 """
 
 import difflib

@@ -1,4 +1,4 @@
-"""The parts of the program that mutants are made of, and the tests that must notice each of them."""
+"""The parts of the program to mutate, and the tests that must detect the mutants."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

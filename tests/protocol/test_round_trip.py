@@ -1,4 +1,4 @@
-"""Every struct of the protocol comes back from JSON as it was."""
+"""Every struct of the protocol survives a round trip through JSON."""
 
 import importlib
 import pkgutil

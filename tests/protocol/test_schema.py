@@ -1,4 +1,4 @@
-"""The documents of the protocol are current."""
+"""The protocol documents are current."""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""`make soak HOURS=h` or MINUTES=m: runs the soak, prints its table, and ends with 1 where something is not flat."""
+"""`make soak HOURS=h` or MINUTES=m: runs the soak test, prints its table, and exits with 1 if a value is not
+constant.
+"""
 
 import argparse
 import asyncio

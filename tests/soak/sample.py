@@ -1,4 +1,4 @@
-"""What is measured of the engine, from outside where the system tells it, and whether it stays flat."""
+"""Samples of the engine, taken from outside where possible, and the check that they stay constant."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""Twenty tasks at a time on a real engine for a long while; people answer and stop, clients come and go."""
+"""Twenty concurrent tasks on a real engine for a long time; people answer and stop, clients connect and disconnect."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What the tasks of the soak do: a number in the prompt chooses a plan, and all plans together use every tool."""
+"""The tasks of the soak test: a number in the prompt selects a plan, and all plans together use every tool."""
 
 from collections.abc import Callable
 

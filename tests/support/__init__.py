@@ -1,4 +1,4 @@
-"""Real parts for tests: servers, engines, windows, disks and buses, each started by a test and ended with it.
+"""Real parts for tests: servers, engines, windows, disks and buses, each started and ended by a test. No assertions.
 
-No assertions. Start with engine_parts.py and model_server.py.
+Start with engine_parts.py and model_server.py.
 """

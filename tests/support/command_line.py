@@ -1,4 +1,4 @@
-"""The command line as a person runs it: real processes on a data directory of their own."""
+"""The command line as a user runs it: real processes on a temporary data directory."""
 
 import asyncio
 import os

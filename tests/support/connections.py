@@ -1,4 +1,4 @@
-"""A cable between client and engine that a test can pull: a TCP relay."""
+"""A TCP relay between client and engine that a test can disconnect."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable

@@ -1,4 +1,4 @@
-"""A session bus of one's own: a real dbus-daemon that knows no services but those that a test brings."""
+"""A private session bus: a real dbus-daemon with only the services that a test provides."""
 
 import asyncio
 import tempfile

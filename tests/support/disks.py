@@ -1,4 +1,4 @@
-"""A database on a full disk, which refuses every change, or on a slow one, while an engine has it open."""
+"""A database on a full disk, which rejects every change, or on a slow one, while an engine has it open."""
 
 import ctypes
 import fcntl

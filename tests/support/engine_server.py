@@ -1,4 +1,4 @@
-"""A task runner without models: it starts tasks that do nothing, counts what it is told, and can be made to wait."""
+"""A task runner without models: it starts tasks that do nothing, counts its calls, and can be made to wait."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence

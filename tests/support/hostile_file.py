@@ -1,4 +1,4 @@
-"""Files of conversations that somebody made up, as an attacker would write them by hand."""
+"""Forged conversation files, as an attacker would write them by hand."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Stream functions for tests of the loop: written events, a reply for each call, or one that waits to be cancelled."""
+"""Stream functions for tests of the loop: prepared events, a reply per call, or one that waits for cancellation."""
 
 import asyncio
 import os

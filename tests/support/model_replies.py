@@ -1,4 +1,4 @@
-"""Asking models in tests: a request, and its events or its final message."""
+"""Model calls in tests: a request, and its events or its final message."""
 
 from contextlib import aclosing
 

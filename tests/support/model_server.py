@@ -1,4 +1,4 @@
-"""What the model server is told to send: replies in plain fields, or exact bytes. Sending is left to the server."""
+"""A scripted model server: replies in plain fields, or exact bytes."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""The real main window without a screen, on a data directory of its own with a real engine process.
+"""The real main window offscreen, on a temporary data directory with a real engine process.
 
 The benchmarks measure the memory of a process that imports this module: keep test doubles and pytest out of it.
 """

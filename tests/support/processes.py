@@ -1,4 +1,4 @@
-"""Looks at the processes of this machine, for tests that count what is left."""
+"""Queries the processes of this machine, for tests that count what is left."""
 
 import asyncio
 import ctypes

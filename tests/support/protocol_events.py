@@ -1,4 +1,4 @@
-"""Asks and tasks of this moment, as the engine would tell them: what a person at another window is told."""
+"""Asks and tasks with current times, as the engine would send them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Literal

@@ -1,7 +1,7 @@
-"""Model servers that happen to run on this machine's usual ports stay out of the tests.
+"""Keeps model servers on this machine's usual ports out of the tests.
 
-Every provider that is looked for on this machine has a variable that moves it; here they all name a port at which
-nothing ever answers: it is bound for as long as the process lives, so that nobody else can listen there.
+Every local provider has a variable for its address; here they all name a port at which nothing ever answers: it is
+bound for as long as the process lives, so that nobody else can listen there.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Tasks played on a real engine whose records are then made, and replayed in a home of their own."""
+"""Runs tasks on a real engine, records them, and replays the records in a separate home."""
 
 import asyncio
 from functools import partial

@@ -1,4 +1,4 @@
-"""Records to store: plain ones, with what a test cares about."""
+"""Records to store: minimal ones, with the fields that a test cares about."""
 
 import itertools
 from collections.abc import Callable, Iterator

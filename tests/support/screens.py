@@ -1,4 +1,4 @@
-"""Asks a window on an X display to close, as a window manager does; xdotool can only kill in its older versions."""
+"""Asks a window on an X display to close, as a window manager does; older versions of xdotool can only kill it."""
 
 import asyncio
 import ctypes

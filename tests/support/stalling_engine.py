@@ -1,6 +1,6 @@
-"""An engine whose event loop can be made to stand still: `python -m tests.support.stalling_engine HOW OPTIONS…`.
+"""An engine whose event loop can be stalled: `python -m tests.support.stalling_engine HOW OPTIONS…`.
 
-On SIGUSR2 the loop sleeps, spins, stops its process, or is held up in a library that keeps the interpreter's lock.
+On SIGUSR2 the loop sleeps, spins, stops its process, or blocks in a library that keeps the interpreter lock.
 """
 
 import asyncio

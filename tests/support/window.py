@@ -1,4 +1,4 @@
-"""Waiting for a window: Qt's events and asyncio's take turns until a condition holds."""
+"""Waits for a window: runs the event loops of Qt and asyncio alternately until a condition holds."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The window's tests run without a screen; the platform is chosen before Qt is imported."""
+"""The window's tests run offscreen; the platform is set before Qt is imported."""
 
 import os
 

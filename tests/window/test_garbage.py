@@ -1,4 +1,4 @@
-"""Garbage of a window is collected in its thread, and only there."""
+"""Garbage of a window is collected only in its thread."""
 
 import gc
 import threading

@@ -1,1 +1,1 @@
-"""Files that somebody made up: imports, records, backups, names."""
+"""Forged files: imports, records, backups, names."""

@@ -1,4 +1,4 @@
-"""A record of a task that somebody changed: playing it again runs nothing, writes nothing and sends nothing."""
+"""A forged task record: replaying it runs nothing, writes nothing and sends nothing."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Attacks by files that are taken in: engines killed amid an import or a delete, bombs, numbers that cannot be true."""
+"""Hostile import files: engines killed during an import or delete, zip bombs, impossible numbers."""
 
 import sqlite3
 import zipfile

@@ -1,4 +1,4 @@
-"""A file with tasks that somebody made up: nothing in it runs, allows or decides anything once it is taken in."""
+"""Forged tasks in an import: they run, allow and decide nothing."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""A file that names the folder to work in: nothing is begun there before a person has confirmed it."""
+"""An import that names a workspace: nothing runs there before a person has confirmed it."""
 
 import sys
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Names of files that are no text, links that lead in circles, trees that are deep or wide: wherever they are met."""
+"""File names that are not text, circular links, deep and wide trees: at every place that meets them."""
 
 import contextlib
 import os

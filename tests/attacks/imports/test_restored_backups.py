@@ -1,4 +1,4 @@
-"""A backup that somebody made up: nothing in it goes on by itself, and no answer in it allows a call."""
+"""A forged backup: nothing in it continues by itself, and no answer in it allows a call."""
 
 import asyncio
 import sqlite3

@@ -1,1 +1,1 @@
-"""What a model, a provider or a file can send to make the engine stand: patterns, patches, commands."""
+"""Input from a model, a provider or a file that could block the engine: patterns, patches, commands."""

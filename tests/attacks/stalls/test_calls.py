@@ -1,4 +1,4 @@
-"""Calls of a model that are cheap to send and dear to look at: the task goes on in time, and the engine answers."""
+"""Tool calls that are expensive to check: the task continues in time, and the engine stays responsive."""
 
 from pathlib import Path
 

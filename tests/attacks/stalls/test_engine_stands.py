@@ -1,4 +1,4 @@
-"""An engine whose loop stands still is ended by its watchdog, is told of, and what it had under way can be resumed."""
+"""A stalled event loop: the watchdog ends the engine, the stall is reported, and its tasks can be resumed."""
 
 import asyncio
 import os

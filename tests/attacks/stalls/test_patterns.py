@@ -1,4 +1,4 @@
-"""Every regular expression that a module of the engine, its clients or the protocol holds, on long hostile text."""
+"""Every regular expression of the engine, its clients and the protocol, on long hostile text."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""What `errand models` says of what was found."""
+"""The output of `errand models`."""
 
 from app.cli.commands.models import format_ready, format_warnings
 from app.cli.terminal.style import Style

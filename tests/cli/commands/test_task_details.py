@@ -1,4 +1,4 @@
-"""What a turn sent, as lines."""
+"""The context of a turn, as lines."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""The table of what was used."""
+"""The usage table."""
 
 from datetime import date, datetime, timedelta, timezone
 

@@ -1,4 +1,4 @@
-"""What is in a backup, and that nothing of one lands elsewhere."""
+"""The content of a backup, and that a restore writes nothing elsewhere."""
 
 import io
 import tarfile

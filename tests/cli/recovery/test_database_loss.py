@@ -1,4 +1,4 @@
-"""A database that is gone, cut, older than it was or wrong in its indexes: said, and made good as people say."""
+"""A missing, truncated or outdated database, or one with wrong indexes: reported, and repaired as the user chooses."""
 
 import asyncio
 import io

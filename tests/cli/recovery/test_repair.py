@@ -1,4 +1,4 @@
-"""The doctor's repair of databases that were damaged on purpose: what is saved, and what is said of the rest."""
+"""Repair of databases that were damaged on purpose: what is saved, and what is reported about the rest."""
 
 import io
 import sqlite3

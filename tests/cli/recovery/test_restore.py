@@ -1,4 +1,4 @@
-"""A database from another data folder finds its pictures and workspaces in this one."""
+"""A database from another data directory finds its pictures and workspaces in this one."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""What is printed of events and asks."""
+"""The text of events and asks."""

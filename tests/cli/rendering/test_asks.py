@@ -1,4 +1,4 @@
-"""How a typed line is read as an answer."""
+"""Parsing of a typed answer."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What people read of a conversation's events."""
+"""The text of a conversation's events."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""A reply's Markdown on a terminal."""
+"""Markdown in the terminal."""
 
 import pytest
 from hypothesis import given, settings

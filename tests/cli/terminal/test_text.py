@@ -1,4 +1,4 @@
-"""Numbers, paths and widths as people read them."""
+"""Numbers, paths and text width."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A model server of one's own from the terminal: added under a name, used, changed and removed."""
+"""Custom model servers from the terminal: added under a name, used, changed and removed."""
 
 from tests.support.command_line import Errand
 from tests.support.model_server import ModelServer, Reply

@@ -1,4 +1,4 @@
-"""Behaviours 150 to 154: several models asked at once, a chat done as a task, prompts and personalities."""
+"""Behaviours 150 to 154: several models asked at once, a chat continued as a task, prompts and personalities."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Behaviour 131: a limit of the provider is waited for also over the death of an engine."""
+"""Behaviour 131: a task waits for a rate limit, also after the engine has died."""
 
 from tests.support.command_line import Errand, rest
 from tests.support.model_server import ModelServer, Reply

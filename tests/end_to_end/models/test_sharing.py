@@ -1,4 +1,4 @@
-"""Behaviours 142 to 144: one machine holds the keys, another one works with its models."""
+"""Behaviours 142 to 144: one machine holds the keys, another one uses its models."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Behaviours 170 to 174: a task of a model that cannot call tools, on a real engine with real tools."""
+"""Behaviours 170 to 174: a task with a model without tool calls, on a real engine with real tools."""
 
 from pathlib import Path
 

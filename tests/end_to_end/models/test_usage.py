@@ -1,4 +1,4 @@
-"""Behaviours 130 and 131: what was used is shown in a terminal, and providers are tried from one."""
+"""Behaviours 130 and 131: usage in the terminal, and tests of providers."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Behaviours 100 to 102: after an engine was killed no process of a tool is left, and its task is gone on with."""
+"""Behaviours 100 to 102: after an engine was killed, no tool process remains, and its task can be resumed."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Behaviours 121 to 129: the engine leaves in order and in time, and a newer one goes on with what an older one did."""
+"""Behaviours 121 to 129: the engine shuts down orderly and in time, and a newer one continues its tasks."""
 
 import asyncio
 import os

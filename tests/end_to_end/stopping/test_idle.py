@@ -1,4 +1,4 @@
-"""Nothing wakes while nothing works."""
+"""Idle processes do not wake the CPU."""
 
 import asyncio
 import sys

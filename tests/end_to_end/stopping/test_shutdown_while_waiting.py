@@ -1,4 +1,4 @@
-"""Behaviours 181 to 183: an engine that is told to go does not wait for what a task waits for."""
+"""Behaviours 181 to 183: a shutdown does not wait for what a task waits for."""
 
 import asyncio
 import os

@@ -1,1 +1,1 @@
-"""The data directory: export, import, replay, disks that fail, unusual folders."""
+"""The data directory: export, import, replay, disk errors, unusual folders."""

@@ -1,4 +1,4 @@
-"""Behaviours 111 to 119 and 132: the disk is full, the database held or damaged; said plainly, and nothing is lost."""
+"""Behaviours 111 to 119 and 132: a full disk, a locked or damaged database: reported clearly, and nothing is lost."""
 
 import asyncio
 import resource

@@ -1,4 +1,4 @@
-"""Behaviours of conversations as things that are kept: taken out, in and away on the command line."""
+"""Export, import and deletion of conversations on the command line."""
 
 from pathlib import Path
 

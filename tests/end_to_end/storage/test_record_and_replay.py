@@ -1,4 +1,4 @@
-"""13. A task is recorded and played again from the command line."""
+"""13. A task is recorded and replayed from the command line."""
 
 from tests.support.command_line import Errand
 from tests.support.model_replies import DONE, shell

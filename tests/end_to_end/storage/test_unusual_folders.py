@@ -1,4 +1,4 @@
-"""Behaviours 35 to 41: folders, ports, bytes and streams that cannot be used, and an engine that is ended."""
+"""Behaviours 35 to 41: unusable folders, ports, bytes and streams, and an engine that was ended."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Behaviours 140 and 141: an answer for programs, by a schema."""
+"""Behaviours 140 and 141: structured answers for programs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Behaviours 29 to 34: tasks that were begun elsewhere or earlier are followed, paused, resumed and answered."""
+"""Behaviours 29 to 34: tasks started elsewhere or earlier are followed, paused, resumed and answered."""
 
 import asyncio
 import sys

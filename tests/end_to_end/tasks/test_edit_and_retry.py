@@ -1,4 +1,4 @@
-"""Behaviours 42 and 43: a client edits a message, tries a reply again and goes between the branches."""
+"""Behaviours 42 and 43: a client edits a message, retries a reply and switches between the branches."""
 
 from app.client.connection import Connection
 from app.protocol.agents import AGENT_SET_HEAD, AgentSetHeadParams

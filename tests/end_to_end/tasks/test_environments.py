@@ -1,4 +1,4 @@
-"""A task's commands run in the environment of the client that began the task, whoever started the engine."""
+"""A task's commands run in the environment of the client that started the task, whoever started the engine."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The end of a task says what is true, and so does the exit code."""
+"""The end of a task and its exit code report the real outcome."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Behaviours 1 to 9: `errand run` hands over one task and follows it to its end."""
+"""Behaviours 1 to 9: `errand run` starts one task and follows it to its end."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Behaviours 160 to 167: several agents of one conversation, from a terminal and for clients that race."""
+"""Behaviours 160 to 167: several agents in one conversation, from a terminal and with racing clients."""
 
 import asyncio
 

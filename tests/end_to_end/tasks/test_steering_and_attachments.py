@@ -1,4 +1,4 @@
-"""Behaviours 44 and 45: what is said to a task and attached to it, kept over kill -9, seen by the model."""
+"""Behaviours 44 and 45: queued messages and attachments survive kill -9 and reach the model."""
 
 import base64
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Behaviours 190 and 191: what a tool gave is read from its durable record, however long it is."""
+"""Behaviours 190 and 191: the output of a tool is read from its durable record, however long it is."""
 
 from base64 import b64decode
 

@@ -1,1 +1,1 @@
-"""The real terminal: what is shown and typed."""
+"""A real terminal: display and input."""

@@ -1,4 +1,4 @@
-"""Behaviour 28: keys of the terminal in a running engine."""
+"""Behaviour 28: keys of the terminal reach a running engine."""
 
 from pathlib import Path
 

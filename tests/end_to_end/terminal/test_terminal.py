@@ -1,4 +1,4 @@
-"""Behaviours 23 to 27: what a person sees and types in a real terminal."""
+"""Behaviours 23 to 27: display and input in a real terminal."""
 
 import asyncio
 import sys

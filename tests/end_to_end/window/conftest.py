@@ -1,4 +1,4 @@
-"""What the behaviours of the window share: no keys but those a test gives, and a window on an engine of its own."""
+"""Shared by the window tests: no keys except those of a test, and a window with a separate engine."""
 
 import os
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Behaviours 110 to 112: in the window with a real engine a message is edited, a reply tried again, a branch kept."""
+"""Behaviours 110 to 112: in the window with a real engine, edit a message, retry a reply, keep a branch."""
 
 import pytest
 from PySide6.QtCore import Qt

@@ -1,4 +1,4 @@
-"""Behaviours 75 and 76: conversations are pinned, archived and found by title; what waits is settled in the list."""
+"""Behaviours 75 and 76: conversations are pinned, archived and found by title; asks are settled in the inbox."""
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest

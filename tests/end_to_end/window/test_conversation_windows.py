@@ -1,4 +1,4 @@
-"""Behaviours 75 to 77: windows of their own and the palette, with a real engine."""
+"""Behaviours 75 to 77: separate conversation windows and the palette, with a real engine."""
 
 import pytest
 from PySide6.QtCore import Qt

@@ -1,4 +1,4 @@
-"""Deleting for good in a real window with a real engine: asked first, gone with its tab, refused while a task runs."""
+"""Permanent deletion in the window with a real engine: confirmed, closes the tab, refused while a task runs."""
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest

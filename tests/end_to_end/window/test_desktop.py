@@ -1,4 +1,4 @@
-"""Behaviours 110 to 120: what reaches a person who looks elsewhere, second starts, quick tasks, and the way out."""
+"""Behaviours 110 to 120: notifications, second starts, quick tasks, and quitting."""
 
 import asyncio
 import os

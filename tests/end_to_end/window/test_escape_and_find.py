@@ -1,4 +1,4 @@
-"""Behaviours 121 to 123: Esc in every place of the window, and the search in a conversation with branches."""
+"""Behaviours 121 to 123: Esc everywhere in the window, and find in a conversation with branches."""
 
 import pytest
 from PySide6.QtCore import Qt

@@ -1,4 +1,4 @@
-"""Behaviour 130: a task that waits for a limit of its provider says so, and is tried now by a click."""
+"""Behaviour 130: a task shows that it waits for a rate limit, and a click retries now."""
 
 import pytest
 from PySide6.QtWidgets import QApplication

@@ -1,4 +1,4 @@
-"""Behaviour 180: of several agents the one that was looked at is looked at again after a restart."""
+"""Behaviour 180: the selected agent is selected again after a restart."""
 
 import pytest
 from PySide6.QtWidgets import QApplication

@@ -1,4 +1,4 @@
-"""Behaviour 125: two windows on one engine stay the same, whoever of them acts."""
+"""Behaviour 125: two windows on one engine show the same state, whichever of them acts."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""What all of the engine uses."""
+"""Shared basics of the engine."""

@@ -1,4 +1,4 @@
-"""Whether what is sent to an address can be read on the way."""
+"""Whether traffic to an address is encrypted."""
 
 import pytest
 

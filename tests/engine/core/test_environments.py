@@ -1,4 +1,4 @@
-"""Which environment a variable is taken from: that of the newest client, then the engine's own."""
+"""Which environment a variable is taken from: the newest client's, then the engine's own."""
 
 from app.engine.core.secrets import ClientEnvironments
 

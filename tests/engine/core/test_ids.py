@@ -1,4 +1,4 @@
-"""Ids are told apart whatever the clock does."""
+"""Ids are unique whatever the clock does."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Numbers from outside: what can be true stays, all else becomes nothing or the most there can be."""
+"""Numbers from outside: plausible ones stay, all others become zero or the maximum."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Threads that allocate: with one heap for all, no mapping of a thread's own comes."""
+"""Allocating threads: with a single malloc arena no thread gets a mapping of its own."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The key store: where keys are looked for, where they go, and that they are never shown."""
+"""The key store: where keys are searched and sent, and that they are never shown."""
 
 import asyncio
 import stat

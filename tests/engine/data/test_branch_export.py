@@ -1,4 +1,4 @@
-"""One branch of a conversation, lossless: what belongs to it alone, and a whole conversation where it is taken in."""
+"""Lossless export of one branch, and its import as a whole conversation."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A conversation as a page to read: who said what, tools folded, whatever the texts hold."""
+"""A conversation as Markdown: authors, collapsed tool calls, arbitrary texts."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Deleting and pruning conversations in a whole engine: records, files, who is at work, and crashes between."""
+"""Deleting and pruning conversations in a whole engine: records, files, running tasks, and crashes in between."""
 
 import asyncio
 import os

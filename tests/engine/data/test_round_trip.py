@@ -1,4 +1,4 @@
-"""What is exported and imported elsewhere is the same again, whatever the tree; what does not fit is refused."""
+"""Export and import reproduce any tree; invalid content is refused."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""A conversation as one HTML file: all branches, and nothing in it that a browser would run or fetch."""
+"""A conversation as one HTML file: all branches, and nothing that a browser would run or fetch."""
 
 import asyncio
 import re

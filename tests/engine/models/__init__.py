@@ -1,1 +1,1 @@
-"""Models over real HTTP; streams/ holds replies as providers document them."""
+"""Models over real HTTP; streams/ has replies as providers document them."""

@@ -1,4 +1,4 @@
-"""The ways to a model, set up to give the same scripted replies: real HTTP for all but one, a script for that."""
+"""All providers, set up for the same scripted replies: over real HTTP, except for the scripted model."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

@@ -1,4 +1,4 @@
-"""Anthropic through the library: signed reasoning goes back, the prompt is cached, and cached tokens are counted."""
+"""Anthropic through the library: signed reasoning is sent back, prompts are cached, cached tokens are counted."""
 
 import gc
 from collections.abc import AsyncGenerator

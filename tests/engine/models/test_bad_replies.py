@@ -1,4 +1,4 @@
-"""Servers that misbehave: each ends as a message that says what to do, and the next reply comes through."""
+"""Faulty servers: each reply ends with a message that says what to do, and the next reply succeeds."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Where the marks for Anthropic's prompt cache stand."""
+"""The positions of Anthropic's prompt-cache marks."""
 
 from app.engine.models.litellm.model import marked_messages, marked_tools
 from app.protocol.base import JsonObject, JsonValue

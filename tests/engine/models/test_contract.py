@@ -1,4 +1,4 @@
-"""What every way to a model promises: the same suite for the fast way, the library, a script, a proxy and XML."""
+"""The contract of all providers, with one suite: aiohttp, the library, a script, a proxy and XML."""
 
 import asyncio
 import itertools

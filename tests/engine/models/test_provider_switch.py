@@ -1,4 +1,4 @@
-"""A conversation begun with one provider and gone on with another: all pairs, with all that a history can hold."""
+"""A conversation that switches providers: all pairs, with everything that a history can contain."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""The formats of providers as they are documented: each stream, whole and in pieces, gives the same whole message."""
+"""Documented stream formats of providers: complete or split anywhere, each yields the same message."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

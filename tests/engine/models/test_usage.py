@@ -1,4 +1,4 @@
-"""What replies took that nobody counted: stopped, failed in the middle, tried again; and reasoning beside the rest."""
+"""Usage of replies that nobody counted: stopped, failed midway, retried; and reasoning billed separately."""
 
 from contextlib import aclosing
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tasks whose model or whose mode was not a plain one, with their records."""
+"""Records of tasks with unusual models or modes."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tasks that an engine went on with, or that a limit of time held, with their records."""
+"""Records of tasks that an engine resumed, or that a time limit paused."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tasks whose conversation was summarised, with their records."""
+"""Records of tasks whose conversation was summarised."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A task's record is played again offline, and tells where the loop behaves differently."""
+"""A task's record is replayed offline and reports where the loop behaves differently."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path

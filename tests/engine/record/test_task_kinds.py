@@ -1,4 +1,4 @@
-"""Whatever a task met, its record played again by the loop that made it shows no difference."""
+"""Every kind of task replays without differences with the loop that recorded it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

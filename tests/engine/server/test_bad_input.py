@@ -1,4 +1,4 @@
-"""Bad input gets a clear error, and the engine goes on serving the same client and others."""
+"""Invalid input gets a clear error, and the engine keeps serving this client and others."""
 
 import asyncio
 from typing import get_args, get_type_hints

@@ -1,4 +1,4 @@
-"""Every way on which a node leaves the engine gives its calls their display; stored is none."""
+"""Calls have their display wherever a node leaves the engine; it is not stored."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""A command is done once, however often the same client sends the same id."""
+"""A command runs once, however often a client sends the same id."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

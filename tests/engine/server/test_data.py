@@ -1,4 +1,4 @@
-"""The data folder's methods through the dispatcher."""
+"""The methods of the data folder through the dispatcher."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Trying a provider for real: what came of it in words, whatever the provider does."""
+"""Testing a provider with a real request: the outcome as text, whatever the provider does."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Model servers of one's own: found at the address that was typed, with a key that goes there alone."""
+"""Custom model servers: found at the typed address, with a key that is sent only there."""
 
 import shutil
 from collections.abc import AsyncGenerator

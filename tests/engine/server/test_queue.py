@@ -1,4 +1,4 @@
-"""What waits for an agent, through the dispatcher: its methods are served, and refusals are told in words."""
+"""The queue of a task through the dispatcher: its methods work, and refusals have a reason."""
 
 from tests.support.connections import error_of, raw_client
 from tests.support.engine_server import EngineServer

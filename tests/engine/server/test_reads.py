@@ -1,4 +1,4 @@
-"""What the handlers read and change, through the dispatcher."""
+"""Reads and changes through the dispatcher."""
 
 from datetime import timedelta
 

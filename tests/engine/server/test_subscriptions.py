@@ -1,4 +1,4 @@
-"""What a client that follows gets: snapshot or replay, then everything once and in order."""
+"""A subscription delivers a snapshot or a replay, then every event once and in order."""
 
 import asyncio
 

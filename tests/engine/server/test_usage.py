@@ -1,4 +1,4 @@
-"""The report of what was used and the explanation of a turn's input, checked against turns made by hand."""
+"""The usage report and the explanation of a turn's input, checked against hand-made turns."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The machine that shares its models: who gets in, what it refuses, and what of its keys can be seen (nothing)."""
+"""Shared models: authentication, refusals, and that no key is visible."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""A database in a real file, made anew for each test."""
+"""A new database in a real file for each test."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

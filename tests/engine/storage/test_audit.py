@@ -1,4 +1,4 @@
-"""The audit: tool executions and grants are only ever added to."""
+"""The audit: tool executions and grants are append-only."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Copies of the database: whole while others write, one a day where something changed, five kept, damage noticed."""
+"""Copies of the database: consistent during writes, one per day with changes, five kept, damage detected."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""A crash of the process: what a flush acknowledged is there afterwards."""
+"""A crash of the process: everything that a flush acknowledged is still there."""
 
 import asyncio
 import sys

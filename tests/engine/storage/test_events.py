@@ -1,4 +1,4 @@
-"""The event log: what an event changes, replay, pruning."""
+"""The event log: stored changes, replay, pruning."""
 
 import msgspec
 

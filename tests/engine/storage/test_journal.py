@@ -1,4 +1,4 @@
-"""The journal: group commit, order, isolation of failures, transactions alone."""
+"""The journal: group commit, order, isolation of failures, exclusive transactions."""
 
 import asyncio
 import logging

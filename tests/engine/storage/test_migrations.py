@@ -1,4 +1,4 @@
-"""Migrations: from each revision with its data, with a copy before, to the schema that a new database has."""
+"""Migrations: from each revision with its data, after a copy, to the current schema."""
 
 import re
 import sqlite3

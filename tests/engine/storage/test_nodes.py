@@ -1,4 +1,4 @@
-"""Nodes: branches of the tree, by page and whole."""
+"""Nodes: branches of the tree, by page and complete."""
 
 from app.engine.storage.database import Database
 from app.engine.storage.records import nodes

@@ -1,4 +1,4 @@
-"""Opening a database: a new one, an old one, and files that must not be taken for one."""
+"""Opening a database: a new one, an old one, and files that must not be mistaken for one."""
 
 import os
 import shutil

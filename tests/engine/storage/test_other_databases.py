@@ -1,4 +1,4 @@
-"""Databases other than SQLite: the same statements, the plain writer and the plain search."""
+"""Databases other than SQLite: the same statements, the generic writer and the generic search."""
 
 from pathlib import Path
 

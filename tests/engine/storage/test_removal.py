@@ -1,4 +1,4 @@
-"""The removal of a conversation: all of its rows go, and no other row of the audit can."""
+"""Removal of a conversation: deletes all of its rows, and no other row of the audit."""
 
 import sqlite3
 from contextlib import closing

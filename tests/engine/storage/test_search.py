@@ -1,4 +1,4 @@
-"""Full-text search: what is found, in which order, and that nothing typed breaks it."""
+"""Full-text search: hits, their order, and arbitrary input."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What narrows a search: who said it, where, with which tool, when; and what stands around the hits."""
+"""Search filters: sender, conversation, tool, date; and the context of hits."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""The stores: what was saved comes back whole, in the order and in the pages promised."""
+"""The stores: saved records are read back unchanged, in the documented order and pages."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Search over titles: what is found, in the order of change, kept through every change."""
+"""Search over titles: hits in the order of change, kept current."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Trees: forks of a page, the newest branch below a node, and the whole in short."""
+"""Trees: forks of a page, the newest branch below a node, and the outline."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""How calls are shown, as the tools declare it."""
+"""The display of calls, as declared by their tools."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Processes that fork on and end, so that each is gone before it is signalled: none outruns a stop."""
+"""Processes that fork and exit, so that each is gone before it is signalled: none escapes a stop."""
 
 import asyncio
 import os

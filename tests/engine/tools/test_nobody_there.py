@@ -1,4 +1,4 @@
-"""Commands that would wait for a person at a terminal: they fail at once and say why, or go on without one."""
+"""Commands that would wait for a person at a terminal: they fail at once with a reason, or continue without one."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Tool arguments against JSON Schema: coercion on a copy, several errors at once, schemas that are no good."""
+"""Tool arguments against JSON Schema: coercion on a copy, several errors at once, invalid schemas."""
 
 import re
 from copy import deepcopy

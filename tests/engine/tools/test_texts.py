@@ -1,4 +1,4 @@
-"""The small pure parts: environment, tidying, diffs, glob patterns, schemas, the registry."""
+"""Small pure functions: environment, output clean-up, diffs, glob patterns, schemas, the registry."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The views of a conversation with several agents: its row, what is asked in dialogs, and two branches side by side."""
+"""The views of a conversation with several agents: the agents bar, its dialogs, and two branches side by side."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""How well texts stand out, measured in a picture of the window: each line of a text against the ground around it."""
+"""Measures the contrast of texts in a picture of the window, line by line against the background around them."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A conversation with each kind of row in each of its states."""
+"""A conversation with every kind of row in every state."""
 
 from typing import get_args
 

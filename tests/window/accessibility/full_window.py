@@ -1,4 +1,4 @@
-"""A main window on a real engine with something of everything in it: for tests that walk all views."""
+"""A main window on a real engine with every kind of content: for tests that visit all views."""
 
 import asyncio
 from collections.abc import AsyncGenerator

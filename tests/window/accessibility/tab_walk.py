@@ -1,4 +1,4 @@
-"""Walks a window with Tab and Shift+Tab, as somebody without a mouse does, and looks whether one sees where one is."""
+"""Walks a window with Tab and Shift+Tab, and checks that the focus is visible."""
 
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QImage

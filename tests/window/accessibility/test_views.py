@@ -1,4 +1,4 @@
-"""Every view can be used without a mouse, without sight and in both themes; a finding is a line of what is wrong."""
+"""Every view is usable without a mouse, with a screen reader and in both themes; a finding is one line."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

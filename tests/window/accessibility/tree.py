@@ -1,4 +1,4 @@
-"""The accessibility tree of a window, as a screen reader walks it: each control with its role, name and place."""
+"""The accessibility tree of a window, as a screen reader sees it: each control with its role, name and position."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

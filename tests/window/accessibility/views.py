@@ -1,4 +1,4 @@
-"""Every view of the window, each with what brings it before a person. A new view is one more line in VIEWS."""
+"""Every view of the window, with the steps that show it. A new view is one more line in VIEWS."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A session bus of its own for each test, and the stores of a window without an engine."""
+"""A private session bus for each test, and the stores of a window without an engine."""
 
 from collections.abc import AsyncGenerator
 

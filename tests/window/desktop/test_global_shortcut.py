@@ -1,4 +1,4 @@
-"""The key for quick tasks that works everywhere: bound by a portal on a real bus, refused, and none at all."""
+"""The global shortcut for quick tasks: bound by a portal on a real bus, refused, and without a portal."""
 
 from collections.abc import Generator
 

@@ -1,4 +1,4 @@
-"""The words of notices, and which buttons they may have."""
+"""The texts of notifications, and the buttons they may have."""
 
 import msgspec
 import pytest

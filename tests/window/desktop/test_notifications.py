@@ -1,4 +1,4 @@
-"""Notifications on a real session bus: what goes over the wire, the buttons, and servers that come and go."""
+"""Notifications on a real session bus: the messages, the buttons, and servers that start and end."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""A second start rings at the window that is open; nobody without the token of its file is let in."""
+"""A second start wakes the open window; callers without the token are rejected."""
 
 import asyncio
 import stat

@@ -1,4 +1,4 @@
-"""The start of the window: what is not needed to paint it is not loaded before it is painted."""
+"""The start of the window: modules not needed for the first paint are not loaded before it."""
 
 import subprocess
 import sys

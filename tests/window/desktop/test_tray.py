@@ -1,4 +1,4 @@
-"""The tray's menu and icon: what waits and what runs, and the ways in and out."""
+"""The tray's menu and icon: open asks, running tasks, and showing and quitting the window."""
 
 import msgspec
 import pytest

@@ -1,1 +1,1 @@
-"""Row views one by one, and Markdown, asks and tools in them."""
+"""Row views one by one, including Markdown, asks and tools."""

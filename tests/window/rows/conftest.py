@@ -1,4 +1,4 @@
-"""Blocks one by one, as the transcript makes them."""
+"""Single row views, created as the transcript does."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Asks in the transcript: shown exactly, answered by mouse and by keyboard, settled ones told."""
+"""Asks in the transcript: shown exactly, answered by mouse and keyboard, with their outcome."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What the blocks offer for branches: the switch, editing in place, retry and fork, and the open end."""
+"""Branch actions of rows: the switch, inline editing, retry and fork, and the open end."""
 
 from dataclasses import replace
 

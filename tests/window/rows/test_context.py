@@ -1,4 +1,4 @@
-"""Summaries and kept messages, as blocks."""
+"""Rows of summaries and kept messages."""
 
 import pytest
 from PySide6.QtCore import Qt

@@ -1,4 +1,4 @@
-"""What others wrote is never read as HTML by a label or a tool tip: no picture is fetched, nothing becomes a link."""
+"""Labels and tool tips never interpret foreign text as HTML: no picture is fetched, nothing becomes a link."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The badge at the end of a task."""
+"""The row at the end of a task."""
 
 import msgspec
 import pytest

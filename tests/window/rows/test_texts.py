@@ -1,4 +1,4 @@
-"""What people and agents said, as blocks."""
+"""Rows of messages and replies."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tool calls and the end of a task, as blocks."""
+"""Rows of tool calls and task ends."""
 
 from importlib.resources import files
 from typing import get_args

@@ -1,4 +1,4 @@
-"""What is long, wide or leads elsewhere: outputs, tables, pictures of the web, links, and cards by keyboard."""
+"""Long and wide content and links: outputs, tables, web pictures, and cards by keyboard."""
 
 import pytest
 from PySide6.QtCore import Qt

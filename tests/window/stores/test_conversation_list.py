@@ -1,4 +1,4 @@
-"""A list of conversations tells of each change so that a view can follow, and says what the engine says."""
+"""A conversation list signals each change so that a view can follow, and matches the engine's state."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""The lists of a window: conversations, tasks and asks of everything."""
+"""The lists of a window: all conversations, tasks and asks."""
 
 from collections.abc import AsyncGenerator
 from datetime import timedelta

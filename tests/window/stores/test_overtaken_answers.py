@@ -1,4 +1,4 @@
-"""An answer that was read before an event and comes after it does not replace what the event told."""
+"""An answer that was read before an event does not overwrite it."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager

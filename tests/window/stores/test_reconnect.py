@@ -1,4 +1,4 @@
-"""The engine as a process of its own that dies while the window is open."""
+"""A separate engine process that dies while the window is open."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What the window remembers."""
+"""The stored state of the window."""
 
 import stat
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The theme dresses the application, follows the system, and draws icons and fonts."""
+"""The theme styles the application, follows the system, and draws icons and fonts."""
 
 import re
 from importlib.resources import files

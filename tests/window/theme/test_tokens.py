@@ -1,4 +1,4 @@
-"""Text can be read in both themes: contrast as WCAG 2.2 computes it."""
+"""Text is readable in both themes: contrast by WCAG 2.2."""
 
 from typing import get_args
 

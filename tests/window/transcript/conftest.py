@@ -1,4 +1,4 @@
-"""A transcript on a page, with its rows in memory."""
+"""A transcript in a window, with its rows in memory."""
 
 from collections.abc import Callable
 

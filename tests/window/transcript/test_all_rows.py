@@ -1,4 +1,4 @@
-"""The transcript with every kind of row: names, themes, and what it leaves behind."""
+"""The transcript with every kind of row: accessible names, themes, and leaks."""
 
 import gc
 from collections.abc import Callable

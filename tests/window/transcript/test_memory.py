@@ -1,4 +1,4 @@
-"""What a transcript keeps: as much after many pages as after some."""
+"""The memory of a transcript: constant over many pages."""
 
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QWidget

@@ -1,4 +1,4 @@
-"""Heights against a plain list that is summed each time."""
+"""Row heights compared with a plain list that is summed each time."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Where the transcript stands when rows come, go and grow."""
+"""The scroll position when rows are inserted, removed and resized."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Selecting and copying over blocks, by mouse and by keyboard."""
+"""Selecting and copying across rows, by mouse and keyboard."""
 
 from collections.abc import Callable
 

@@ -1,1 +1,1 @@
-"""Plain controls."""
+"""Generic controls."""

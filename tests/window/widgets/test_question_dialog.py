@@ -1,4 +1,4 @@
-"""Questions whose default is the harmless answer."""
+"""Questions with a safe default answer."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The small widgets: names for screen readers, keys, and nothing that runs for nobody."""
+"""Small widgets: accessible names, keys, and no timers while hidden."""
 
 import pytest
 from PySide6.QtCore import Qt

@@ -1,1 +1,1 @@
-"""What a model still reads of a long conversation."""
+"""The part of a long conversation that a model reads."""

@@ -1,4 +1,4 @@
-"""A task whose conversation outgrows what its model can read, over a model server with a small window."""
+"""A task whose conversation exceeds the context window, with a model server that has a small one."""
 
 import asyncio
 from collections.abc import Callable

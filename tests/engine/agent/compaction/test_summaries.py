@@ -1,4 +1,4 @@
-"""Summaries by hand: made, changed, read by whoever goes on; messages that are kept whatever is summarised."""
+"""Manual summaries: made, edited, used by the next task; kept messages survive them."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is still sent where a conversation is longer than what its model reads and cannot be summarised."""
+"""Requests for a conversation that exceeds the context window and cannot be summarised."""
 
 import asyncio
 from pathlib import Path

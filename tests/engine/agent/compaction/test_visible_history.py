@@ -1,4 +1,4 @@
-"""What of a branch a model still reads, and the record of it that a summary is made from."""
+"""The part of a branch that a model reads, and the input of a summary."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Attached files: pictures reach the model and stay out of the records, others are named; bad ones are refused."""
+"""Attached files: models get pictures and the names of other files; invalid ones are refused."""
 
 import asyncio
 import base64

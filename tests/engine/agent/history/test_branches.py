@@ -1,4 +1,4 @@
-"""Branches through the runner: messages sent again, replies tried again, heads moved."""
+"""Branches through the runner: edited messages, retried replies, moved heads."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The converter between the nodes of the tree and the messages a model reads."""
+"""The converter between nodes and model messages."""
 
 from datetime import UTC, datetime
 

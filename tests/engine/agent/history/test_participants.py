@@ -1,4 +1,4 @@
-"""What one of several agents reads of the others."""
+"""How one agent reads the others."""
 
 from datetime import UTC, datetime
 

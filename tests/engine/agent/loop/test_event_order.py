@@ -1,4 +1,4 @@
-"""What comes first where several things happen at once: parallel calls, aborts, updates and queues."""
+"""The order of concurrent events: parallel calls, aborts, updates and queues."""
 
 from tests.support.loop_parts import call, calls, echo, says, story, tool
 

@@ -1,4 +1,4 @@
-"""The system prompt of a task: its parts, what they are read from, and that it stays the same."""
+"""The system prompt of a task: its parts and their sources, and that it stays the same."""
 
 import asyncio
 import os

@@ -1,1 +1,1 @@
-"""One task's life on a real engine."""
+"""The life of one task on a real engine."""

@@ -1,4 +1,4 @@
-"""What a task asks a person: questions and approvals, answered once."""
+"""Asks of a task: questions and approvals, answered once."""
 
 import asyncio
 from pathlib import Path

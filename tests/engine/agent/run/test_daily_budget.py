@@ -1,4 +1,4 @@
-"""Limits of a day: of all tasks together, from the first call of each."""
+"""Daily limits: on all tasks together, from the first call of each."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A database that cannot be written: tasks wait and go on by themselves, the engine goes on, and nothing is lost."""
+"""A database that cannot be written: tasks wait and continue by themselves, and nothing is lost."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is on the disk before something happens that cannot be taken back, and what may follow a moment later."""
+"""What must be on disk before an irreversible action, and what may follow a moment later."""
 
 from collections.abc import Sequence
 from pathlib import Path

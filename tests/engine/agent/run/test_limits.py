@@ -1,4 +1,4 @@
-"""Limits of a task: what is near, what is reached, and what people are told and asked."""
+"""Limits of a task: near, reached, and the resulting texts and asks."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A task whose model's provider fails, and that another model goes on with."""
+"""A task that continues with another model after its provider has failed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a task is taken for: by its first reply, by a person while it runs, and by a person after it."""
+"""The mode of a task: decided by its first reply, or changed by a person during or after it."""
 
 import asyncio
 import shutil

@@ -1,4 +1,4 @@
-"""The least time between model calls, and a pause that comes in it."""
+"""The minimum interval between model calls, and a pause within it."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What people say to a task under way: on record until it is read, and theirs to change as long."""
+"""Messages to a running task: stored until they are read, and editable until then."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""A limit of the provider is waited for as a state of the task: it shows when it ends, and outlasts the engine."""
+"""The wait for a rate limit is a state of the task: it has an end time, and survives the engine."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable

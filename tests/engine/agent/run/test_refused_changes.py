@@ -1,4 +1,4 @@
-"""A change that the database refuses for what it is ends the task that it is of, in words, and no other."""
+"""A change that the database rejects ends its own task, with the reason, and no other."""
 
 import asyncio
 import sqlite3

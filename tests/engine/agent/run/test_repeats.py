@@ -1,4 +1,4 @@
-"""The same call made again and again: told, then asked about."""
+"""Repeated identical calls: a notice first, then a question."""
 
 import asyncio
 from pathlib import Path

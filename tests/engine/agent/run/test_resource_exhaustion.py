@@ -1,4 +1,4 @@
-"""Memory and descriptors run out in a tool: it ends, the agent is told how, and its task goes on."""
+"""A tool runs out of memory or descriptors: it ends, the agent is told why, and its task continues."""
 
 import resource
 import sys

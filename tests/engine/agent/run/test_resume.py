@@ -1,4 +1,4 @@
-"""A task that is resumed after a crash: what is on record is not done again, what is not known is asked."""
+"""A task resumed after a crash: recorded steps do not run again, and unknown outcomes are asked about."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A reply while it streams, as clients see it that were there from the start or come in the middle."""
+"""A streaming reply, as seen by clients that subscribed before it and during it."""
 
 from pathlib import Path
 

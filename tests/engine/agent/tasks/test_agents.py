@@ -1,4 +1,4 @@
-"""Agents of a conversation: made, moved, chatted with, deleted; nobody's reply is lost in a race."""
+"""Agents of a conversation: created, moved, chatted with, deleted; no reply is lost in a race."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The same asked of several models at once, and the branches that come of it compared."""
+"""One message for several models, and the comparison of the resulting branches."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""An engine that is gone at once, and what the next one makes of it. Its files are copied as a crash leaves them."""
+"""An engine that dies, and the state its successor finds. The files are copied as a crash leaves them."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The personality of an agent: chosen with a task, kept for the next ones, and what its tasks are like."""
+"""The personality of an agent: chosen with a task, kept for the next ones, and its effect on tasks."""
 
 from pathlib import Path
 

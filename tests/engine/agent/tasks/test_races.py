@@ -1,4 +1,4 @@
-"""Things that happen at once: two clients with one task, words and stops that come at the very end."""
+"""Races: two clients with one task, messages and stops at the very end of a task."""
 
 import asyncio
 from contextlib import suppress

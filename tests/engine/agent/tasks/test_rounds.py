@@ -1,4 +1,4 @@
-"""Several agents in turn, on a real engine: who speaks, who follows, and what ends a round."""
+"""Rounds of several agents on a real engine: who replies, who follows, and what ends a round."""
 
 import asyncio
 from collections.abc import Callable

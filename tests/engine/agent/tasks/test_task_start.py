@@ -1,4 +1,4 @@
-"""What is checked and told when a task is opened."""
+"""Checks and notices at the start of a task."""
 
 import shutil
 from pathlib import Path

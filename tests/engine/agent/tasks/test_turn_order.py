@@ -1,4 +1,4 @@
-"""Who of several agents speaks next, over tables."""
+"""The next speaker among several agents, as tables."""
 
 import unicodedata
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What a file system or a model may bring that is no plain text: the task goes on, and all of it can be stored."""
+"""Invalid text from a file system or a model: the task continues, and everything can be stored."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Conversations of other programs: what is taken of each format, in which shape, and what is counted as left."""
+"""Conversations of other programs: what each format yields, and which content is counted as skipped."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files of other programs that are large, broken, packed or hostile."""
+"""Files of other programs that are large, damaged, packed or hostile."""
 
 import base64
 import zipfile

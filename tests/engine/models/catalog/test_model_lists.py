@@ -1,4 +1,4 @@
-"""The model lists of providers, and the models a person describes."""
+"""Model lists of providers, and models described by the user."""
 
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager

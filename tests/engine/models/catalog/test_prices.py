@@ -1,4 +1,4 @@
-"""The cost of a call, row by row of the price file, beside the arithmetic of the library that the file is from."""
+"""The cost of a call for each row of the price file, compared with the library's own computation."""
 
 import json
 import re

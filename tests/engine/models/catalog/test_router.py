@@ -1,4 +1,4 @@
-"""The router: ids to models, what is listed, which is the default; prices; what is imported when."""
+"""The router: ids to models, lists, the default model, prices, and lazy imports."""
 
 import subprocess
 import sys

@@ -1,1 +1,1 @@
-"""Tools over plain text."""
+"""Tools as text."""

@@ -1,4 +1,4 @@
-"""Taking a reply apart: the call in it, what is shown and what not, and the same result however the stream is cut."""
+"""Parsing a reply: its call, shown and hidden text, with the same result however the stream is split."""
 
 from collections.abc import Iterable
 from typing import TypeAlias

@@ -1,4 +1,4 @@
-"""A conversation with calls, as it goes to a model that has none."""
+"""A conversation with calls, formatted for a model without tool calls."""
 
 from app.engine.core.messages import (
     UNREADABLE_CALL,

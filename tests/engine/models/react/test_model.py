@@ -1,4 +1,4 @@
-"""Tools over plain text: what the model is sent, one call a turn, a final answer, and when this way is taken."""
+"""Tools as text: the request, one call per turn, a final answer, and when this form is used."""
 
 from pathlib import Path
 

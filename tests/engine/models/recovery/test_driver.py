@@ -1,4 +1,4 @@
-"""What follows each kind of failure, up to the end of the reply."""
+"""The steps after each kind of failure, up to the end of the reply."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace

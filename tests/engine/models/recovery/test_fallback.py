@@ -1,4 +1,4 @@
-"""Models asked in the place of one whose provider fails."""
+"""Fallback models after a provider has failed."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""When a limit passes, in the shapes that providers document for their refusals."""
+"""The end of a rate limit, in the formats that providers document for their refusals."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""How long to wait between attempts, as the policy and the provider say."""
+"""The delay between attempts, as the policy and the provider require."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Which temperature a request names: the one wanted, and none where a model would refuse it or has refused it."""
+"""The temperature of a request: the configured one, or none if a model would refuse it or has refused it."""
 
 from collections.abc import AsyncGenerator
 

@@ -1,4 +1,4 @@
-"""Several agents in an opened conversation, with a real engine: who is looked at, written to, named and stopped."""
+"""Several agents in an open conversation, on a real engine: selected, addressed, mentioned and stopped."""
 
 import asyncio
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""Branches in an opened conversation, with a real engine: edit, retry, fork, switch, and what the rows say of them."""
+"""Branches in an open conversation, on a real engine: edit, retry, fork, switch, and their rows."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Two branches side by side, with a real engine: where they part, what each took, and what comes meanwhile."""
+"""Two branches side by side, on a real engine: where they diverge, their usage, and live updates."""
 
 import asyncio
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""Summaries and kept messages in the store of a conversation, over a real engine."""
+"""Summaries and kept messages in a conversation store, on a real engine."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Find in one conversation: what is loaded, what is above it, and what stands in another branch."""
+"""Find in one conversation: loaded rows, earlier messages, and other branches."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""What an interrupted task shows of a call that has no result: it is not at work, and it may need a person."""
+"""A call without a result in an interrupted task: it is not shown as running, and may need a person."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Markdown cut into pieces."""
+"""Markdown split into pieces."""
 
 import pytest
 from hypothesis import given

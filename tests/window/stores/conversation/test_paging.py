@@ -1,4 +1,4 @@
-"""Long conversations and long lists, page by page, and coming back after the line was lost."""
+"""Long conversations and lists, page by page, and after a reconnect."""
 
 from datetime import datetime, timedelta
 from pathlib import Path

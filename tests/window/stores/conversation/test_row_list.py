@@ -1,4 +1,4 @@
-"""Rows in sections, replaced with the least change."""
+"""Rows in sections, replaced with minimal changes."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""An opened conversation: its rows as a real engine works, and what a person does in it."""
+"""An open conversation: its rows while a real engine works, and the user's commands."""
 
 import asyncio
 import os

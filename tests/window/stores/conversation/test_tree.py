@@ -1,4 +1,4 @@
-"""The tree of an opened conversation: read from a real engine, kept by its events, and a way to its branches."""
+"""The tree of an open conversation: loaded from a real engine, updated by events, and switching branches."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The tree as lines: what is folded, what stands to the right, what is in front."""
+"""The tree as lines: folded nodes, indentation, the active branch."""
 
 from app.protocol.conversations import Role, TreeNode
 from app.window.stores.conversation.tree_layout import TreeLine, tree_lines

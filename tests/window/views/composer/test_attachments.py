@@ -1,4 +1,4 @@
-"""Files that go with a message: dropped, pasted, told when they cannot be, and seen by the model."""
+"""Attachments: dropped, pasted, refused with a reason, and seen by the model."""
 
 import os
 from collections.abc import AsyncGenerator

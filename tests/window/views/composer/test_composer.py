@@ -1,4 +1,4 @@
-"""The composer: what its button does, and what its keys do."""
+"""The composer: its button and its keys."""
 
 import pytest
 from PySide6.QtCore import QMimeData, Qt, SignalInstance

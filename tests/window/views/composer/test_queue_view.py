@@ -1,4 +1,4 @@
-"""The queue above the input, on a real engine: what waits is seen, edited, moved, sent now and removed."""
+"""The queue above the input, on a real engine: shown, edited, moved, sent now and removed."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The line under the transcript says which limits are near."""
+"""The line under the transcript shows which limits are near."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

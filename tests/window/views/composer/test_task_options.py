@@ -1,4 +1,4 @@
-"""What the next task is started with: chosen in the row and the panel, kept for new conversations, sent along."""
+"""The options of the next task: chosen in the bar and the dialog, kept for new conversations, sent with the task."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace

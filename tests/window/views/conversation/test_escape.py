@@ -1,4 +1,4 @@
-"""Esc closes what is on top; a running task is stopped by a second Esc within a second, and by nothing else."""
+"""Esc closes the topmost open part; only a second Esc within a second stops a running task."""
 
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass

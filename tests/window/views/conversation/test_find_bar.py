@@ -1,4 +1,4 @@
-"""The search in a conversation as a person uses it: type, step, leave."""
+"""The find bar: type, step, close."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

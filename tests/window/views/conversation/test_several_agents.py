@@ -1,4 +1,4 @@
-"""Several agents in the window: their row, the names in the input, the dialogs, and what waits with another one."""
+"""Several agents in the window: the agents bar, mentions in the input, dialogs, and asks of other agents."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The page of the data folder over a real engine server."""
+"""The data page on a real engine server."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Model servers of one's own in the settings, by mouse and keyboard, over a real engine and real servers."""
+"""Custom model servers in the settings, by mouse and keyboard, with a real engine and real servers."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

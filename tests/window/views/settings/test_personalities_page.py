@@ -1,4 +1,4 @@
-"""The page of personalities over a real engine server."""
+"""The personalities page on a real engine server."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the row of a provider says of whether it can be used."""
+"""The status text of a provider's row."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""The settings dialog over a real engine server."""
+"""The settings dialog on a real engine server."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Keys of actions: the store of them and the page that changes them."""
+"""Keyboard shortcuts: their store and the page that changes them."""
 
 from collections.abc import Callable
 from functools import partial

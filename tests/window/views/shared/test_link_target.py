@@ -1,4 +1,4 @@
-"""Where links of a conversation may lead."""
+"""The targets that links in a conversation may open."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The list to pick from by typing."""
+"""The picker: choosing from a list by typing."""
 
 from collections.abc import Generator
 

@@ -1,4 +1,4 @@
-"""The banner of what is the matter, on a real engine whose disk is full."""
+"""The health banner, on a real engine whose disk is full."""
 
 import asyncio
 from pathlib import Path

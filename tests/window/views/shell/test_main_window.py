@@ -1,4 +1,4 @@
-"""The main window before and without an engine: its actions, its names, its tabs."""
+"""The main window before and without an engine: actions, names, tabs."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where no model is set up a message is kept, and the way to one is shown."""
+"""Without a model, a message is kept and the way to set one up is shown."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

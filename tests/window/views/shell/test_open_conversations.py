@@ -1,4 +1,4 @@
-"""Conversations in tabs and in windows of their own, without an engine."""
+"""Conversations in tabs and in separate windows, without an engine."""
 
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The bar of tabs."""
+"""The tab bar."""
 
 import pytest
 from PySide6.QtCore import QPoint, Qt

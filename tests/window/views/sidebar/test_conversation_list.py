@@ -1,4 +1,4 @@
-"""The list of conversations on the screen: headings, keys, menu, and a rename in place."""
+"""The list of conversations: headings, keys, menu, and inline renaming."""
 
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""The inbox: what waits, has finished and runs, each in its section, settled by keyboard alone."""
+"""The inbox: asks, ended and running tasks, each in a section, operated by keyboard."""
 
 from collections.abc import AsyncGenerator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""How full the context is: the bar in the status line and the parts it opens, over a real engine."""
+"""The context bar in the status line and its popover, on a real engine."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The usage page over a real engine: what it says, that it follows, and that the keyboard reaches all of it."""
+"""The usage dialog on a real engine: its content, live updates, and keyboard access."""
 
 from collections.abc import AsyncGenerator
 from datetime import UTC, date, datetime, timedelta
