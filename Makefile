@@ -48,6 +48,7 @@ crash: $(VENV)/.ready-dev
 
 docs: $(VENV)/.ready-dev
 	@$(BIN)/python -m app.protocol.schema
+	@$(BIN)/python -m app.engine.tools.documentation
 
 screenshots: $(VENV)/.ready-dev
 	@$(BIN)/python packaging/screenshots.py

@@ -147,10 +147,15 @@ def documents(folder: Path) -> dict[Path, str]:
 
 
 def main(arguments: list[str], folder: Path = Path("docs")) -> int:
-    wrong = {file: text for file, text in documents(folder).items() if _text(file) != text}
+    return write_documents(documents(folder), arguments, "app.protocol.schema")
+
+
+def write_documents(expected: dict[Path, str], arguments: list[str], module: str) -> int:
+    """Write the files that are not current; with `--check` name them, and the module that writes them. An exit code."""
+    wrong = {file: text for file, text in expected.items() if _text(file) != text}
     if "--check" in arguments:
         for file in wrong:
-            sys.stderr.write(f"{file} is not current: run python -m app.protocol.schema\n")
+            sys.stderr.write(f"{file} is not current: run python -m {module}\n")
         return 1 if wrong else 0
     for file, text in wrong.items():
         file.write_text(text, encoding="utf-8")

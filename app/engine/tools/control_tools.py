@@ -24,10 +24,12 @@ class TaskComplete:
     name = TASK_COMPLETE
     label = "Task complete"
     description = "Call this when the task is finished, and only then, with a short summary of what was accomplished."
+    parameters: JsonObject = _TASK_COMPLETE
     execution_mode: ExecutionMode = "sequential"
 
     def __init__(self, answer_schema: JsonObject | None = None) -> None:
-        self.parameters = _TASK_COMPLETE if answer_schema is None else with_answer_schema(answer_schema)
+        if answer_schema is not None:
+            self.parameters = with_answer_schema(answer_schema)
         self.completed: str | None = None
         self.answer: JsonValue = None
 
