@@ -67,22 +67,20 @@ class Dispatcher:
 
     async def _serve(self, session: ClientSession, route: ServedMethod, request: Request) -> bytes:
         client_environment.set(session.environment)
+        command = ClientCommand(session.client_id, request.id, request.method)
         try:
-            result = await self._result(session, route, request)
-            return _ENCODER.encode(Response(id=request.id, result=msgspec.Raw(result)))
+            if route.changes:
+                result = await self._commands.once(
+                    command, lambda: route.serve(self._services, session, request.params, command.name)
+                )
+            else:
+                result = await route.serve(self._services, session, request.params, "")
         except EngineError as error:
             return refusal(json_rpc.engine_error(error), request.id)
         except Exception:  # noqa: BLE001 -- one of the four places: a bug in a handler must not end the engine
             _log.exception("%s failed", request.method)
             return refusal(json_rpc.internal(request.method), request.id)
-
-    async def _result(self, session: ClientSession, route: ServedMethod, request: Request) -> bytes:
-        if not route.changes:
-            return await route.serve(self._services, session, request.params, "")
-        command = ClientCommand(session.client_id, request.id, request.method)
-        return await self._commands.once(
-            command, lambda: route.serve(self._services, session, request.params, command.name)
-        )
+        return _ENCODER.encode(Response(id=request.id, result=msgspec.Raw(result)))
 
 
 def refusal(what: FailureObject, request_id: str | int | None) -> bytes:

@@ -53,7 +53,11 @@ class IdempotentCommands:
         key = (command.client_id, command.stored_id)
         known = self._running.get(key)
         if known is None:
-            known = self._begin(key, command, work)
+            if len(self._running) >= _MOST_RUNNING:
+                raise Busy("Too many commands are under way. Try again shortly.")
+            task = asyncio.get_running_loop().create_task(self._run(command, work), name=f"command {command.method}")
+            known = self._running[key] = _RunningCommand(command.method, task)
+            task.add_done_callback(lambda task: self._on_done(key, task))
         else:
             _check(command, known.method)
         return await asyncio.shield(known.task)
@@ -67,16 +71,6 @@ class IdempotentCommands:
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
-
-    def _begin(
-        self, key: tuple[str, str], command: ClientCommand, work: Callable[[], Awaitable[bytes]]
-    ) -> _RunningCommand:
-        if len(self._running) >= _MOST_RUNNING:
-            raise Busy("Too many commands are under way. Try again shortly.")
-        task = asyncio.get_running_loop().create_task(self._run(command, work), name=f"command {command.method}")
-        known = self._running[key] = _RunningCommand(command.method, task)
-        task.add_done_callback(lambda task: self._on_done(key, task))
-        return known
 
     def _on_done(self, key: tuple[str, str], task: asyncio.Task[bytes]) -> None:
         """The answer is in the database, or the command failed and may be sent again."""
