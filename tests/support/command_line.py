@@ -34,14 +34,14 @@ class Finished:
 
     @property
     def lines(self) -> list[JsonObject]:
-        """Standard output as one JSON object a line."""
+        """Standard output, parsed as one JSON object per line."""
         return [msgspec.json.decode(line, type=JsonObject) for line in self.out.splitlines()]
 
 
 class Errand:
-    """`errand` on the data directory `home`, started in `folder`, with no key and no colour in its environment.
+    """`errand` on the data directory `home`, started in `folder`, without keys and colours in its environment.
 
-    `prefix` stands before each command: another program that runs it.
+    `prefix` precedes each command: another program that runs it.
     """
 
     def __init__(self, home: Path, folder: Path, prefix: tuple[str, ...] = ()) -> None:
@@ -60,7 +60,7 @@ class Errand:
             self.environment.pop(name, None)
 
     async def run(self, *arguments: str, typed: str = "", variables: Mapping[str, str] = {}) -> Finished:
-        """Run a command to its end."""
+        """Run a command until it exits."""
         process = await self.start(*arguments, variables=variables)
         async with asyncio.timeout(LONGEST_S):
             out, err = await process.communicate(typed.encode())
@@ -85,15 +85,15 @@ class Errand:
         )
 
     async def close(self) -> None:
-        """End the engine, if one runs, as the system does when it shuts down."""
+        """End the engine, if one runs, as the system does at shutdown."""
         if (self.home / "run" / "engine.json").exists():
             pid = self.engine_pid()
-            with suppress(ProcessLookupError):  # one that was killed leaves its file
+            with suppress(ProcessLookupError):  # a killed engine leaves its file
                 os.kill(pid, signal.SIGTERM)
             await until(lambda: not is_alive(pid))
 
     async def task(self, status: TaskStatus) -> Task:
-        """The newest task, once it has this status; asked of the running engine without starting a command."""
+        """The newest task, once it has this status; queries the running engine without starting a command."""
         paths = Paths(self.home)
         connection = Connection(lambda: read_endpoint(paths), "test")
         await connection.open()
@@ -107,7 +107,7 @@ class Errand:
             await connection.close()
 
     def engine_pid(self) -> int:
-        """The process of the engine that runs."""
+        """The process id of the running engine."""
         endpoint = msgspec.json.decode((self.home / "run" / "engine.json").read_bytes(), type=JsonObject)
         pid = endpoint["pid"]
         assert isinstance(pid, int)
@@ -118,7 +118,7 @@ class Errand:
 
 
 async def rest(process: asyncio.subprocess.Process) -> Finished:
-    """Wait for a started command to end."""
+    """Wait until a started command exits."""
     async with asyncio.timeout(LONGEST_S):
         out, err = await process.communicate()
     assert process.returncode is not None

@@ -20,7 +20,7 @@ _TIMEOUT_S = 10.0
 
 
 class Cable:
-    """Relays to `target`, which may change. Pulled, it cuts all lines and lets none through."""
+    """A relay to `target`, which may change. Disconnected, it closes all connections and accepts none."""
 
     def __init__(self, target: Endpoint | None = None) -> None:
         self.target = target
@@ -29,7 +29,7 @@ class Cable:
         self._writers: set[asyncio.StreamWriter] = set()
 
     def find(self) -> Endpoint:
-        """The target's endpoint, by way of the cable."""
+        """The target's endpoint with the relay's port."""
         if self.target is None or self.pulled:
             raise NoEngine("No engine runs.")
         return msgspec.structs.replace(self.target, url=f"ws://127.0.0.1:{self.port}/rpc")
@@ -39,7 +39,7 @@ class Cable:
         self.cut()
 
     def cut(self) -> None:
-        """Break the lines there are; new ones get through."""
+        """Close all connections; new ones are accepted."""
         for writer in self._writers:
             writer.transport.abort()
 
@@ -61,7 +61,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             writer.write(data)
             await writer.drain()
     except ConnectionError:
-        pass  # cut, or one end is gone: then the other goes too
+        pass  # cut, or one side has closed: close the other
     writer.close()
 
 
@@ -106,7 +106,7 @@ class Watcher:
 
 
 class RawClient:
-    """Sends frames and reads whatever comes, in order."""
+    """Sends frames and reads all messages in order."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
@@ -118,7 +118,7 @@ class RawClient:
         return msgspec.json.decode(await self.socket.recv(decode=False))
 
     async def ask(self, method: str, request_id: str | int = 1, **params: object) -> JsonObject:
-        """Send a request and give back the next message."""
+        """Send a request and return the next message."""
         await self.request(method, request_id, **params)
         return await self.read()
 
@@ -127,7 +127,7 @@ class RawClient:
         await self.send(msgspec.json.encode(frame).decode())
 
     async def answer(self, request_id: str | int) -> tuple[JsonObject, list[JsonObject]]:
-        """The answer to a request, and the messages that came before it."""
+        """The answer to a request, and the messages received before it."""
         before: list[JsonObject] = []
         while True:
             message = await self.read()
@@ -136,7 +136,7 @@ class RawClient:
             before.append(message)
 
     async def prove(self, token: str = TOKEN) -> str:
-        """Have the engine prove that it knows the token; gives our own proof."""
+        """Request the engine's proof that it knows the token; returns our proof."""
         nonce = "a-nonce-of-the-test"
         challenge = (await self.ask("challenge", "c", nonce=nonce))["result"]
         assert isinstance(challenge, dict)
@@ -145,11 +145,11 @@ class RawClient:
         return proof(token, "asks", nonce, other)
 
     async def initialize(self, client_id: str) -> JsonObject:
-        """Go through the handshake; gives back the answer to `initialize`."""
+        """Perform the handshake; returns the answer to `initialize`."""
         return await self.ask("initialize", "i", clientId=client_id, clientName="raw", proof=await self.prove())
 
     async def event(self) -> EventRecord:
-        """The next message, which is an event."""
+        """The next message, which must be an event."""
         message = await self.read()
         assert message["method"] == "event", message
         return msgspec.convert(message["params"], EventRecord)
@@ -167,7 +167,7 @@ async def raw_client(engine: EngineServer, *, client_id: str = "raw") -> AsyncGe
 
 
 def error_of(message: JsonObject) -> tuple[object, object, str]:
-    """Code, our word and text of a refusal."""
+    """The numeric code, the error code and the text of a refusal."""
     error = message["error"]
     assert isinstance(error, dict)
     data = error["data"]

@@ -43,7 +43,7 @@ _INTROSPECTION = f"""<!DOCTYPE node PUBLIC "-//freedesktop//DTD D-BUS Object Int
 
 @asynccontextmanager
 async def session_bus() -> AsyncGenerator[str]:
-    """Its address."""
+    """Start a bus; yields its address."""
     with tempfile.TemporaryDirectory(prefix="bus") as folder:  # a socket's path has at most 107 bytes
         async with _daemon(_config_in(folder)) as address:
             yield address
@@ -60,7 +60,7 @@ async def _daemon(config: Path) -> AsyncGenerator[str]:
     process = await asyncio.create_subprocess_exec(
         *("dbus-daemon", f"--config-file={config}", "--nofork", "--print-address"),
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,  # it tells of limits of this machine
+        stderr=asyncio.subprocess.DEVNULL,  # it logs limits of this machine
     )
     assert process.stdout is not None
     try:
@@ -73,7 +73,7 @@ async def _daemon(config: Path) -> AsyncGenerator[str]:
 
 
 class Service:
-    """Somebody on the bus who owns a name. `answer` is given each call to it and returns the reply."""
+    """A service that owns a name on the bus. `answer` handles each call to it and returns the reply."""
 
     def __init__(self, bus: MessageBus, name: str) -> None:
         self.bus = bus
@@ -84,25 +84,25 @@ class Service:
         await self.bus.request_name(self.name)
 
     def answer(self, message: Message) -> Message | None:
-        """Overridden by each kind of service; None where it has sent the reply itself."""
+        """Overridden by each service; None if it has sent the reply itself."""
         raise AssertionError(f"{self.name} cannot {message.member}.")
 
     def send(self, path: str, interface: str, member: str, signature: str, *body: object) -> None:
-        """A signal to all."""
+        """Send a signal to everyone."""
         self.send_to(None, path, interface, member, signature, *body)
 
     def send_to(self, name: str | None, path: str, interface: str, member: str, signature: str, *body: object) -> None:
-        """A signal to one, whether they asked for it or not."""
+        """Send a signal to one connection, whether it subscribed or not."""
         signal = Message.new_signal(path, interface, member, signature, list(body))
         signal.destination = name
         self.reply(signal)
 
     def reply(self, message: Message) -> None:
-        """Send what `answer` made itself."""
+        """Send a reply made by `answer`."""
         self.bus.send(message)  # pyright: ignore[reportUnknownMemberType] -- dbus-fast returns a bare Future
 
     async def leave(self) -> None:
-        """End as a process does that dies; once it is told, the bus knows."""
+        """Disconnect like a process that dies; returns once the bus has noticed."""
         self.bus.disconnect()
         await self.bus.wait_for_disconnect()
 
@@ -118,7 +118,7 @@ async def on_bus(address: str) -> MessageBus:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A call of Notify. `hints` are unpacked, `types` are the types they had."""
+    """A call of Notify. `hints` are unpacked, `types` are their original types."""
 
     number: int
     replaces: int
@@ -132,12 +132,12 @@ class Told:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The buttons; the first pair is a click on the notice itself."""
+        """The labels of the buttons; the first pair is a click on the notification itself."""
         return self.actions[3::2]
 
 
 class NotificationServer(Service):
-    """`shown` is what stands on the screen now, `told` all that ever was."""
+    """A notification server. `shown` are the current notifications, `told` all received ones."""
 
     def __init__(self, bus: MessageBus, abilities: tuple[str, ...]) -> None:
         super().__init__(bus, NOTIFICATIONS_NAME)
@@ -145,7 +145,7 @@ class NotificationServer(Service):
         self.told: list[Told] = []
         self.shown: dict[int, Told] = {}
         self.clients: list[str] = []
-        self.presses = ""  # a button that is pressed before who showed it has read the reply
+        self.presses = ""  # a button that is pressed before the sender has read the reply
 
     @classmethod
     async def start(cls, address: str, abilities: tuple[str, ...] = ABILITIES) -> "NotificationServer":
@@ -172,17 +172,17 @@ class NotificationServer(Service):
         return [told.title for told in self.shown.values()]
 
     def of(self, title: str) -> Told:
-        """What is shown under that title."""
+        """The notification with that title."""
         return next(told for told in self.shown.values() if told.title == title)
 
     def press(self, told: Told, button: str) -> None:
-        """As GNOME and KDE do it: the token, the button, and the notice is closed."""
+        """Like GNOME and KDE: send the token and the button, then close the notification."""
         self.send(NOTIFICATIONS_PATH, NOTIFICATIONS_NAME, "ActivationToken", "us", told.number, "token-of-the-click")
         self.send(NOTIFICATIONS_PATH, NOTIFICATIONS_NAME, "ActionInvoked", "us", told.number, button)
         self.close(told.number, 2)
 
     def close(self, number: int, reason: int = 2) -> None:
-        """2 is put away by a person, 3 taken back by who showed it."""
+        """Reason 2: dismissed by the user; 3: withdrawn by its sender."""
         if self.shown.pop(number, None) is not None:
             self.send(NOTIFICATIONS_PATH, NOTIFICATIONS_NAME, "NotificationClosed", "uu", number, reason)
 
@@ -209,7 +209,7 @@ class NotificationServer(Service):
 
 
 class ShortcutPortal(Service):
-    """`asked` has the shortcuts it was asked to bind."""
+    """The global shortcuts portal. `asked` has the shortcuts it was asked to bind."""
 
     def __init__(self, bus: MessageBus, *, refuses: bool) -> None:
         super().__init__(bus, PORTAL_NAME)
@@ -243,7 +243,7 @@ class ShortcutPortal(Service):
 
 
 class TrayHost(Service):
-    """`has_item` once an app has put itself there."""
+    """A tray host. `has_item` is set once an app has registered its icon."""
 
     def __init__(self, bus: MessageBus) -> None:
         super().__init__(bus, TRAY_NAME)

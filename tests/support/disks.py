@@ -19,7 +19,7 @@ _TABLES = ("conversations", "agents", "tasks", "nodes", "turns", "tool_execution
 _CHUNK = 4096
 _RELEASED_WITHIN_S = 10.0
 
-# linux/ext4.h: every write from then on fails, and what waits in the journal or the cache is not written.
+# linux/ext4.h: all later writes fail, and pending writes in the journal or the cache are lost.
 _SHUTDOWN = 0x8004587D
 _WITHOUT_FLUSHING = 2
 
@@ -28,7 +28,7 @@ _DETACH = 2  # MNT_DETACH
 
 @contextmanager
 def full_disk(database: Path) -> Generator[None]:
-    """Every insert fails from here on until the block is left."""
+    """Every insert fails until the block ends."""
     _run(
         database,
         *(
@@ -45,7 +45,7 @@ def full_disk(database: Path) -> Generator[None]:
 
 @contextmanager
 def slow_disk(database: Path) -> Generator[None]:
-    """No change is saved until the block is left, which has to be within 5 s."""
+    """No change is saved until the block ends, which must be within 5 s."""
     with closing(sqlite3.connect(database, timeout=10, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         yield
@@ -61,7 +61,7 @@ def _run(database: Path, *statements: str) -> None:
 
 @contextmanager
 def small_disk(folder: Path, megabytes: int = 8) -> Generator[Path]:
-    """Skips the test where this user may not mount."""
+    """Skips the test if this user may not mount."""
     folder.mkdir()
     mounting = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", str(folder)]
     if subprocess.run(mounting, capture_output=True, check=False).returncode:
@@ -74,11 +74,11 @@ def small_disk(folder: Path, megabytes: int = 8) -> Generator[Path]:
 
 @contextmanager
 def read_only(disk: Path) -> Generator[None]:
-    """Nothing on it can be changed until the block is left."""
+    """Nothing on it can be changed until the block ends."""
     give_up_at = time.monotonic() + _RELEASED_WITHIN_S
     while subprocess.run(["mount", "-o", "remount,ro", str(disk)], capture_output=True, check=False).returncode:
         assert time.monotonic() < give_up_at, "somebody keeps files open on the disk"
-        time.sleep(0.01)  # the kernel tells nobody that a process which ends has let go
+        time.sleep(0.01)  # the kernel does not signal when an exiting process has released its files
     try:
         yield
     finally:
@@ -87,7 +87,7 @@ def read_only(disk: Path) -> Generator[None]:
 
 @contextmanager
 def filled(disk: Path) -> Generator[None]:
-    """Not a byte is free until the block is left."""
+    """No byte is free until the block ends."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file, suppress(OSError):
         while True:
@@ -99,7 +99,10 @@ def filled(disk: Path) -> Generator[None]:
 
 
 class PoweredDisk:
-    """`folder` is its root. End whoever has files open on it between `cut` and `restore`."""
+    """A disk whose power can be cut. `folder` is its root.
+
+    End all processes with open files on it between `cut` and `restore`.
+    """
 
     def __init__(self, image: Path, folder: Path) -> None:
         self.folder = folder
@@ -117,7 +120,7 @@ class PoweredDisk:
             os.close(root)
 
     def restore(self) -> None:
-        """Mount it again, as the system does after the power came back."""
+        """Mount it again, as the system does after the power is back."""
         self.unmount()
         assert self.mount(), "the disk cannot be mounted again"
 
@@ -126,12 +129,12 @@ class PoweredDisk:
         unmounting = ["umount", str(self.folder)]
         while subprocess.run(unmounting, capture_output=True, check=False).returncode:
             assert time.monotonic() < give_up_at, "somebody keeps files open on the disk"
-            time.sleep(0.01)  # the kernel tells nobody that a killed process has let go
+            time.sleep(0.01)  # the kernel does not signal when a killed process has released its files
 
 
 @contextmanager
 def powered_disk(folder: Path, megabytes: int = 96) -> Generator[PoweredDisk]:
-    """Skips the test where this user may not mount, or the machine has no loop devices or no ext4."""
+    """Skips the test if this user may not mount, or if the machine has no loop devices or no ext4."""
     root, image = folder / "disk", folder / "disk.img"
     if shutil.which("mkfs.ext4") is None:
         pytest.skip("this machine cannot make an ext4 disk: mkfs.ext4 is not installed")
@@ -152,7 +155,7 @@ def powered_disk(folder: Path, megabytes: int = 96) -> Generator[PoweredDisk]:
 
 @contextmanager
 def hanging_folder(place: Path) -> Generator[Path]:
-    """Whoever looks into it waits until the context ends, and gets an error. Skips where none can be made."""
+    """A folder that does not respond until the context ends, and then fails. Skips if none can be made."""
     place.mkdir()
     try:
         descriptor = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)

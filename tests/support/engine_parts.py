@@ -26,7 +26,7 @@ _RETRY = RetryPolicy()
 
 @dataclass(slots=True)
 class Watcher:
-    """Sees what a client would see, and waits for it."""
+    """Sees what a client would see, and waits for events."""
 
     events: list[Event] = field(default_factory=list[Event])
     deltas: list[Delta] = field(default_factory=list[Delta])
@@ -51,12 +51,12 @@ class Watcher:
         return [event.task for event in self.events if isinstance(event, TaskUpdate) and event.task.id == task_id]
 
     def nodes(self) -> list[Node]:
-        """The newest state of each node, in the order they came."""
+        """The newest state of each node, in order of arrival."""
         newest = {event.node.id: event.node for event in self.events if isinstance(event, TaskMessage)}
         return list(newest.values())
 
     async def task(self, task_id: str, condition: Callable[[Task], bool]) -> Task:
-        """The first state of a task from now on, or its newest, for which the condition holds."""
+        """The first state of a task, from its newest one on, for which the condition holds."""
         await self.until(lambda: bool(self.tasks(task_id)) and condition(self.tasks(task_id)[-1]))
         return self.tasks(task_id)[-1]
 
@@ -64,7 +64,7 @@ class Watcher:
         return await self.task(task_id, lambda task: task.ended_at is not None)
 
     async def ask(self, task_id: str) -> Ask:
-        """The ask that a task waits for."""
+        """The open ask of a task."""
         waiting: list[Ask] = []
 
         def look() -> bool:
@@ -97,7 +97,7 @@ class EngineParts:
         attachments: tuple[str, ...] = (),
         api_key: str | None = "sk-test-key-of-the-tests",
     ) -> Task:
-        """Start a task that talks to the model server. It can ask somebody where it has to or `attended` says so."""
+        """Start a task that uses the model server. It may ask a person if it has to, or if `attended`."""
         params = TaskStartParams(
             prompt=prompt,
             task_id=task_id,
@@ -122,7 +122,7 @@ class EngineParts:
 
 @asynccontextmanager
 async def engine_parts(home: Path, model: ModelServer, retry: RetryPolicy = _RETRY) -> AsyncGenerator[EngineParts]:
-    """Opened again on the same home it is the engine after a restart."""
+    """A whole engine. Opened again on the same home it behaves like an engine after a restart."""
     paths = Paths(home / "data")
     paths.prepare()
     workspace = home / "workspace"
@@ -135,7 +135,7 @@ async def engine_parts(home: Path, model: ModelServer, retry: RetryPolicy = _RET
 
 
 def crash(engine: EngineParts, home: Path) -> int:
-    """Copy what is on disk now into another home, as if the engine had been killed; the port of the model server."""
+    """Copy the current files into another home, as if the engine had been killed; returns the model server's port."""
     shutil.copytree(engine.services.paths.home, home / "data", ignore=shutil.ignore_patterns("run"))
     return int(engine.model.url.split(":")[2].split("/")[0])
 

@@ -50,7 +50,7 @@ TOKEN = "the-token-of-the-test"
 
 
 class PlainRunner:
-    """`gate` is open; cleared, it holds every start until it is set. `asks` are those that can be answered."""
+    """A task runner. While `gate` is cleared, every start waits. `asks` are those that can be answered."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
@@ -139,7 +139,7 @@ class PlainRunner:
         raise Conflict("The agent has read it.")
 
     async def next_in_round(self, task_id: str) -> Task | None:
-        """Nobody takes turns here."""
+        """No agents take turns here."""
 
     async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
         self.answers.append(params)
@@ -152,7 +152,7 @@ class PlainRunner:
         return AskAnswerResult(won=True, ask=settled)
 
     async def close(self) -> None:
-        """Nothing is under way here that would go on."""
+        """Nothing to end."""
 
     def _task(self, task_id: str) -> Task:
         if task_id not in self.tasks:
@@ -195,7 +195,7 @@ class EngineServer:
 async def engine_server(
     home: Path, *, port: int = 0, routes: Sequence[ServedMethod] = ROUTES, instance_id: str = "engine_test"
 ) -> AsyncGenerator[EngineServer]:
-    """Opened anew on the same home it is the same engine after a restart."""
+    """An engine server. Opened again on the same home it behaves like an engine after a restart."""
     paths = Paths(home)
     paths.prepare()
     database = await Database.open(f"sqlite+aiosqlite:///{paths.database}", paths.copies)

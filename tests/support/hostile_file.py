@@ -26,7 +26,7 @@ def line(kind: str, record: object) -> str:
 
 
 class HostileFile:
-    """An interrupted task with an open turn, whose one call is `command`; `name` tells its ids from others."""
+    """An interrupted task with an open turn, whose only call is `command`; `name` makes its ids unique."""
 
     def __init__(self, command: str, workspace: Path, name: str = "1") -> None:
         self.command = command
@@ -75,11 +75,11 @@ class HostileFile:
         return line("started", msgspec.to_builtins(record) | {"command": command} | changes)
 
     def answered(self, **changes: object) -> str:
-        """A line with the ask that a person has allowed for good."""
+        """A line with the ask, allowed permanently by a person."""
         return line("ask", msgspec.to_builtins(self.approved(), builtin_types=()) | changes)
 
     def approved(self) -> Ask:
-        """The ask that the task would raise, as one that a person has allowed for good."""
+        """The ask that the task would raise, allowed permanently by a person."""
         text = f"Run `{self.command}` in {self.workspace}"
         approval = Approval(
             tool="shell",
@@ -108,7 +108,7 @@ class HostileFile:
         )
 
     def say(self, *texts: str) -> None:
-        """Put messages of a person and their replies after what there is, so that there is something to summarise."""
+        """Append user messages and replies, so that there is something to summarise."""
         for number, text in enumerate(texts):
             for role in ("user", "assistant"):
                 node_id = f"{role}_{number}_{self.task.id}"
@@ -131,12 +131,12 @@ class HostileFile:
         return path
 
     async def take(self, engine: EngineParts, folder: Path) -> None:
-        """Have an engine take it in."""
+        """Import it into an engine."""
         services = engine.services
         await Importer(services.log, services.database, services.paths).run(self.write(folder))
 
     async def confirm(self, engine: EngineParts) -> None:
-        """Have a person choose the workspace of the engine's tests for it."""
+        """Choose the workspace of the engine's tests for it, as a person would."""
         found = await engine.services.database.conversations.get(self.conversation.id)
         assert found is not None
         engine.services.log.publish(ConversationUpdate(conversation=with_workspace(found, engine.workspace)))

@@ -40,7 +40,10 @@ def calling(name: str, arguments: JsonObject | None = None, invalid: str | None 
 
 
 class WrittenStream:
-    """Gives the events written for each call in turn; `requests` holds what was asked. Raises an exception it meets."""
+    """Yields the prepared events for each call in turn; `requests` has the requests.
+
+    Raises an exception in the events.
+    """
 
     def __init__(self, *replies: Sequence[ModelEvent | Exception]) -> None:
         self.requests: list[ModelRequest] = []
@@ -121,7 +124,7 @@ class StuckTool:
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """What a scenario did, as `tests/conformance/README.md` writes it."""
+    """The trace of a scenario, as described in `tests/conformance/README.md`."""
 
     events: list[Record]
     llm_calls: list[list[Record]]
@@ -202,7 +205,7 @@ def tool_of(workplace: ToolContext, name: str) -> Tool:
 
 @asynccontextmanager
 async def task_of(workplace: ToolContext) -> AsyncGenerator[ToolContext]:
-    """Ends what the task leaves running, as the runner does."""
+    """The task; ends what it leaves running, as the runner does."""
     try:
         yield workplace
     finally:
@@ -233,14 +236,14 @@ def detail(result: ToolResult | ToolError, name: str) -> JsonValue:
 
 
 def kept_output(result: ToolResult) -> bytes:
-    """The content of the file that holds the long standard output."""
+    """The content of the file with the long standard output."""
     file = detail(result, "stdout_file")
     assert isinstance(file, str) and file in text_of(result)
     return Path(file).read_bytes()
 
 
 async def until(condition: Callable[[], bool], patience_s: float = 5) -> None:
-    """Wait until a condition holds; fail if it does not in time."""
+    """Wait until a condition holds; fail after a timeout."""
     deadline = time.monotonic() + patience_s
     while not condition():
         assert time.monotonic() < deadline, "it did not come true in time"
@@ -248,5 +251,5 @@ async def until(condition: Callable[[], bool], patience_s: float = 5) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """True for a process that is there at all, a zombie too."""
+    """True for an existing process, including a zombie."""
     return Path(f"/proc/{pid}").exists()

@@ -42,6 +42,6 @@ def results(nodes: list[Node]) -> list[ToolResultBlock]:
 
 
 def speak_to(monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:
-    """For engines that start from now on: as OpenAI, with a key."""
+    """Make engines that start from now on use this server as OpenAI, with a key."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)

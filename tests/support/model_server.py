@@ -19,7 +19,7 @@ __all__ = ["Call", "ModelServer", "ReceivedRequest", "Reply"]
 
 
 class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tool call; `arguments` may be raw text, valid JSON or not. Index and id are counted where left out."""
+    """A tool call; `arguments` may be raw text, valid JSON or not. Index and id default to a count."""
 
     tool: str
     arguments: JsonObject | str = {}
@@ -56,7 +56,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     usage: tuple[int, int] = (100, 20)
 
     def pieces(self) -> list[bytes]:
-        """The body in the pieces in which it is sent."""
+        """The body in the pieces that are sent."""
         if self.raw is not None:
             return list(self.raw)
         deltas: list[JsonObject] = [{"role": "assistant", "content": ""}]
@@ -81,7 +81,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ServerScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A YAML file for the server as a process: `replies` by the order of requests, or `turns` as in `by_turn`."""
+    """A YAML script for the server as a process: `replies` by the order of requests, or `turns` as in `by_turn`."""
 
     replies: tuple[Reply, ...] = ()
     turns: tuple[Reply, ...] = ()
@@ -117,7 +117,7 @@ def _cut(text: str, length: int) -> list[str]:
 
 @dataclass(slots=True)
 class ReceivedRequest:
-    """What a client asked. `gone` is set when it left before the end, `served` when all was sent."""
+    """A request of a client. `gone` is set when it disconnected before the end, `served` when everything was sent."""
 
     path: str
     headers: dict[str, str]
@@ -132,7 +132,7 @@ class ReceivedRequest:
 
     @property
     def turn(self) -> int:
-        """How many replies of the assistant the conversation holds already."""
+        """The number of assistant replies in the conversation."""
         return sum(1 for message in self.messages if message.get("role") == "assistant")
 
 
@@ -140,13 +140,13 @@ Answer = Callable[[ReceivedRequest], Reply]
 
 
 def in_order(replies: Sequence[Reply]) -> Answer:
-    """Each request takes the next reply; past the end the server refuses in words."""
+    """Each request gets the next reply; after the last one requests are refused with a text."""
     left = iter(replies)
     return lambda request: next(left, _OVER)
 
 
 def by_turn(turns: Sequence[Reply]) -> Answer:
-    """Many conversations at once: each request takes the reply of its turn."""
+    """For concurrent conversations: each request gets the reply of its turn."""
     return lambda request: turns[request.turn] if request.turn < len(turns) else _OVER
 
 
@@ -177,7 +177,7 @@ class ModelServer:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_post("/v1/chat/completions", self._complete)
         app.router.add_get("/v1/models", self._list)
-        # Without handler_cancellation a handler would not learn that its client left while it waits.
+        # Without handler_cancellation a waiting handler would not notice that its client disconnected.
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
@@ -191,7 +191,7 @@ class ModelServer:
             await self._runner.cleanup()
 
     async def request(self, number: int, limit_s: float = 10.0) -> ReceivedRequest:
-        """The request with this number (from 0), once it has come."""
+        """The request with this number (from 0), once it has arrived."""
         async with asyncio.timeout(limit_s), self._arrived:
             await self._arrived.wait_for(lambda: len(self.requests) > number)
         return self.requests[number]

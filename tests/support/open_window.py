@@ -32,7 +32,7 @@ _OPENS_WITHIN_S = 25.0
 
 @dataclass(frozen=True, slots=True)
 class OpenWindow:
-    """What a person has before them, and what they do with it."""
+    """A window and the actions of its user."""
 
     window: MainWindow
     stores: Stores
@@ -45,18 +45,18 @@ class OpenWindow:
 
     @property
     def rows(self) -> list[Row]:
-        """The transcript in front."""
+        """The transcript of the active conversation."""
         return [self.front.store.row(index) for index in range(self.front.store.count())]
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Let Qt and asyncio work until something holds."""
+        """Run Qt and asyncio until a condition holds."""
         async with asyncio.timeout(_OPENS_WITHIN_S):
             while not holds():
                 self.application.processEvents()
                 await asyncio.sleep(0.005)
 
     async def press(self, name: str, place: QWidget | None = None) -> None:
-        """Click the button of that name once it can be clicked."""
+        """Click the button with that name once it is enabled."""
         within = place or self.window
         await self.until(lambda: _button(within, name) is not None)
         button = _button(within, name)
@@ -64,13 +64,13 @@ class OpenWindow:
         QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
     async def begin(self, text: str) -> None:
-        """Say this once the engine is there."""
+        """Send this message once the engine is ready."""
         await self.until(lambda: self.stores.session.state == "ready")
         self.type(text)
         self.enter()
 
     def type(self, text: str) -> None:
-        """Into the composer in front."""
+        """Type into the active composer."""
         QTest.keyClicks(self.front.composer.field, text)
 
     def enter(self, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
@@ -79,7 +79,7 @@ class OpenWindow:
 
 @asynccontextmanager
 async def open_window(application: QApplication, home: Path) -> AsyncGenerator[OpenWindow]:
-    """Opened anew on the same home it is the same window after a restart; the engine outlives it."""
+    """A window. Opened again on the same home it behaves like one after a restart; the engine outlives it."""
     paths = Paths(home)
     paths.prepare()
     theme = Theme()
@@ -97,7 +97,7 @@ async def open_window(application: QApplication, home: Path) -> AsyncGenerator[O
         window.close()
         await stores.session.close()
         window.deleteLater()
-        application.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # no loop of Qt's runs that would do it
+        application.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # no Qt event loop runs that would do it
         application.processEvents()
 
 

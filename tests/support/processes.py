@@ -33,12 +33,12 @@ _GROUPS = Path("/sys/fs/cgroup/memory")
 
 NOBODY = 65534
 _USER = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-# Where Python is below root's own folder: they may read any file then, and look into no more processes than without.
+# If Python is below root's home folder: may read any file, but inspect no more processes than without.
 _READER = (*_USER, "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
 
 _PR_SET_CHILD_SUBREAPER = 36
 
-# What is ending when a test is over may take so long to be gone.
+# Time for resources that are being released when a test ends.
 _GRACE_S = 5.0
 _LOOK_S = 0.01
 
@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 
 
 def running(marker: str) -> list[int]:
-    """Processes whose command line holds the marker."""
+    """Processes whose command line contains the marker."""
     found: list[int] = []
     for process in psutil.process_iter(["cmdline", "status"]):
         words: list[str] = process.info["cmdline"] or []
@@ -58,7 +58,7 @@ def running(marker: str) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """False for a process that has ended, also for one that nobody has taken note of yet."""
+    """False for a process that has ended, including a zombie."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -66,7 +66,7 @@ def is_alive(pid: int) -> bool:
 
 
 async def until(is_true: Callable[[], bool], limit_s: float = 10.0) -> None:
-    """Wait for something that sends no event, by looking again every 10 ms."""
+    """Poll every 10 ms for a condition without an event."""
     async with asyncio.timeout(limit_s):
         while not is_true():  # noqa: ASYNC110 - processes and files of others set no asyncio event
             await asyncio.sleep(0.01)
@@ -78,7 +78,10 @@ async def file_appears(file: Path) -> None:
 
 @contextmanager
 def little_memory(megabytes: int) -> Generator[Path]:
-    """The file into which a process writes its id to come into it. Skips the test where there are no such groups."""
+    """A control group's file: a process joins by writing its id to it.
+
+    Skips the test if control groups are unavailable.
+    """
     group = _GROUPS / f"errand-test-{uuid4().hex}"
     limit = str(megabytes * 1024 * 1024)
     try:
@@ -96,7 +99,7 @@ def little_memory(megabytes: int) -> Generator[Path]:
 
 
 def nobody() -> tuple[str, ...]:
-    """What stands before a command so that the user `nobody` runs it; skips the test where that cannot be."""
+    """The command prefix that runs a command as the user `nobody`; skips the test if that is impossible."""
     prefix = _prefix()
     if prefix is None:
         pytest.skip("needs Linux, the superuser and setpriv: a second user is played by `nobody`")
@@ -128,13 +131,13 @@ def _works(prefix: tuple[str, ...]) -> bool:
 
 
 def adopt_orphans() -> None:
-    """Make processes that lose their parent children of this one, so that they are found (Linux only)."""
+    """Become the subreaper of orphaned descendants, so that they are found (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 async def leaked_tasks() -> list[str]:
-    """The asyncio tasks of this loop, but for the one that asks."""
+    """The asyncio tasks of this loop except the current one."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     if others:
         _, others = await asyncio.wait(others, timeout=_GRACE_S)
@@ -142,9 +145,9 @@ async def leaked_tasks() -> list[str]:
 
 
 def watch_generators() -> list[str]:
-    """The async generators of the program that nobody closes, by name; it grows while this loop runs.
+    """Names of the program's async generators that were not closed; the list grows while this loop runs.
 
-    Such a generator keeps what it holds, a connection for example, until it is collected. Then the loop makes a task
+    Such a generator keeps its resources, a connection for example, until it is collected. Then the loop creates a task
     that closes it.
     """
     left: list[str] = []
@@ -165,29 +168,32 @@ def watch_generators() -> list[str]:
 
 
 def threads() -> set[threading.Thread]:
-    """Those that run, but for a library's that lasts as long as the process."""
+    """The running threads, except a library's that live as long as the process."""
     return {thread for thread in threading.enumerate() if not thread.name.startswith("litellm-logging")}
 
 
 def leaked_threads(before: set[threading.Thread]) -> list[str]:
-    """The threads that were not there before."""
+    """The threads that did not exist before."""
     give_up_at = time.monotonic() + _GRACE_S
     for thread in threads() - before:
         while thread.is_alive() and time.monotonic() < give_up_at:
-            end_idle()  # one has told its result a moment before it is idle
+            end_idle()  # a thread reports its result a moment before it is idle
             thread.join(_LOOK_S)
     return sorted(repr(thread) for thread in threads() - before)
 
 
 def processes() -> set[int]:
-    """The processes below this one, without those that have ended."""
+    """The processes below this one, without ended ones."""
     if not _has_children():
         return set()
     return {pid for pid in _descendants() if _is_alive(pid)}
 
 
 def _descendants() -> set[int]:
-    """Found from parent to child where the system tells, which takes a hundredth of a look at the whole machine."""
+    """All descendants, found from parent to child if the system supports it.
+
+    That takes a hundredth of the time of a scan of the whole machine.
+    """
     if not has_proc():
         return {child.pid for child in psutil.Process().children(recursive=True)}
     found, rest = set[int](), children_of(os.getpid())
@@ -199,7 +205,7 @@ def _descendants() -> set[int]:
 
 
 def leaked_processes(before: set[int], kept_homes: Iterable[Path]) -> list[str]:
-    """The processes that were not there before, ended by this call; engines on the kept data directories may stay."""
+    """The processes that did not exist before, killed by this call; engines on the kept data directories may stay."""
     give_up_at = time.monotonic() + _GRACE_S
     while left := processes() - before:
         left -= _engines(kept_homes)
@@ -210,7 +216,10 @@ def leaked_processes(before: set[int], kept_homes: Iterable[Path]) -> list[str]:
 
 
 def end_tasks() -> None:
-    """End what the commands of a test's tasks have left and forget their marks: they are no task's of the next test."""
+    """End the processes that the test's commands left behind, and forget their marks.
+
+    Otherwise the next test would find them.
+    """
     task_ids = {mark.task_id for mark in all_marks()}
     if task_ids:
         with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
@@ -219,7 +228,7 @@ def end_tasks() -> None:
 
 
 def _has_children() -> bool:
-    """False at no cost where a walk through the process table would find nothing."""
+    """A cheap check: False if a scan of the process table would find nothing."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

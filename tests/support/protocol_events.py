@@ -53,7 +53,7 @@ def ended(
 
 
 def ask(ask_id: str = "ask_1", conversation_id: str = "conv_1", *, kind: AskKind = "approval") -> Ask:
-    """An approval whose text is short enough for a notice, or another kind."""
+    """An approval whose text is short enough for a notification, or an ask of another kind."""
     approval = Approval(tool="shell", call_id="call_1", text="Run it", rule="it writes", risk="medium", command="make")
     return Ask(
         id=ask_id,

@@ -44,7 +44,7 @@ NO_LOCAL_SERVERS: Mapping[str, str] = {row.base_variable: NOWHERE for row in PRO
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Where it listens, and what its client needs."""
+    """The address, and what its client needs."""
 
     url: str
     row: Provider
@@ -60,7 +60,7 @@ async def sharing(
     bounds: SharingLimits | None = None,
     offer: SharedModelFilter | None = None,
 ) -> AsyncGenerator[Shared]:
-    """`upstream` takes the place of Ollama there."""
+    """Share models; `upstream` replaces Ollama there."""
     file = folder / "share-tokens.txt"
     file.touch(0o600)
     file.write_text(f"ann {TOKEN}\n")
@@ -86,7 +86,7 @@ async def _token() -> str | None:
 
 
 class AnthropicServer:
-    """Answers every request with thinking, text and a call of `shell`; `bodies` keeps what was asked."""
+    """Answers every request with thinking, text and a call of `shell`; `bodies` has the requests."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -160,7 +160,7 @@ _EVENTS: tuple[tuple[str, JsonObject], ...] = (
 
 
 class StreamPlayer:
-    """Answers any path on the loopback; `piece` 0 sends all at once. `paths` keeps what was asked for."""
+    """Answers any path on the loopback; `piece` 0 sends everything at once. `paths` has the requested paths."""
 
     def __init__(self, body: bytes, piece: int = 0) -> None:
         self.url = ""
@@ -195,7 +195,7 @@ class StreamPlayer:
 
 @dataclass(slots=True)
 class OwnServer:
-    """`keys` are those that callers sent, in order, empty for none; `paths` where they looked."""
+    """A custom server. `keys` are the keys of its callers, in order, empty for none; `paths` the requested paths."""
 
     url: str = ""
     models: tuple[str, ...] = ("qwen3", "text-embedding-9")
@@ -215,7 +215,7 @@ async def own_server(
     certificate: ssl.SSLContext | None = None,
     port: int = 0,
 ) -> AsyncGenerator[OwnServer]:
-    """`url` is the machine and port alone; the interface is at `base`. `rows` are its list in place of `models`."""
+    """`url` has only host and port; the API is at `base`. `rows` is its model list instead of `models`."""
     server = OwnServer(models=tuple(models))
 
     async def listed(request: web.Request) -> web.Response:
@@ -245,7 +245,7 @@ async def own_server(
 
 
 def self_signed(folder: Path) -> ssl.SSLContext:
-    """A certificate for 127.0.0.1 that nobody else has signed."""
+    """A self-signed certificate for 127.0.0.1."""
     made, kept = folder / "certificate.pem", folder / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     options = ["-keyout", str(kept), "-out", str(made), "-days", "2", "-subj", "/CN=127.0.0.1"]
@@ -256,7 +256,7 @@ def self_signed(folder: Path) -> ssl.SSLContext:
 
 
 def entries_of(messages: list[JsonValue]) -> list[JsonObject]:
-    """Every message as the object that it has to be."""
+    """Every message as an object, which it must be."""
     return msgspec.convert(messages, list[JsonObject])
 
 

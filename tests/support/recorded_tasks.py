@@ -22,7 +22,7 @@ async def record_of(engine: EngineParts, task_id: str) -> TaskRecord:
 
 
 async def plain(home: Path) -> TaskRecord:
-    """A question, two calls side by side, a command that fails, and the end."""
+    """A question, two parallel calls, a command that fails, and the end."""
     replies = [
         Reply(text="Let me ask.", calls=(Call("ask_user", {"question": "Which colour?"}),)),
         Reply(thinking="Two at once.", calls=(_write("a.txt"), _write("b.txt", "call_b"))),
@@ -48,7 +48,7 @@ async def stopped(home: Path) -> TaskRecord:
 
 
 async def steered(home: Path) -> TaskRecord:
-    """An approval given, another refused with a reason, and a word in between that skips a call."""
+    """One approval allowed, another denied with a reason, and a steering message that skips a call."""
     gate = asyncio.Event()
     two = Reply(
         calls=(Call("shell", {"command": "echo one"}, id="one"), Call("shell", {"command": "echo two"}, id="two"))
@@ -70,7 +70,7 @@ async def steered(home: Path) -> TaskRecord:
 
 
 async def interrupted(home: Path) -> TaskRecord:
-    """The engine ends while a command runs; recorded by the next one."""
+    """The engine ends while a command runs; the next engine makes the record."""
     async with engine_parts(home, ModelServer(replies=[shell("echo first"), shell("sleep 60")])) as engine:
         task = await engine.start("wait for it")
         await engine.watcher.task(task.id, lambda task: task.step_count == 2 and task.status == "tool_executing")
@@ -90,7 +90,7 @@ async def cut(home: Path) -> TaskRecord:
 
 
 async def extended(home: Path) -> TaskRecord:
-    """Past its limit of turns, twice, because a person allows it."""
+    """Continued twice beyond its limit of turns, because a person allows it."""
     replies = [shell("echo first"), shell("echo second"), DONE]
     async with engine_parts(home, ModelServer(replies=replies)) as engine:
         task = await engine.start("go far", approve="ask", max_turns=1)
@@ -102,7 +102,7 @@ async def extended(home: Path) -> TaskRecord:
 
 
 async def failed(home: Path) -> TaskRecord:
-    """In a conversation that has a past: calls that cannot run, then a model that fails."""
+    """In a conversation with history: calls that cannot run, then a model that fails."""
     bad = Reply(calls=(Call("nope", {}), Call("shell", "{bad")))
     replies = [Reply(text="Hi."), shell("false"), bad, Reply(status=400, error="boom")]
     async with engine_parts(home, ModelServer(replies=replies)) as engine:

@@ -82,7 +82,7 @@ UNKNOWN = Ask(
 
 
 class RowList(QObject):
-    """A row source over a list; each change is told as it is made."""
+    """A row source over a list; signals each change."""
 
     reset = Signal()
     inserted = Signal(int, int)
@@ -126,7 +126,7 @@ class RowList(QObject):
 
 
 class KeptBranches(QObject):
-    """Keeps what was asked of the branches, by the name of the intent; `why` locks them."""
+    """Records the branch actions by the name of the intent; `why` locks them."""
 
     _lock_changed = Signal()
 
@@ -168,7 +168,7 @@ class KeptBranches(QObject):
 
 
 class KeptContext(QObject):
-    """Keeps what was asked of the context, by the name of the intent."""
+    """Records the context actions by the name of the intent."""
 
     _kept_changed = Signal()
 
@@ -199,7 +199,7 @@ class KeptContext(QObject):
 
 
 class KeptActions:
-    """Keeps what blocks asked for."""
+    """Records the actions of row views."""
 
     def __init__(self) -> None:
         self.links: list[str] = []
@@ -266,7 +266,7 @@ def tool(
     unknown: bool = False,
     interrupted: bool = False,
 ) -> ToolCallRow:
-    """A call; at work as long as `text`, its result, is None."""
+    """A call; running while `text`, its result, is None."""
     call = ToolCallBlock(call_id=key, tool=name, arguments=arguments, display=display_of(name, arguments))
     result = None
     if text is not None:
@@ -313,7 +313,7 @@ _TABLE = "| file | lines | state |\n|---|---:|---|\n| basket.py | 24 | changed |
 
 
 def long_conversation(messages: int) -> list[Row]:
-    """About so many messages: a question, thinking, prose, a call, a list, code or a table, and prose again."""
+    """About this many messages: a question, thinking, prose, a call, a list, code or a table, and prose again."""
     rows: list[Row] = []
     for number in range(messages):
         key = f"m{number}"
@@ -335,7 +335,7 @@ def long_conversation(messages: int) -> list[Row]:
 
 @dataclass(slots=True)
 class Answers:
-    """The actions of a block, kept."""
+    """The recorded actions of a row view."""
 
     given: list[tuple[str, str, bool | None, Remember]] = field(
         default_factory=list[tuple[str, str, bool | None, Remember]]

@@ -58,16 +58,16 @@ def ask_to_close(display: str, window: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """`display` is for the environment of what is to be shown there."""
+    """A screen. `display` goes into the environment of programs that show windows there."""
 
     display: str
 
     async def window(self, title: str) -> None:
-        """Wait until a window of that title is there, and give it the keyboard: no window manager does."""
+        """Wait for a window with that title and focus it, since there is no window manager."""
         await self._do("search", "--sync", "--onlyvisible", "--name", f"^{title}$", "windowfocus", "--sync")
 
     async def close(self, title: str) -> None:
-        """As the button in a window's frame does; until it is not to be seen any more."""
+        """Close it like the button in a window's frame; returns once it is gone."""
         search = ("search", "--onlyvisible", "--name", f"^{title}$")
         ask_to_close(self.display, int((await self._do(*search)).split()[0]))
         async with asyncio.timeout(_LONGEST_S):
@@ -100,7 +100,7 @@ class Screen:
 
 @asynccontextmanager
 async def screen() -> AsyncGenerator[Screen]:
-    """One screen of 1280 by 900; the server chooses a free number."""
+    """A screen of 1280 by 900; the server chooses a free number."""
     reading, writing = os.pipe()
     process = await asyncio.create_subprocess_exec(
         *("Xvfb", "-displayfd", str(writing), "-screen", "0", "1280x900x24", "-nolisten", "tcp"),
@@ -118,12 +118,12 @@ async def screen() -> AsyncGenerator[Screen]:
 
 
 class PseudoTerminal:
-    """`errand ARGUMENTS` in a terminal of 100 columns. `seen` is everything it wrote."""
+    """`errand ARGUMENTS` in a terminal of 100 columns. `seen` is all of its output."""
 
     def __init__(self, arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str]) -> None:
         self._arguments = arguments
         self._folder = folder
-        # Without cursor reports: nothing answers them here. NO_COLOR, so that texts can be looked for.
+        # No cursor reports, since nothing answers them here; NO_COLOR, so that texts can be searched.
         self._environment = {**environment, "TERM": "xterm", "NO_COLOR": "1", "PROMPT_TOOLKIT_NO_CPR": "1"}
         self._ours = -1
         self._grew = asyncio.Event()
@@ -164,12 +164,12 @@ class PseudoTerminal:
         os.write(self._ours, text.encode())
 
     def interrupt(self) -> None:
-        """Ctrl+C while no prompt is there to read it: this terminal controls no session that would make a signal."""
+        """Ctrl+C while no prompt reads it: this terminal controls no session, so the signal is sent directly."""
         assert self._process is not None
         self._process.send_signal(signal.SIGINT)
 
     async def shows(self, text: str) -> None:
-        """Wait until the text was written since the last text that was waited for."""
+        """Wait until the text is written, starting after the last text that was waited for."""
         try:
             async with asyncio.timeout(LONGEST_S):
                 while (place := self.seen.find(text, self._read_from)) < 0:
@@ -180,7 +180,7 @@ class PseudoTerminal:
         self._read_from = place + len(text)
 
     async def ended(self) -> int:
-        """Wait for the command to end; its exit code."""
+        """Wait until the command exits; returns its exit code."""
         assert self._process is not None
         async with asyncio.timeout(LONGEST_S):
             return await self._process.wait()

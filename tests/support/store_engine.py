@@ -23,14 +23,14 @@ TOKEN = "the-token-of-the-test"
 
 @dataclass(frozen=True, slots=True)
 class StoreEngine:
-    """`cable` is what the stores are connected by."""
+    """An engine with stores; `cable` is their connection."""
 
     parts: EngineParts
     stores: Stores
     cable: Cable
 
     async def open(self, conversation_id: str) -> tuple[ConversationStore, "Mirror"]:
-        """An opened conversation whose first rows are there."""
+        """An open conversation whose first rows are loaded."""
         store = self.stores.open(conversation_id)
         mirror = Mirror(store)
         await until(lambda: store.is_loaded)
@@ -38,7 +38,7 @@ class StoreEngine:
 
 
 class Mirror:
-    """Keeps rows by what a store tells, as a view does; each change must leave both the same."""
+    """Mirrors the rows by a store's signals, as a view does; after each change both must be equal."""
 
     def __init__(self, store: ConversationStore) -> None:
         self.store = store
@@ -54,7 +54,7 @@ class Mirror:
         return [type(row).__name__.removesuffix("Row") for row in self.rows]
 
     async def until(self, kind: str) -> None:
-        """Wait until the last row is one of this kind."""
+        """Wait until the last row is of this kind."""
         await until(lambda: self.kinds[-1:] == [kind])
 
     def _on_reset(self) -> None:
@@ -83,7 +83,7 @@ class Mirror:
 
 @asynccontextmanager
 async def stores_on(find: Callable[[], Endpoint]) -> AsyncGenerator[Stores]:
-    """Stores that have been started on an engine that `find` finds."""
+    """Started stores on an engine that `find` finds."""
 
     async def connect() -> Connection:
         connection = Connection(find, "the window", patience_s=0.2)

@@ -25,7 +25,7 @@ _PAUSE_S = 0.002
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Raises TimeoutError after 10 s."""
+    """Run until a condition holds. Raises TimeoutError after 10 s."""
     give_up_at = time.monotonic() + _LONGEST_S
     while not condition():
         if time.monotonic() > give_up_at:
@@ -36,7 +36,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The first reply comes when `gate` is set."""
+    """A window whose model waits: the first reply comes when `gate` is set."""
 
     view: ConversationView
     engine: StoreEngine
@@ -45,7 +45,7 @@ class Desk:
 
     @property
     def waiting(self) -> list[str]:
-        """The queue as it is read aloud."""
+        """The queue as a screen reader reads it."""
         return [row.text.removeprefix("Waits for ") for row in self.view.foot.queue.rows]
 
     @property
@@ -55,7 +55,7 @@ class Desk:
         return task
 
     def row(self, place: int) -> QueuedMessageView:
-        """A line of the queue, which has the keyboard now."""
+        """A line of the queue, which gets the focus."""
         row = self.view.foot.queue.rows[place]
         row.setFocus()
         return row
@@ -72,14 +72,14 @@ class Desk:
         await until(lambda: len(self.waiting) == count)
 
     async def finish(self) -> list[str]:
-        """Let the task end; what people said in the model's last request, in its order."""
+        """Let the task end; returns the user messages in the model's last request, in order."""
         self.gate.set()
         await until(lambda: self.task.ended_at is not None)
         return said(self.server.requests[-1])
 
 
 def press(place: QWidget, name: str) -> None:
-    """Click the button of that name."""
+    """Click the button with that name."""
     buttons = {button.accessibleName(): button for button in place.findChildren(QAbstractButton)}
     QTest.mouseClick(buttons[name], Qt.MouseButton.LeftButton)
 
@@ -90,7 +90,7 @@ def said(request: ReceivedRequest) -> list[str]:
 
 @asynccontextmanager
 async def desk(application: QApplication, theme: Theme, home: Path, replies: Sequence[Reply]) -> AsyncGenerator[Desk]:
-    """The task has begun; what it does after its first reply is up to `replies`."""
+    """A window with a started task; `replies` follow its first reply."""
     gate = asyncio.Event()
     server = ModelServer([Reply(text="At work.", gate=gate), *replies])
     async with store_engine(home, server) as engine:
@@ -112,7 +112,7 @@ async def desk(application: QApplication, theme: Theme, home: Path, replies: Seq
 
 
 class Eyes:
-    """Not on a window of ours until `look_at`."""
+    """The user's attention: on no window of ours until `look_at`."""
 
     def __init__(self) -> None:
         self._conversation = ""
