@@ -136,6 +136,7 @@ async def test_a_cancelled_asyncio_task_leaves_nothing(tmp_path: Path) -> None:
 async def test_what_a_dead_engine_left_is_found_by_its_task() -> None:
     environment = {"ERRAND_TASK": "task_of_dead_engine"}
     left = await asyncio.create_subprocess_exec("/bin/sleep", "80", env=environment, start_new_session=True)
+    await until(lambda: bool(Path(f"/proc/{left.pid}/environ").read_bytes()))  # its exec is not over before
     ended = await termination.end_abandoned(frozenset({"task_of_dead_engine"}))
     assert await left.wait() == -15
     assert ended == (f"/bin/sleep 80 (pid {left.pid})",)
