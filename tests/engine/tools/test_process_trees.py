@@ -139,7 +139,7 @@ async def test_what_a_dead_engine_left_is_found_by_its_task() -> None:
     await until(lambda: bool(Path(f"/proc/{left.pid}/environ").read_bytes()))  # its exec is not over before
     ended = await termination.end_abandoned(frozenset({"task_of_dead_engine"}))
     assert await left.wait() == -15
-    assert ended == (f"/bin/sleep 80 (pid {left.pid})",)
+    assert [(process.pid, process.name) for process in ended] == [(left.pid, "/bin/sleep 80")]
 
 
 async def test_without_proc_the_portable_table_finds_the_same(tmp_path: Path) -> None:
