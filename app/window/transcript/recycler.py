@@ -64,6 +64,7 @@ class RowViewRecycler(QObject):
         self._theme = theme
         self._pool = RowViewPool(theme, actions, parent)
         self._blocks: dict[int, RowView[Row]] = {}
+        self._stale: set[int] = set()  # rows whose block still shows what they were before
         self._open: set[str] = set()
         self._wired: set[RowView[Row]] = set()
 
@@ -97,13 +98,9 @@ class RowViewRecycler(QObject):
         self._gap_changed(first)
 
     def changed(self, index: int) -> None:
-        """The row is another one, maybe of another kind; its block shows it at once."""
-        block = self._blocks.get(index)
-        row = self._rows.row(index)
-        if block is not None and type(block) is _kind_of(row).view:
-            block.set_row(row)
-        else:
-            self._drop(index)
+        """The row is another one, maybe of another kind; its block shows it once it is asked for."""
+        if index in self._blocks:
+            self._stale.add(index)
         self.heights.forget(index)
 
     def measure(self, index: int) -> int:
@@ -117,16 +114,20 @@ class RowViewRecycler(QObject):
         return spacing_above(above, self._spacing(index), self._theme.tokens)
 
     def block(self, index: int) -> RowView[Row]:
-        """The block of a row, made ready if there is none."""
+        """The block of a row as it is now, made ready if there is none."""
         block = self._blocks.get(index)
-        if block is None:
-            row = self._rows.row(index)
-            block = self._pool.take(_kind_of(row).view)
+        if block is not None and index not in self._stale:
+            return block
+        row = self._rows.row(index)
+        kind = _kind_of(row)
+        self._stale.discard(index)
+        if block is None or type(block) is not kind.view:
+            self._drop(index)
+            block = self._blocks[index] = self._pool.take(kind.view)
             self._wire(block)
             block.resize(self.width, block.height())  # texts are then laid out once, at their real width
             block.set_open(row.key in self._open)
-            block.set_row(row)
-            self._blocks[index] = block
+        block.set_row(row)
         return block
 
     def is_open(self, index: int) -> bool:
@@ -143,8 +144,13 @@ class RowViewRecycler(QObject):
             block.set_row(row)
             self.heights.forget(index)
 
-    def has_block(self, index: int) -> bool:
-        return index in self._blocks
+    def prepare(self, index: int) -> bool:
+        """Make and measure the block of a row out of view; False for one that is ready, or changes out of view."""
+        if index in self._stale or (index in self._blocks and self.heights.is_measured(index)):
+            return False
+        self.block(index)
+        self.measure(index)
+        return True
 
     def all_blocks(self) -> Iterator[tuple[int, RowView[Row]]]:
         """Those in view and those that stand ready near it."""
@@ -196,9 +202,11 @@ class RowViewRecycler(QObject):
 
     def _move_from(self, first: int, by: int) -> None:
         self._blocks = {index + by if index >= first else index: block for index, block in self._blocks.items()}
+        self._stale = {index + by if index >= first else index for index in self._stale}
 
     def _drop(self, index: int) -> None:
         block = self._blocks.pop(index, None)
+        self._stale.discard(index)
         if block is not None:
             self._pool.give(block)
 

@@ -241,9 +241,7 @@ class TranscriptView(QAbstractScrollArea):
     def _on_idle(self) -> None:
         """Make and measure one row near the view, so that scrolling finds it ready."""
         for index in next_to_measure(self._shown, self._rows.count()):
-            if not self._stage.has_block(index) or not self._stage.heights.is_measured(index):
-                self._stage.block(index)
-                self._stage.measure(index)
+            if self._stage.prepare(index):
                 self._idle.start()
                 return
         self._set_bar()

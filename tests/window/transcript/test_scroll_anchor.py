@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QAbstractButton
 from pytestqt.qtbot import QtBot
 
 from app.window.rows.row import Row
+from app.window.rows.text_view import TextView
 from tests.support.rows import long_conversation, reply, user
 from tests.window.transcript.conftest import Page
 
@@ -189,3 +190,32 @@ def _about_to_measure(page: MakePage, qtbot: QtBot) -> Page:
     qtbot.waitUntil(found.view.windowHandle().isExposed)
     found.view.to_end()
     return found
+
+
+def test_a_changed_row_is_shown_when_it_is_laid_out_wherever_it_moved(page: MakePage) -> None:
+    shown = page(_many(4))
+    shown.rows.change(1, reply("other 1", "row1"))
+    shown.rows.change(2, user("other 2", "row2"))
+    shown.rows.insert(0, _many(2, "new"))
+    shown.rows.remove(2, 1)
+    shown.rows.change(0, reply("other new 0", "new0"))
+    shown.view.settle()
+    assert shown.texts() == ["other new 0", "new 1", "other 1", "other 2", "row 3"]
+
+
+def test_what_changes_below_the_view_is_not_laid_out(page: MakePage, qtbot: QtBot) -> None:
+    shown = page(_many(100))
+    shown.view.to_start()
+    below = shown.view.shown.stop
+    qtbot.waitUntil(lambda: _shows(shown, f"row {below}"))
+    shown.rows.change(below, reply("other", f"row{below}"))
+    shown.view.settle()
+    QTest.qWait(0)
+    assert not _shows(shown, "other")
+    shown.view.to_row(below)
+    assert shown.texts()[0] == "other"
+
+
+def _shows(page: Page, text: str) -> bool:
+    """Whether a block has this text, in view or not."""
+    return any(view.toPlainText() == text for view in page.view.findChildren(TextView))

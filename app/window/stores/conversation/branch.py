@@ -19,7 +19,7 @@ from app.window.rows.row import (
     UserRow,
 )
 from app.window.stores.conversation.node_rows import AskAnchors, FoldedTaskEnd, NodeExtras, node_rows, task_end
-from app.window.stores.conversation.streaming import StreamingRows
+from app.window.stores.conversation.streaming import RowTail, StreamingRows
 from app.window.stores.tasks import is_interrupted
 
 # A task's end is told by its last two nodes: a reply that broke off, and the engine's remark.
@@ -275,12 +275,13 @@ class LoadedBranch:
         """What a person said last, as far as it is loaded."""
         return next((node_id for node_id in reversed(self._order) if self._nodes[node_id].is_from_person), None)
 
-    def add_text(self, delta: TextDelta) -> Sequence[str]:
+    def add_text(self, delta: TextDelta) -> RowTail | None:
+        """Take streamed text; returns the rows that it changes."""
         draft = self._drafts.get(delta.node_id)
-        if draft is None:
-            return ()
-        draft.add(delta)
-        return [delta.node_id]
+        tail = draft.add(delta) if draft is not None else None
+        if tail is None or not self._speakers:
+            return tail
+        return replace(tail, first=tail.first + len(self._speaker(self._nodes[delta.node_id])))
 
     def add_output(self, delta: ToolOutput) -> Sequence[str]:
         owner = self._calls.owner(delta.task_id, delta.call_id)
@@ -293,7 +294,7 @@ class LoadedBranch:
         node = self._nodes[node_id]
         draft = self._drafts.get(node_id)
         if draft is not None:
-            return [*self._speaker(node), *draft.rows()]
+            return [*self._speaker(node), *draft.rows]
         belongings = NodeExtras(
             self._calls.results(node_id),
             self._calls.outputs(node_id),

@@ -17,7 +17,6 @@ from app.window.stores.conversation.branch import ComparedBranch, LoadedBranch
 from app.window.stores.conversation.paging import SettledLoader
 from app.window.stores.conversation.row_list import RowList, RowSection
 from app.window.stores.conversation.store import ConversationStore
-from app.window.stores.conversation.streaming import UpdateThrottle
 from app.window.stores.session import EngineSession
 from app.window.stores.tasks import is_working
 
@@ -41,7 +40,6 @@ class ComparedBranchStore(QObject):
         self.compared = compared
         self.branch = LoadedBranch()
         self._base_id: str | None = None
-        self._pace = UpdateThrottle(self._touch)
         self._rows = RowList(self.inserted.emit, self.changed.emit, self.removed.emit)
         self.branch.lock(True)  # what a branch offers at its forks and ends is not for looking at two
 
@@ -119,14 +117,13 @@ class ComparedBranchStore(QObject):
         self._touch(self.branch.asks.put(ask))
 
     def put_delta(self, delta: TextDelta | ToolOutput) -> None:
-        self._pace.add(self.branch.add_text(delta) if isinstance(delta, TextDelta) else self.branch.add_output(delta))
-
-    def close(self) -> None:
-        self._pace.close()
+        if isinstance(delta, ToolOutput):
+            self._touch(self.branch.add_output(delta))
+        elif (tail := self.branch.add_text(delta)) is not None:
+            self._rows.replace_tail(tail.node_id, tail.first, tail.rows)
 
     def _touch(self, node_ids: Iterable[str]) -> None:
         for node_id in node_ids:
-            self._pace.drop(node_id)
             self._rows.put(node_id, self.branch.rows(node_id))
 
 
@@ -174,8 +171,6 @@ class ComparisonStore(QObject):
         self._session.delta_received.disconnect(self._on_delta)
         self._session.resync.disconnect(self.load)
         self.store.agents.changed.disconnect(self._on_agents_changed)
-        for side in self.sides:
-            side.close()
 
     async def _load(self, number: int) -> None:
         left, right = [_BranchPath(self._session, self._conversation_id, self._end_of(side)) for side in self.sides]

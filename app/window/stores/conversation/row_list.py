@@ -73,6 +73,25 @@ class RowList:
         before, self._counts[place] = self._counts[place], len(rows)
         self._put_rows(first, before, rows)
 
+    def replace_tail(self, name: str, first: int, rows: Sequence[Row]) -> None:
+        """Set the rows of a section from number `first` on."""
+        place = self._places[name]
+        start = len(self._rows) - sum(self._counts[place:]) + first
+        old, new = self._counts[place] - first, len(rows)
+        self._counts[place] = first + new
+        same = 0
+        while same < min(old, new) and self._rows[start + same].key == rows[same].key:
+            if self._rows[start + same] != rows[same]:
+                self._rows[start + same] = rows[same]
+                self._changed(start + same)
+            same += 1
+        if same < old:
+            del self._rows[start + same : start + old]
+            self._removed(start + same, old - same)
+        if same < new:
+            self._rows[start + same : start + same] = rows[same:]
+            self._inserted(start + same, new - same)
+
     def _set_sections(self, sections: Sequence[RowSection]) -> None:
         self._counts = [len(rows) for _, rows in sections]
         self._places = {name: place for place, (name, _) in enumerate(sections)}

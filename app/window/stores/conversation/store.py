@@ -19,7 +19,6 @@ from app.window.stores.conversation.commands import TaskCommands
 from app.window.stores.conversation.paging import OlderPageLoader, RowSeeker, SeekTarget, SettledLoader
 from app.window.stores.conversation.queue import QueueStore
 from app.window.stores.conversation.row_list import RowList
-from app.window.stores.conversation.streaming import UpdateThrottle
 from app.window.stores.session import EngineSession
 from app.window.stores.tasks import TaskStore, is_working
 
@@ -65,7 +64,6 @@ class ConversationStore(QObject):
         self.asks = asks
         self._past = SettledLoader(session, self.branch)
         self._older = OlderPageLoader(session, self.branch, self._past)
-        self._pace = UpdateThrottle(self._touch)
         self.rows = RowList(self.inserted.emit, self.changed.emit, self.removed.emit)
         self._is_loaded = conversation_id is None
         self._seeking = RowSeeker(
@@ -182,7 +180,6 @@ class ConversationStore(QObject):
 
     def close(self) -> None:
         """Called by `Stores.close`: the store is of no use after this."""
-        self._pace.close()
         self.asks.changed.disconnect(self._on_asks_changed)
 
     def put_conversation(self, conversation: Conversation) -> None:
@@ -224,8 +221,11 @@ class ConversationStore(QObject):
             self.load()
 
     def put_delta(self, delta: TextDelta | ToolOutput) -> None:
-        """Take streamed text; the rows follow within 33 ms."""
-        self._pace.add(self.branch.add_text(delta) if isinstance(delta, TextDelta) else self.branch.add_output(delta))
+        """Take streamed text, which the engine has joined."""
+        if isinstance(delta, ToolOutput):
+            self._touch(self.branch.add_output(delta))
+        elif (tail := self.branch.add_text(delta)) is not None and self._is_loaded and not self._is_held:
+            self.rows.replace_tail(tail.node_id, tail.first, tail.rows)
 
     def _is_written_elsewhere(self, node: Node) -> bool:
         """The agent that is looked at writes in another branch: a reply that is retried, or a lost race."""
@@ -263,7 +263,6 @@ class ConversationStore(QObject):
         """Make the rows of these nodes anew."""
         if self._is_loaded and not self._is_held:
             for node_id in node_ids:
-                self._pace.drop(node_id)
                 self.rows.put(node_id, self.branch.rows(node_id))
 
     def _go_on_seeking(self) -> None:

@@ -1,19 +1,14 @@
-"""A reply while it streams: Markdown cut into pieces, their rows, and the throttle of updates."""
+"""A reply while it streams: Markdown cut into pieces, and their rows."""
 
 import re
-import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from app.protocol.blocks import TextBlock, ThinkingBlock
 from app.protocol.conversations import Node
 from app.protocol.events import TextDelta
 from app.window.rows.row import ReplyRow, Row, ThinkingRow
-
-if TYPE_CHECKING:
-    import asyncio
-
 
 _Kind: TypeAlias = Literal["plain", "list", "fence", "table"]
 
@@ -28,9 +23,6 @@ _MARGIN = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
 _MAYBE_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)]?)?\Z")
 _RULE = re.compile(r" {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}\n")
 _DELIMITERS = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\n")
-
-# Two frames of a 60 Hz screen.
-_FLUSH_S = 0.033
 
 
 def split_markdown(text: str) -> tuple[str, ...]:
@@ -158,30 +150,48 @@ def _is_item(line: str) -> bool:
     return _ITEM.match(line) is not None and _RULE.fullmatch(line) is None
 
 
-@dataclass(slots=True)
-class _StreamingBlock:
-    """One block. `rows` are those shown last: what did not change stays the same object."""
+@dataclass(frozen=True, slots=True)
+class RowTail:
+    """The rows of a node from number `first` on."""
 
-    is_thinking: bool
-    text: str = ""
-    pieces: MarkdownPieces = field(default_factory=MarkdownPieces)
-    cut: tuple[str, ...] = ()
-    rows: list[ReplyRow] = field(default_factory=list[ReplyRow])
+    node_id: str
+    first: int
+    rows: Sequence[Row]
+
+
+class _StreamingBlock:
+    """One block. Of its `rows` what did not change stays the same object."""
+
+    def __init__(self, *, is_thinking: bool) -> None:
+        self.is_thinking = is_thinking
+        self.rows: list[Row] = []
+        self._text = ""
+        self._pieces = MarkdownPieces()
+        self._cut: tuple[str, ...] = ()
+
+    @property
+    def length(self) -> int:
+        return len(self._text)
 
     def add(self, text: str, offset: int) -> None:
-        if offset < len(self.text):
-            text = self.text[:offset] + text
-            self.text, self.pieces = "", MarkdownPieces()
+        if offset < len(self._text):
+            text = self._text[:offset] + text
+            self._text, self._pieces = "", MarkdownPieces()
             self.rows.clear()
-        self.text += text
+        self._text += text
         if not self.is_thinking:
-            self.cut = self.pieces.append(text)
+            self._cut = self._pieces.append(text)
 
-    def text_rows(self, node: Node, index: int, *, step: int, streaming: bool) -> list[ReplyRow]:
-        """A row for each piece. Of those shown before only the last can be another one now."""
+    def update(self, node: Node, index: int, *, step: int, streaming: bool) -> int:
+        """Bring `rows` up to date; returns the number of the first one that may be another now."""
+        if not self.rows and not self._text.strip():
+            return 0
+        if self.is_thinking:
+            self.rows = [ThinkingRow(row_key(node, index), node, self._text, streaming=streaming)]
+            return 0
         first = max(0, len(self.rows) - 1)
-        self.rows[first:] = text_rows(node, index, self.cut, first=first, step=step, streaming=streaming)
-        return self.rows
+        self.rows[first:] = text_rows(node, index, self._cut, first=first, step=step, streaming=streaming)
+        return first
 
 
 class StreamingRows:
@@ -192,34 +202,49 @@ class StreamingRows:
         self._blocks: dict[int, _StreamingBlock] = {}
         for index, block in enumerate(node.blocks):
             if isinstance(block, TextBlock | ThinkingBlock):
-                growing = self._blocks[index] = _StreamingBlock(isinstance(block, ThinkingBlock))
+                growing = self._blocks[index] = _StreamingBlock(is_thinking=isinstance(block, ThinkingBlock))
                 growing.add(block.text, 0)
+        self._changed_tail(0)
 
-    def add(self, delta: TextDelta) -> None:
-        """Take more text. What was missed before it leaves a gap, and then the finished node is waited for."""
+    def add(self, delta: TextDelta) -> RowTail | None:
+        """Take more text and return the rows that it changes.
+
+        What was missed before it leaves a gap, and then the finished node is waited for.
+        """
         if delta.kind == "toolCall":
-            return
+            return None
+        newest = max(self._blocks, default=delta.block)
         if delta.offset == 0:
             self._forget_from(delta.block)
-            self._blocks[delta.block] = _StreamingBlock(delta.kind == "thinking")
+            self._blocks[delta.block] = _StreamingBlock(is_thinking=delta.kind == "thinking")
         block = self._blocks.get(delta.block)
-        if block is not None and delta.offset <= len(block.text):
-            block.add(delta.text, delta.offset)
+        if block is None or delta.offset > block.length:
+            return None
+        block.add(delta.text, delta.offset)
+        return self._changed_tail(min(newest, delta.block))  # the block that was the newest one streams no longer
 
+    @property
     def rows(self) -> list[Row]:
-        rows: list[Row] = []
+        return [row for index in sorted(self._blocks) for row in self._blocks[index].rows]
+
+    def _changed_tail(self, start: int) -> RowTail:
+        """Bring the rows of the blocks from `start` on up to date."""
+        first, step, rows = 0, self.node.turn, list[Row]()
         newest = max(self._blocks, default=-1)
-        step = self.node.turn
         for index in sorted(self._blocks):
             block = self._blocks[index]
-            if not block.text.strip():
-                continue
-            if block.is_thinking:
-                rows.append(ThinkingRow(row_key(self.node, index), self.node, block.text, streaming=index == newest))
-                continue
-            rows += block.text_rows(self.node, index, step=step, streaming=index == newest)
-            step = 0
-        return rows
+            if index < start:
+                first += len(block.rows)
+            else:
+                changed = block.update(self.node, index, step=step, streaming=index == newest)
+                if not rows:
+                    first += changed
+                    rows += block.rows[changed:]
+                else:
+                    rows += block.rows
+            if block.rows and not block.is_thinking:
+                step = 0
+        return RowTail(self.node.id, first, rows)
 
     def _forget_from(self, index: int) -> None:
         """A text that starts anew makes the later blocks void."""
@@ -246,40 +271,3 @@ def text_rows(
         )
         for number in range(first, len(pieces))
     ]
-
-
-class UpdateThrottle:
-    """Collects the names of nodes and gives them to `flush`, each once, in the order in which they came."""
-
-    def __init__(self, flush: Callable[[Iterable[str]], None]) -> None:
-        self._flush = flush
-        self._touched: dict[str, None] = {}
-        self._flushed_at = 0.0
-        self._timer: asyncio.TimerHandle | None = None
-
-    def add(self, node_ids: Iterable[str]) -> None:
-        self._touched |= dict.fromkeys(node_ids)
-        if self._timer is not None or not self._touched:
-            return
-        wait = self._flushed_at + _FLUSH_S - time.monotonic()
-        if wait <= 0:
-            self._on_due()
-        else:
-            from asyncio import get_running_loop  # the first paint does not wait for asyncio
-
-            self._timer = get_running_loop().call_later(wait, self._on_due)
-
-    def drop(self, node_id: str) -> None:
-        """Its rows were just made anew."""
-        self._touched.pop(node_id, None)
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _on_due(self) -> None:
-        self._flushed_at = time.monotonic()
-        self._timer = None
-        touched, self._touched = self._touched, {}
-        self._flush(touched)

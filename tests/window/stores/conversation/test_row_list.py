@@ -95,3 +95,29 @@ def test_older_sections_come_first_and_later_changes_find_their_place() -> None:
     listener.list.put("b", [row("2"), row("3")])
     listener.list.put("a", [row("0"), row("1")])
     assert [one.key for one in listener.rows] == ["0", "1", "2", "3"]
+
+
+@given(SECTIONS, st.data())
+def test_the_tail_of_a_section_is_replaced_alone(numbers: list[list[int]], data: st.DataObject) -> None:
+    listener = Listener()
+    sections = sections_of([*numbers, [50]])
+    listener.list.replace(sections)
+    place = data.draw(st.integers(0, len(sections) - 1))
+    name, rows = sections[place]
+    first = data.draw(st.integers(0, len(rows)))
+    tail = [row(f"{key}", key % 2) for key in data.draw(st.lists(st.integers(60, 62), unique=True))]
+    tail = [*(row(one.key, 9) for one in rows[first : first + data.draw(st.integers(0, 2))]), *tail]
+    listener.list.replace_tail(name, first, tail)
+    sections[place] = name, [*rows[:first], *tail]
+    assert listener.rows == [one for _, rows in sections for one in rows]
+    assert [listener.list.index_of(name, 0) for name, rows in sections if rows] == [
+        listener.rows.index(rows[0]) for _, rows in sections if rows
+    ]
+
+
+def test_text_that_grows_changes_one_row_and_adds_those_after_it() -> None:
+    listener = Listener()
+    listener.list.put("a", [row("1"), row("2")])
+    listener.told.clear()
+    listener.list.replace_tail("a", 1, [row("2", 1), row("3"), row("4")])
+    assert listener.told == [("changed", 1, 1), ("inserted", 2, 2)]
