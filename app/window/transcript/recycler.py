@@ -1,7 +1,7 @@
 """The row views that exist now, by row number: made, pooled, reused, measured; the space between them, and Tab."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QApplication, QWidget
@@ -119,7 +119,7 @@ class RowViewRecycler(QObject):
         if block is not None and index not in self._stale:
             return block
         row = self._rows.row(index)
-        kind = _kind_of(row)
+        kind = _kinds()(row)
         self._stale.discard(index)
         if block is None or type(block) is not kind.view:
             self._drop(index)
@@ -215,12 +215,15 @@ class RowViewRecycler(QObject):
             self._drop(index)
 
     def _estimates(self, first: int, count: int) -> list[int]:
+        if not count:
+            return []  # an empty transcript loads no kinds
+        kind_of, width, tokens = _kinds(), self.width, self._theme.tokens
         rows: list[Row] = [self._rows.row(index) for index in range(first, first + count)]
-        return [_kind_of(row).estimate(row, self.width, self._theme.tokens) for row in rows]
+        return [kind_of(row).estimate(row, width, tokens) for row in rows]
 
     def _spacing(self, index: int) -> Spacing:
         row = self._rows.row(index)
-        return _kind_of(row).spacing(row)
+        return _kinds()(row).spacing(row)
 
 
 def _has_focus(block: RowView[Row]) -> bool:
@@ -228,10 +231,11 @@ def _has_focus(block: RowView[Row]) -> bool:
     return focused is not None and (focused is block or block.isAncestorOf(focused))
 
 
-def _kind_of(row: Row) -> RowKind[Row]:
+@cache
+def _kinds() -> Callable[[Row], RowKind[Row]]:
     from app.window.rows.registry import kind_of  # all kinds: 40 ms that the window's start does not need
 
-    return kind_of(row)
+    return kind_of
 
 
 def focus_next(
