@@ -1,4 +1,4 @@
-"""Adds to tool calls how they are shown, on their way to clients. Nothing of it is stored."""
+"""Adds the display to tool calls on their way to clients. It is not stored."""
 
 from collections.abc import Callable
 

@@ -29,57 +29,61 @@ Convert: TypeAlias = Callable[[Sequence[Message]], Awaitable[Sequence[ModelMessa
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """The model call is made again. `retry` is the event that announces it, None where nobody needs to know."""
+    """Repeat the model call. `retry` is the event that announces it, None for a silent repetition."""
 
     retry: Retry | None = None
 
 
 class Feature:
-    """A part of a task that takes part in its agent's work. A hook that a class does not override is never called.
+    """A part of a task that hooks into its agent. Hooks that a class does not override are never called.
 
-    "In order" means the order in which the features were given.
+    "In order" means the order of the features.
     """
 
     async def on_event(self, event: AgentEvent) -> None:
-        """On each event of the agent, in order."""
+        """Called for each event of the agent, in order."""
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest | AssistantMessage:
-        """Before each model call, in order, each with the request of the one before; a message replaces the call.
+        """Called before each model call, in order, with the previous feature's request. A message replaces the call.
 
-        After a cancel the features that follow are not asked, and no call is made.
+        After a cancel the remaining features are skipped, and no call is made.
         """
         return request
 
     async def after_reply(
         self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
     ) -> ReplyEnd | AskAgain:
-        """After each model call, in reverse order, each with the end of the one before.
+        """Called after each model call, in reverse order, with the previous feature's result.
 
-        `request` is what this feature was given, `sent` what the last one made of it. After `AskAgain` the call is made
-        again with the same `request`: this feature and those behind it prepare it anew. Called for each feature whose
-        `before_request` returned a request, also if no call was made because of a cancel.
+        `request` is the request that this feature received, `sent` the one that was sent. After `AskAgain` the call is
+        repeated with the same `request`: this feature and the later ones prepare it again. Called for each feature
+        whose `before_request` returned a request, even if a cancel prevented the call.
         """
         return end
 
     async def before_tool_call(
         self, pending: PendingCall, cancel: CancelSignal
     ) -> PendingCall | ToolRefusal | ToolResult:
-        """Before each valid tool call, in order, each with the call of the one before; the first other answer counts.
+        """Called before each valid tool call, in order, with the previous feature's call; the first refusal or result
+        wins.
 
-        After a cancel the features that follow are not asked, and the call is refused.
+        After a cancel the remaining features are skipped, and the call is refused.
         """
         return pending
 
     async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ToolResult:
-        """After each tool call that ran, in order, each with the result of the one before."""
+        """Called after each tool call that ran, in order, with the previous feature's result."""
         return finished.result
 
     async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
-        """At the end of each turn, in order. `end` counts at once, `continue` unless one that follows says `end`."""
+        """Called at the end of each turn, in order.
+
+        `end` wins at once, `continue` only if no later feature says `end`.
+        """
         return None
 
     async def prepare_next_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> tuple[Message, ...]:
-        """Before each further turn, in order: the messages that join the transcript."""
+        """Called before each further turn, in order. Returns messages to add to the transcript."""
         return ()
 
 
@@ -88,7 +92,7 @@ def listeners_of(features: Sequence[Feature]) -> tuple[Callable[[AgentEvent], Aw
 
 
 def hooks_of(features: Sequence[Feature], convert_to_llm: Convert) -> Hooks:
-    """The hooks of an agent with these features, except those around a model call: see `stream_of`."""
+    """The hooks of an agent with these features, except those around model calls: see `stream_of`."""
     before = [one for one in features if type(one).before_tool_call is not Feature.before_tool_call]
     after = [one for one in features if type(one).after_tool_call is not Feature.after_tool_call]
     finishing = [one for one in features if type(one).finish_turn is not Feature.finish_turn]
@@ -167,7 +171,10 @@ def stream_of(features: Sequence[Feature], model: ChatModel) -> StreamFunction:
 
 
 async def _prepare(chain: Sequence[Feature], given: list[ModelRequest], cancel: CancelSignal) -> ReplyEnd | None:
-    """Extend `given`, what each feature was given, to what is sent. Returns the reply if no call is to be made."""
+    """Extend `given`, the requests that the features received.
+
+    Returns the end of the reply if no call is to be made.
+    """
     for feature in chain[len(given) - 1 :]:
         answer = await feature.before_request(given[-1], cancel)
         if isinstance(answer, AssistantMessage):
@@ -183,7 +190,7 @@ async def _prepare(chain: Sequence[Feature], given: list[ModelRequest], cancel: 
 async def _settle(
     chain: Sequence[Feature], given: list[ModelRequest], end: ReplyEnd, cancel: CancelSignal
 ) -> ReplyEnd | AskAgain:
-    """The end of the reply. If the call is made again, `given` ends with the request of the feature that wants it."""
+    """The end of the reply. If the call is repeated, `given` ends with the request of the feature that asked for it."""
     sent = given[-1]
     for index in reversed(range(len(given) - 1)):
         settled = await chain[index].after_reply(given[index], sent, end, cancel)
