@@ -21,7 +21,7 @@ def code(action: str, **arguments: str) -> Reply:
 
 
 async def allow(engine: EngineParts, ask: Ask, remember: Remember = "once") -> None:
-    await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True, remember=remember), "me")
+    await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True, remember=remember), "me")
 
 
 def swap_folder(workspace: Path, outside: Path) -> None:
@@ -56,7 +56,7 @@ async def test_a_path_swapped_for_a_link_while_it_is_asked_about_is_asked_about_
         assert second.id != first.id and second.approval is not None
         assert second.approval.writes == (str(outside / "notes.txt"),)
         assert "-precious" in second.approval.preview and second.approval.risk == "high"
-        await engine.services.runner.answer(AskAnswerParams(ask_id=second.id, allow=False), "me")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=second.id, allow=False), "me")
         await engine.watcher.end(started.id)
     assert (outside / "notes.txt").read_text() == "precious\n"
 
@@ -89,7 +89,7 @@ async def test_a_file_made_where_the_card_showed_none_is_not_replaced(tmp_path: 
         await allow(engine, first)
         second = await engine.watcher.ask(started.id)
         assert second.approval is not None and "-theirs" in second.approval.preview
-        await engine.services.runner.answer(AskAnswerParams(ask_id=second.id, allow=False), "me")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=second.id, allow=False), "me")
         await engine.watcher.end(started.id)
         assert (engine.workspace / "new.txt").read_text() == "theirs\n"
 

@@ -22,7 +22,7 @@ async def crashed(tmp_path: Path, after: Path) -> tuple[Task, int]:
 
 async def shown(engine: EngineParts, why: str) -> Task:
     made = await snapshot(engine.services.database, Subscription(ALL, "summary", since=0))
-    (task,) = as_held(made, engine.services.runner.running(), why).tasks
+    (task,) = as_held(made, engine.services.running.shown(), why).tasks
     return task
 
 

@@ -72,7 +72,7 @@ class PlainRunner:
     def take_over(self) -> None:
         pass
 
-    def running(self) -> tuple[Task, ...]:
+    def shown(self) -> tuple[Task, ...]:
         return tuple(task for task in self.tasks.values() if task.ended_at is None)
 
     async def start(
@@ -126,16 +126,16 @@ class PlainRunner:
     async def set_mode(self, params: TaskSetModeParams) -> Task:
         return self._change(msgspec.structs.replace(self._task(params.task_id), mode=params.mode))
 
-    async def say(self, params: TaskMessageParams, kind: QueuedKind) -> Task:
+    async def add(self, params: TaskMessageParams, kind: QueuedKind) -> Task:
         if kind == "follow_up":
             raise AgentBusy("The agent is at work.")
         self.steered.append(params.text)
         return self._task(params.task_id)
 
-    async def change_queued(self, params: TaskQueueChangeParams) -> Task:
+    async def change(self, params: TaskQueueChangeParams) -> Task:
         raise Conflict("The agent has read it.")
 
-    async def remove_queued(self, params: TaskQueueRemoveParams) -> Task:
+    async def remove(self, params: TaskQueueRemoveParams) -> Task:
         raise Conflict("The agent has read it.")
 
     async def next_in_round(self, task_id: str) -> Task | None:
@@ -211,6 +211,9 @@ async def engine_server(
         log=log,
         database=database,
         runner=runner,
+        running=runner,
+        messages=runner,
+        asks=runner,
         claims=claims,
         roster=roster,
         chats=Chats(database, roster, runner),

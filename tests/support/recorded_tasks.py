@@ -32,7 +32,7 @@ async def plain(home: Path) -> TaskRecord:
     async with engine_parts(home, ModelServer(replies=replies)) as engine:
         task = await engine.start("paint it")
         ask = await engine.watcher.ask(task.id)
-        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, text="blue"), "a person")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text="blue"), "a person")
         await engine.watcher.end(task.id)
         return await record_of(engine, task.id)
 
@@ -58,11 +58,11 @@ async def steered(home: Path) -> TaskRecord:
         task = await engine.start("count", approve="ask")
         first = await engine.watcher.ask(task.id)
         await engine.say(task.id, "stop counting at one")
-        await engine.services.runner.answer(AskAnswerParams(ask_id=first.id, allow=True), "a person")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=first.id, allow=True), "a person")
         second = await engine.watcher.task(task.id, lambda task: task.ask_id not in (None, first.id))
         assert second.ask_id is not None
         answer = AskAnswerParams(ask_id=second.ask_id, allow=False, text="not three")
-        await engine.services.runner.answer(answer, "a person")
+        await engine.services.asks.answer(answer, "a person")
         await engine.say(task.id, "and finish", "follow_up")
         gate.set()
         await engine.watcher.end(task.id)
@@ -96,7 +96,7 @@ async def extended(home: Path) -> TaskRecord:
         task = await engine.start("go far", approve="ask", max_turns=1)
         for _ in range(4):
             ask = await engine.watcher.ask(task.id)
-            await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True), "a person")
+            await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "a person")
         await engine.watcher.end(task.id)
         return await record_of(engine, task.id)
 

@@ -25,9 +25,6 @@ class Grants:
         of_it = ("conversation", conversation_id)
         self._by_id = {key: grant for key, grant in self._by_id.items() if (grant.scope, grant.scope_id) != of_it}
 
-    def get(self, grant_id: str) -> Grant | None:
-        return self._by_id.get(grant_id)
-
     def all(self) -> tuple[Grant, ...]:
         return tuple(self._by_id.values())
 

@@ -164,7 +164,7 @@ async def test_run_it_again_shows_the_call_of_the_reply_and_asks_the_policy(tmp_
         waiting = await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
         assert waiting.ask_id == ask.id  # what is shown while it is interrupted is what is about to run
         assert ask.unknown is not None and ask.unknown.command == f"touch {marker}" and closed in ask.unknown.text
-        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, text=RUN_AGAIN), "the test")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text=RUN_AGAIN), "the test")
         await engine.watcher.end(started.id)
         assert "is closed to tools" in str(engine.model.requests[0].messages[-1]["content"])
     assert not marker.exists()
@@ -189,7 +189,7 @@ async def test_what_was_allowed_in_a_deleted_conversation_is_not_allowed_in_a_fi
             return await engine.watcher.ask(started.id)
 
         ask = await work_there()
-        await services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True, remember=remember), "me")
+        await services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True, remember=remember), "me")
         ran = services.paths.workspaces / file.conversation.id / "ran"
         await engine.watcher.until(ran.exists)
         await services.runner.stop(ask.task_id, "me")

@@ -36,4 +36,8 @@ def test_a_grant_that_says_no_call_allows_nothing() -> None:
 def test_a_revoked_grant_ceases_to_hold_at_once() -> None:
     grants = Grants([GRANT])
     grants.add(msgspec.structs.replace(GRANT, revoked_at=NOW))
-    assert (grants.granted("shell", "c1", "/w"), grants.all(), grants.get("g1")) == (frozenset(), (), None)
+    assert (grants.granted("shell", "c1", "/w"), grants.matching("shell", "c1", "/w"), grants.all()) == (
+        frozenset(),
+        (),
+        (),
+    )

@@ -50,7 +50,7 @@ async def of_a_full_day(home: Path) -> TaskRecord:
         engine.services.settings.set("day_max_tokens", 100)
         task = await engine.start(approve="ask")
         ask = await engine.watcher.ask(task.id)
-        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=300), "me")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=300), "me")
         await engine.watcher.end(task.id)
         return await record_of(engine, task.id)
 
@@ -77,7 +77,7 @@ async def given_more_time(home: Path) -> TaskRecord:
         engine.services.settings.set("max_minutes", 0.0001)
         task = await engine.start(approve="ask")
         ask = await engine.watcher.ask(task.id)
-        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=5), "me")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=5), "me")
         await engine.watcher.end(task.id)
         return await record_of(engine, task.id)
 

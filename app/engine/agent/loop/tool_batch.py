@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from app.engine.agent.loop.hooks import PendingCall
 from app.engine.agent.loop.run_state import LoopRun
-from app.engine.agent.loop.tool_call import ABORTED, ToolCaller
+from app.engine.agent.loop.tool_call import ABORTED, ToolCaller, ToolUpdates
 from app.engine.core.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
 from app.engine.tools.base import ToolResult
 
@@ -35,7 +35,8 @@ async def run_batch(run: LoopRun, message: AssistantMessage) -> ToolBatch:
     calls = message.tool_calls
     if not calls:
         return ToolBatch()
-    caller = ToolCaller(run, message)
+    updates = ToolUpdates(run)
+    caller = ToolCaller(run, message, updates)
     try:
         if message.stop_reason == "length":
             return await _refuse_cut(caller, calls, message.cut)
@@ -43,7 +44,7 @@ async def run_batch(run: LoopRun, message: AssistantMessage) -> ToolBatch:
             return await _sequential(run, caller, calls)
         return await _parallel(run, caller, calls)
     finally:
-        await caller.close()
+        await updates.close()
 
 
 def _in_sequence(run: LoopRun, calls: tuple[ToolCall, ...]) -> bool:

@@ -80,12 +80,12 @@ class ToolCallUpdates:
 
 
 class ToolCaller:
-    """Runs the calls of one reply step by step; `close` it when the batch is over."""
+    """Runs the calls of one reply step by step; `updates` deliver what the tools report meanwhile."""
 
-    def __init__(self, run: LoopRun, message: AssistantMessage) -> None:
+    def __init__(self, run: LoopRun, message: AssistantMessage, updates: ToolUpdates) -> None:
         self._run = run
         self._message = message
-        self._updates = ToolUpdates(run)
+        self._updates = updates
 
     async def begin(self, call: ToolCall) -> PendingCall | ToolResult:
         """Everything before execution. Returns a result, with its end event emitted, if the call must not run."""
@@ -114,9 +114,6 @@ class ToolCaller:
         message = ToolResultMessage(call.id, call.name, result.content, result.is_error, result.details)
         await self._run.publish(message)
         return message
-
-    async def close(self) -> None:
-        await self._updates.close()
 
     async def _start(self, call: ToolCall) -> None:
         await self._updates.flush()

@@ -1,14 +1,10 @@
 """Entry point for task requests: starts tasks, controls and steers running ones, and ends them at shutdown."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from datetime import UTC, datetime
 
 import msgspec
 
-from app.engine.agent.run.queued_messages import QueuedEntries, queued_node_id, with_changed_entry, without_entry
 from app.engine.agent.run.task_builder import TaskBuilder
-from app.engine.agent.run.task_run import TaskRun
 from app.engine.agent.run.task_state import ended_task, status_text
 from app.engine.agent.tasks.locks import AgentLocks, KeyedLock
 from app.engine.agent.tasks.new_task import check_start_params
@@ -16,21 +12,16 @@ from app.engine.agent.tasks.restart import RestartResume
 from app.engine.agent.tasks.rounds import Rounds
 from app.engine.agent.tasks.running_tasks import RunningTasks
 from app.engine.agent.tasks.task_factory import TaskFactory, TaskStart
+from app.engine.agent.tasks.unread_messages import UnreadMessages
 from app.engine.background import Background
-from app.engine.core.errors import EngineError, IllegalMove, InvalidParams, NotFound, StorageError
+from app.engine.core.errors import EngineError, IllegalMove
 from app.engine.core.ids import new_id
 from app.engine.models.router import ModelRouter
-from app.protocol.asks import AskAnswerParams, AskAnswerResult
 from app.protocol.context import ConversationSummariseParams
 from app.protocol.events import TaskUpdate
 from app.protocol.notices import NoticeData
 from app.protocol.tasks import (
-    Queued,
-    QueuedKind,
     Task,
-    TaskMessageParams,
-    TaskQueueChangeParams,
-    TaskQueueRemoveParams,
     TaskRetryParams,
     TaskSetModeParams,
     TaskStartParams,
@@ -41,7 +32,10 @@ _LATEST = 20
 
 
 class AgentTaskRunner:
-    """Runs each task as an asyncio task in `background`; one task at a time per agent."""
+    """Runs each task as an asyncio task in `background`; one task at a time per agent.
+
+    `running` are the running tasks, `messages` what their agents have not read yet.
+    """
 
     def __init__(self, assembly: TaskBuilder, claims: AgentLocks, models: ModelRouter, background: Background) -> None:
         self._assembly = assembly
@@ -49,16 +43,11 @@ class AgentTaskRunner:
         self._background = background
         self._factory = TaskFactory(assembly, models)
         self._rounds = Rounds(assembly.log, assembly.database, claims)
-        health = assembly.database.health
-        self._runs = RunningTasks(claims, assembly.desk, health, background, self._next_reply)
+        self._task_locks = KeyedLock()
+        self.running = RunningTasks(claims, assembly.desk, assembly.database, background, self._next_reply)
+        self.messages = UnreadMessages(assembly, self.running, self._task_locks)
         self._handover = RestartResume(assembly.log, assembly.database, claims, self.resume, background)
         self._has_taken_over = False
-        self._task_locks = KeyedLock()
-        self._began = datetime.now(UTC)
-
-    def running(self) -> tuple[Task, ...]:
-        """The running tasks as shown to users: paused while storage is failing."""
-        return self._runs.shown()
 
     async def start(
         self, params: TaskStartParams, version: int | None = None, remark: NoticeData | None = None
@@ -84,35 +73,35 @@ class AgentTaskRunner:
 
     async def stop(self, task_id: str, by: str) -> Task:
         """Request a stop. Cancels an interrupted task. Raises `IllegalMove` for an ended one."""
-        run = self._runs.get(task_id)
+        run = self.running.get(task_id)
         if run is None:
             async with self._task_locks.lock(task_id):
-                run = self._runs.get(task_id)
+                run = self.running.get(task_id)
                 if run is None:
-                    return await self._cancel_interrupted(await self._stored(task_id))
+                    return await self._cancel_interrupted(await self.running.stored(task_id))
         await run.stop(by)
         return run.task
 
     async def pause(self, task_id: str) -> Task:
-        run = await self._run(task_id)
+        run = await self.running.require(task_id)
         run.pause()
         return run.task
 
     async def resume(self, task_id: str) -> Task:
         """Resume a paused task, or an interrupted one from its last finished step."""
         async with self._task_locks.lock(task_id):
-            run = self._runs.get(task_id)
+            run = self.running.get(task_id)
             if run is None:
-                return await self._begin(await self._factory.resumed(await self._stored(task_id)))
+                return await self._begin(await self._factory.resumed(await self.running.stored(task_id)))
         run.resume()
         return run.task
 
     async def try_now(self, task_id: str) -> Task:
         """Retry the model call now instead of waiting for a rate limit; also resumes an interrupted task."""
         async with self._task_locks.lock(task_id):
-            run = self._runs.get(task_id)
+            run = self.running.get(task_id)
             if run is None:
-                task = await self._stored(task_id)
+                task = await self.running.stored(task_id)
                 if task.retry_at is None:
                     raise IllegalMove(f"The task is {status_text(task.status)}; it does not wait for a limit.")
                 task = msgspec.structs.replace(task, retry_at=None)
@@ -122,12 +111,12 @@ class AgentTaskRunner:
 
     async def set_mode(self, params: TaskSetModeParams) -> Task:
         """Change the mode of a running or interrupted task; a finished chat continues in a new task."""
-        known = await self._known(params.new_task_id) if params.new_task_id is not None else None
+        known = await self.running.known(params.new_task_id) if params.new_task_id is not None else None
         if known is not None:
             return known
         async with self._task_locks.lock(params.task_id):
-            run = self._runs.get(params.task_id)
-            task = await self._stored(params.task_id) if run is None else run.task
+            run = self.running.get(params.task_id)
+            task = await self.running.stored(params.task_id) if run is None else run.task
             if task.ended_at is not None:
                 return await self._start_once(params.new_task_id, lambda: self._factory.as_task(task, params))
             if run is None:
@@ -139,44 +128,10 @@ class AgentTaskRunner:
             await self._assembly.log.flush()
         return task
 
-    async def say(self, params: TaskMessageParams, kind: QueuedKind) -> Task:
-        """Queue a message for a running task; returns once it is stored."""
-        if not params.text.strip() and not params.attachments:
-            raise InvalidParams("The text is empty.")
-        known = await self._known(params.task_id)
-        if known is not None and await self._is_queued_or_read(known, params.queued_id):
-            return known
-        run = await self._run(params.task_id)
-        entry = Queued(
-            id=params.queued_id or new_id("queued"),
-            kind=kind,
-            text=params.text,
-            queued_at=datetime.now(UTC),
-            attachments=await self._assembly.attachments.store(params.attachments),
-        )
-        run.queue_message(entry)
-        try:
-            await self._assembly.log.flush()
-        except StorageError:
-            with suppress(EngineError):  # the client will retry: remove the unread message
-                run.edit_queue(lambda queue: without_entry(queue, entry.id))
-            raise
-        return run.task
-
-    async def change_queued(self, params: TaskQueueChangeParams) -> Task:
-        """Edit a queued message, also while the task is interrupted. Raises `Conflict` once the agent has read it."""
-        return await self._edit_queue(params.task_id, lambda queue: with_changed_entry(queue, params))
-
-    async def remove_queued(self, params: TaskQueueRemoveParams) -> Task:
-        return await self._edit_queue(params.task_id, lambda queue: without_entry(queue, params.queued_id))
-
-    async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
-        return await self._assembly.desk.answer(params, by)
-
     async def next_in_round(self, task_id: str) -> Task | None:
         """The task that followed this one in a round, if any; waits until this one is over and its successor known."""
-        await self._runs.settled(task_id)
-        task = await self._stored(task_id)
+        await self.running.settled(task_id)
+        task = await self.running.stored(task_id)
         page = await self._assembly.database.tasks.page(_LATEST, task.conversation_id)
         return next((one for one in page.tasks if one.follows == task.id), None)
 
@@ -185,16 +140,12 @@ class AgentTaskRunner:
         self._claims.close()
         self._assembly.desk.close()
         self._assembly.database.journal.fail_fast()
-        await self._runs.close()
+        await self.running.close()
 
     async def drain(self, seconds: float) -> None:
         """Let running tasks finish their current step, for at most `seconds`; no task can start afterwards."""
         self._claims.close()
-        await self._runs.drain(seconds)
-
-    def hand_over(self) -> None:
-        """Let the next engine, which a client starts at once, resume the tasks that `close` will interrupt."""
-        self._runs.hand_over()
+        await self.running.drain(seconds)
 
     def take_over(self) -> None:
         """Resume tasks of an earlier engine. Call it once a client with its API keys is connected."""
@@ -205,7 +156,7 @@ class AgentTaskRunner:
     async def _start_once(self, task_id: str | None, find: Callable[[], Awaitable[TaskStart]]) -> Task:
         """Start the task that `find` returns. A known `task_id` returns the existing task."""
         async with self._task_locks.lock(task_id or new_id("task")):
-            known = await self._known(task_id) if task_id is not None else None
+            known = await self.running.known(task_id) if task_id is not None else None
             return known if known is not None else await self._begin(await find())
 
     async def _begin(self, start: TaskStart) -> Task:
@@ -219,7 +170,7 @@ class AgentTaskRunner:
             self._claims.release(agent.id)
             raise
         begun = beginning.run.branch.agent
-        self._runs.launch(beginning)
+        self.running.launch(beginning)
         await self._rounds.begin(newest, begun)
         return beginning.run.task
 
@@ -241,47 +192,3 @@ class AgentTaskRunner:
         self._assembly.log.publish(TaskUpdate(task=task))
         await self._assembly.log.flush()
         return task
-
-    async def _edit_queue(self, task_id: str, change: Callable[[QueuedEntries], QueuedEntries]) -> Task:
-        async with self._task_locks.lock(task_id):
-            run = self._runs.get(task_id)
-            if run is None:
-                task = await self._stored(task_id)
-                if task.status != "interrupted":
-                    raise IllegalMove(f"The task is {status_text(task.status)}: nothing waits to be read any more.")
-                task = msgspec.structs.replace(task, queue=change(task.queue))
-                self._assembly.log.publish(TaskUpdate(task=task))
-            else:
-                run.edit_queue(change)
-                task = run.task
-            await self._assembly.log.flush()
-        return task
-
-    async def _is_queued_or_read(self, task: Task, queued_id: str | None) -> bool:
-        """The message is queued, or the agent had read it before an earlier engine could respond.
-
-        Tasks of this engine need no lookup in storage, which would delay the message behind later requests.
-        """
-        if queued_id is None:
-            return False
-        waits = any(entry.id == queued_id for entry in task.queue)
-        if waits or task.started_at >= self._began:
-            return waits
-        return await self._assembly.database.nodes.get(queued_node_id(task.id, queued_id)) is not None
-
-    async def _known(self, task_id: str) -> Task | None:
-        run = self._runs.get(task_id)
-        return run.task if run is not None else await self._assembly.database.tasks.get(task_id)
-
-    async def _stored(self, task_id: str) -> Task:
-        task = await self._assembly.database.tasks.get(task_id)
-        if task is None:
-            raise NotFound(f"There is no task {task_id!r}. `errand tasks` lists them.")
-        return task
-
-    async def _run(self, task_id: str) -> TaskRun:
-        run = self._runs.get(task_id)
-        if run is None:
-            task = await self._stored(task_id)
-            raise IllegalMove(f"The task is {status_text(task.status)}; it is not under way.")
-        return run

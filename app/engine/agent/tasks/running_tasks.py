@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 
 from app.engine.agent.run.pending_asks import PendingAsks
 from app.engine.agent.run.task_run import TaskRun
+from app.engine.agent.run.task_state import status_text
 from app.engine.agent.tasks.locks import AgentLocks
 from app.engine.agent.tasks.task_factory import StartedTask
 from app.engine.background import Background
-from app.engine.core.resources import Health
+from app.engine.core.errors import IllegalMove, NotFound
+from app.engine.storage.database import Database
 from app.protocol.tasks import Task
 
 _POLL_S = 0.02
@@ -22,13 +24,14 @@ class RunningTasks:
         self,
         claims: AgentLocks,
         desk: PendingAsks,
-        health: Health,
+        database: Database,
         background: Background,
         after: Callable[[Task], Awaitable[None]],
     ) -> None:
         self._claims = claims
         self._desk = desk
-        self._health = health
+        self._health = database.health
+        self._stored = database.tasks
         self._background = background
         self._after = after
         self._runs: dict[str, TaskRun] = {}
@@ -37,10 +40,30 @@ class RunningTasks:
         self._active_count = 0  # tasks, including those whose `after` still runs
         self._idle = asyncio.Event()
         self._idle.set()
-        health.subscribe(self._on_health)
+        self._health.subscribe(self._on_health)
 
     def get(self, task_id: str) -> TaskRun | None:
         return self._runs.get(task_id)
+
+    async def require(self, task_id: str) -> TaskRun:
+        """Raises `NotFound` if there is no such task, `IllegalMove` if it is not running."""
+        run = self._runs.get(task_id)
+        if run is None:
+            task = await self.stored(task_id)
+            raise IllegalMove(f"The task is {status_text(task.status)}; it is not under way.")
+        return run
+
+    async def known(self, task_id: str) -> Task | None:
+        """The newest record of a task, running or not."""
+        run = self._runs.get(task_id)
+        return run.task if run is not None else await self._stored.get(task_id)
+
+    async def stored(self, task_id: str) -> Task:
+        """The stored record of a task. Raises `NotFound` if there is none."""
+        task = await self._stored.get(task_id)
+        if task is None:
+            raise NotFound(f"There is no task {task_id!r}. `errand tasks` lists them.")
+        return task
 
     def shown(self) -> tuple[Task, ...]:
         """The running tasks as shown to users: paused while storage is failing."""

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import ExitStack, aclosing, closing
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -55,7 +55,8 @@ class RecoveringModel:
         self._limits = limits
 
     async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        with closing(_Recovery(request, cancel, self._models, self._retry, self._limits)) as recovery:
+        with ExitStack() as open_stream:
+            recovery = _Recovery(request, cancel, self._models, self._retry, self._limits, open_stream)
             for event in recovery.next_model():
                 yield event
             while not recovery.is_over:
@@ -87,7 +88,10 @@ class _Failed:
 
 
 class _Recovery:
-    """The state of one reply. Its methods return the events to pass on; `recover` looks up what follows a failure."""
+    """The state of one reply. Its methods return the events to pass on; `recover` looks up what follows a failure.
+
+    `open_stream` holds the place of the reply among the open streams of the model at hand; the caller closes it.
+    """
 
     def __init__(
         self,
@@ -96,6 +100,7 @@ class _Recovery:
         models: FallbackModels,
         retry: RetryPolicy,
         limits: ReplyLimits,
+        open_stream: ExitStack,
     ) -> None:
         self.is_over = False
         self.delay_s: float | None = None
@@ -108,7 +113,7 @@ class _Recovery:
         self._candidates = iter(models.in_order(request))
         self._ends: list[ReplyEnd] = []
         self._spent = Usage()
-        self._open_stream = ExitStack()
+        self._open_stream = open_stream
         # The current model, and when its first attempt started.
         self.source = models.first
         self._given = request
@@ -121,9 +126,6 @@ class _Recovery:
         self._number = 0
         self._has_begun = False
         self._failed: _Failed | None = None
-
-    def close(self) -> None:
-        self._open_stream.close()
 
     def begin_attempt(self) -> None:
         """The next attempt sends `sent` to `source` until `stop` is set."""

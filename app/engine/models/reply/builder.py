@@ -135,6 +135,36 @@ class _CallDraft:
         return self.looks <= _MOST_LOOKS and self.arguments.length > 0 and self.call().invalid is None
 
 
+class _CallDrafts:
+    """The tool calls of a reply. Tells which call a piece belongs to: servers differ in what they repeat."""
+
+    def __init__(self) -> None:
+        self.all: list[_CallDraft] = []
+
+    def find(self, index: int | None, call_id: str, name: str) -> _CallDraft | None:
+        """The call that a piece belongs to; None if it starts a new one."""
+        if call_id:
+            same = [draft for draft in self.all if draft.given_id == call_id]
+            here = [draft for draft in same if index is None or draft.index == index]
+            # The same id under two indexes means two calls if the second has a name.
+            return here[-1] if here else same[-1] if same and not name else None
+        found = [draft for draft in self.all if index is None or draft.index == index]
+        if not found:
+            return None
+        last = found[-1]
+        if name and last.name and last.is_whole():
+            return None  # the next call of a server that sends no ids
+        return last
+
+    def add(self, index: int | None, call_id: str, name: str, redactor: Redactor) -> _CallDraft:
+        draft = _CallDraft(index, call_id, name, redactor)
+        if any(known.id == call_id for known in self.all):
+            # Two calls under one id could not be told apart by their results.
+            draft.id = f"call_{uuid.uuid4().hex[:24]}"
+        self.all.append(draft)
+        return draft
+
+
 def parse_arguments(raw: str) -> JsonObject | None:
     """A call's arguments, or None if they are not a JSON object. Empty text and `null` mean no arguments."""
     if not raw.strip():
@@ -160,7 +190,7 @@ class ReplyBuilder:
         self.model = model
         self.usage = Usage()
         self._content = ReplyContent(limits)
-        self._calls: list[_CallDraft] = []
+        self._calls = _CallDrafts()
         self._tags = ThinkTagSplitter()
         self._text = RedactedStream(self.redactor)
         self._thinking = RedactedStream(self.redactor)
@@ -184,7 +214,7 @@ class ReplyBuilder:
 
     @property
     def has_calls(self) -> bool:
-        return bool(self._calls)
+        return bool(self._calls.all)
 
     def start(self) -> ReplyStart:
         return ReplyStart(self.message)
@@ -203,7 +233,7 @@ class ReplyBuilder:
 
     def end(self, stop_reason: StopReason) -> list[ModelEvent]:
         """The reply is complete."""
-        if self._calls and stop_reason == "stop":
+        if self._calls.all and stop_reason == "stop":
             stop_reason = "tool_use"
         events = self.close_blocks()
         return [*events, ReplyEnd(replace(self.message, stop_reason=stop_reason, usage=self.usage))]
@@ -222,12 +252,12 @@ class ReplyBuilder:
     def close_blocks(self) -> list[ModelEvent]:
         """End every open block and parse the arguments of tool calls."""
         events = [*self._within(self._flush()), *self._close_block()]
-        for draft in self._calls:
+        for draft in self._calls.all:
             events += self._within(self._grow_call(draft, draft.redacted.finish()))
-        for draft in self._calls:
+        for draft in self._calls.all:
             self._content.replace(draft.content_index, draft.call())
         partial = self._content.partial
-        return [*events, *(BlockEnd("tool_call", draft.content_index, partial) for draft in self._calls)]
+        return [*events, *(BlockEnd("tool_call", draft.content_index, partial) for draft in self._calls.all)]
 
     def _within(self, events: Iterator[ModelEvent]) -> list[ModelEvent]:
         """The events up to the limits; content beyond them has no event."""
@@ -257,11 +287,13 @@ class ReplyBuilder:
             first = ""
 
     def _call_piece(self, index: int | None, call_id: str, name: str, arguments: str) -> Iterator[ModelEvent]:
-        draft = self._find(index, call_id, name)
+        draft = self._calls.find(index, call_id, name)
         if draft is None:
             yield from self._flush()
             yield from self._close_block()
-            draft = self._new_call(index, call_id, name)
+            draft = self._calls.add(index, call_id, name, self.redactor)
+            draft.content_index = self._content.begin_call(ToolCall(draft.id, name, {}))
+            draft.arguments = self._content.arguments_of(draft.content_index)
             yield BlockStart("tool_call", draft.content_index, self._content.partial)
         elif name and not draft.name:
             draft.name = name
@@ -306,31 +338,6 @@ class ReplyBuilder:
         index = self._content.close()
         if index is not None:
             yield BlockEnd(kind, index, self._content.partial)
-
-    def _new_call(self, index: int | None, call_id: str, name: str) -> _CallDraft:
-        draft = _CallDraft(index, call_id, name, self.redactor)
-        if any(known.id == call_id for known in self._calls):
-            # Results could not be assigned to two calls with the same id.
-            draft.id = f"call_{uuid.uuid4().hex[:24]}"
-        draft.content_index = self._content.begin_call(ToolCall(draft.id, name, {}))
-        draft.arguments = self._content.arguments_of(draft.content_index)
-        self._calls.append(draft)
-        return draft
-
-    def _find(self, index: int | None, call_id: str, name: str) -> _CallDraft | None:
-        """The call that a piece belongs to; None if it starts a new one."""
-        if call_id:
-            same = [draft for draft in self._calls if draft.given_id == call_id]
-            here = [draft for draft in same if index is None or draft.index == index]
-            # The same id under two indexes means two calls if the second has a name.
-            return here[-1] if here else same[-1] if same and not name else None
-        found = [draft for draft in self._calls if index is None or draft.index == index]
-        if not found:
-            return None
-        last = found[-1]
-        if name and last.name and last.is_whole():
-            return None  # the next call of a server that sends no ids
-        return last
 
 
 def _parts(text: str) -> Iterator[str]:

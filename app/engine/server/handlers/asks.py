@@ -29,7 +29,7 @@ _MOST = 2_000
 
 
 async def answer(services: Services, session: ClientSession, params: AskAnswerParams) -> AskAnswerResult:
-    return await services.runner.answer(params, session.client_name)
+    return await services.asks.answer(params, session.client_name)
 
 
 async def list_asks(services: Services, session: ClientSession, params: AskListParams) -> AskListResult:

@@ -166,7 +166,7 @@ async def _standing(
         made = await snapshot(services.database, subscription)
         held = services.database.health.holding
         why = f"{held.text} {held.advice}" if held is not None else ""
-        return as_held(made, services.runner.running(), why)
+        return as_held(made, services.running.shown(), why)
 
 
 async def unsubscribe(services: Services, session: ClientSession, params: UnsubscribeParams) -> EmptyResult:
@@ -193,7 +193,7 @@ async def status(services: Services, session: ClientSession, params: EmptyParams
 
 async def shutdown(services: Services, session: ClientSession, params: EngineShutdownParams) -> EmptyResult:
     if params.hand_over:
-        services.runner.hand_over()
+        services.running.hand_over()
     services.shutdown()
     return EmptyResult()
 

@@ -76,19 +76,19 @@ async def set_mode(services: Services, session: ClientSession, params: TaskSetMo
 
 
 async def steer(services: Services, session: ClientSession, params: TaskMessageParams) -> TaskResult:
-    return TaskResult(task=await services.runner.say(params, "steer"))
+    return TaskResult(task=await services.messages.add(params, "steer"))
 
 
 async def follow_up(services: Services, session: ClientSession, params: TaskMessageParams) -> TaskResult:
-    return TaskResult(task=await services.runner.say(params, "follow_up"))
+    return TaskResult(task=await services.messages.add(params, "follow_up"))
 
 
 async def change_queued(services: Services, session: ClientSession, params: TaskQueueChangeParams) -> TaskResult:
-    return TaskResult(task=await services.runner.change_queued(params))
+    return TaskResult(task=await services.messages.change(params))
 
 
 async def remove_queued(services: Services, session: ClientSession, params: TaskQueueRemoveParams) -> TaskResult:
-    return TaskResult(task=await services.runner.remove_queued(params))
+    return TaskResult(task=await services.messages.remove(params))
 
 
 async def get(services: Services, session: ClientSession, params: TaskIdParams) -> TaskResult:

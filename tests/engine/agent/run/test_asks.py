@@ -21,8 +21,8 @@ async def test_a_question_waits_for_its_first_answer_and_the_model_reads_it(tmp_
         status = await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
         assert status.ask_id == waiting.id
         first, second = await asyncio.gather(
-            engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="blue"), "window"),
-            engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="red"), "phone"),
+            engine.services.asks.answer(AskAnswerParams(ask_id=waiting.id, text="blue"), "window"),
+            engine.services.asks.answer(AskAnswerParams(ask_id=waiting.id, text="red"), "phone"),
         )
         assert (first.won, second.won) == (True, False)
         assert second.ask == first.ask and second.ask.answered_by == "window"
@@ -36,8 +36,8 @@ async def test_an_empty_answer_to_a_question_is_refused_and_it_goes_on_waiting(t
         started = await engine.start()
         waiting = await engine.watcher.ask(started.id)
         with pytest.raises(InvalidParams):
-            await engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text=" "), "me")
-        won = await engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="this"), "me")
+            await engine.services.asks.answer(AskAnswerParams(ask_id=waiting.id, text=" "), "me")
+        won = await engine.services.asks.answer(AskAnswerParams(ask_id=waiting.id, text="this"), "me")
         assert won.won
         await engine.watcher.end(started.id)
 
@@ -49,7 +49,7 @@ async def test_an_approval_shows_the_exact_command_and_a_denial_reaches_the_mode
         assert ask.approval is not None
         assert (ask.kind, ask.approval.command) == ("approval", "touch made.txt")
         answer = AskAnswerParams(ask_id=ask.id, allow=False, text="not here")
-        await engine.services.runner.answer(answer, "me")
+        await engine.services.asks.answer(answer, "me")
         await engine.watcher.end(started.id)
         (denied, _) = results(engine.watcher.nodes())
         assert denied.is_error and "not here" in denied.text
@@ -62,11 +62,11 @@ async def test_an_allowed_command_is_asked_again_unless_it_is_remembered(tmp_pat
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         started = await engine.start(approve="ask")
         first = await engine.watcher.ask(started.id)
-        await engine.services.runner.answer(AskAnswerParams(ask_id=first.id, allow=True), "me")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=first.id, allow=True), "me")
         await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) == 1)
         second = await engine.watcher.ask(started.id)
         remember = AskAnswerParams(ask_id=second.id, allow=True, remember="conversation")
-        await engine.services.runner.answer(remember, "me")
+        await engine.services.asks.answer(remember, "me")
         assert (await engine.watcher.end(started.id)).status == "completed"
         (grant,) = await engine.services.database.grants.valid()
         folder = str(engine.workspace)
@@ -86,7 +86,7 @@ async def test_a_grant_for_the_workspace_settles_what_waits_there_for_the_same_a
             tasks.append(await engine.start(approve="ask"))
             asks.append(await engine.watcher.ask(tasks[-1].id))
         remember = AskAnswerParams(ask_id=asks[0].id, allow=True, remember="workspace")
-        await engine.services.runner.answer(remember, "me")
+        await engine.services.asks.answer(remember, "me")
         for task in tasks[:2]:
             assert (await engine.watcher.end(task.id)).status == "completed"
         second = await engine.services.database.asks.get(asks[1].id)

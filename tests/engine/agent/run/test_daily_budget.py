@@ -24,7 +24,7 @@ async def test_a_task_that_begins_after_the_day_is_used_up_asks_before_its_first
         second = await engine.start(approve="ask")
         ask = await engine.watcher.ask(second.id)
         assert (ask.text, len(engine.model.requests)) == (f"{_TEXT} Go on?", 1)
-        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=1000), "me")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=1000), "me")
         assert (await engine.watcher.end(second.id)).status == "completed"
 
 
@@ -34,7 +34,7 @@ async def test_one_answer_raises_the_limit_of_the_day_for_all_tasks(tmp_path: Pa
         engine.services.settings.set("day_max_tokens", 100)
         started = [await engine.start(approve="ask") for _ in range(3)]
         asks = [await engine.watcher.ask(task.id) for task in started]
-        await engine.services.runner.answer(AskAnswerParams(ask_id=asks[0].id, allow=True, amount=10_000), "me")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=asks[0].id, allow=True, amount=10_000), "me")
         assert {(await engine.watcher.end(task.id)).status for task in started} == {"completed"}
         assert await engine.services.database.asks.waiting() == ()
 
@@ -45,7 +45,7 @@ async def test_a_no_stops_its_own_task_alone(tmp_path: Path) -> None:
         engine.services.settings.set("day_max_tokens", 100)
         first, second = [await engine.start(approve="ask") for _ in range(2)]
         ask, other = [await engine.watcher.ask(task.id) for task in (first, second)]
-        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=False), "me")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=False), "me")
         ended = await engine.watcher.end(first.id)
         assert (ended.status, ended.stop_reason) == ("cancelled", "day_limit")
         assert await engine.services.database.asks.waiting() == (other,)

@@ -37,7 +37,7 @@ async def test_a_full_disk_makes_tasks_wait_without_a_further_step_and_they_go_o
             for request in engine.model.requests:
                 await asyncio.wait_for(request.served.wait(), 5)
             await held(engine.services.database.health)
-            shown = engine.services.runner.running()
+            shown = engine.services.running.shown()
             assert [task.status for task in shown] == ["paused"] * 2
             assert all("disk is full" in task.activity and "Make at least 100 MB" in task.activity for task in shown)
             assert not (engine.workspace / "made.txt").exists()

@@ -57,7 +57,7 @@ async def test_a_limit_that_was_raised_is_no_longer_near_and_told_of_when_it_is_
     async with engine_parts(tmp_path, ModelServer(turns=[*_updates(9), DONE])) as engine:
         started = await engine.start(max_turns=5, approve="ask")
         ask = await engine.watcher.ask(started.id)
-        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
         await engine.watcher.end(started.id)
         near_at = [task.near for task in engine.watcher.tasks(started.id) if task.step_count == 6]
         assert near_at[-1] == ()
@@ -74,11 +74,11 @@ async def test_the_tokens_of_a_task_are_a_limit_that_a_person_can_raise_to_a_num
             "It has used its 200 tokens. Go on?",
             ReachedLimit(kind="tokens", used=240, limit=200, adds=200),
         )
-        runner = engine.services.runner
+        asks = engine.services.asks
         for amount in (240, -1, 300.5, float("inf"), float("nan")):
             with pytest.raises(InvalidParams):
-                await runner.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=amount), "me")
-        answer = await runner.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=100_000), "me")
+                await asks.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=amount), "me")
+        answer = await asks.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=100_000), "me")
         assert (answer.won, answer.ask.amount) == (True, 100_000)
         ended = await engine.watcher.end(started.id)
         assert (ended.status, ended.allowance) == ("completed", Allowance(turns=50, minutes=30, tokens=100_000))
@@ -99,6 +99,6 @@ async def test_an_amount_is_refused_where_no_limit_can_be_raised(tmp_path: Path)
         started = await engine.start()
         ask = await engine.watcher.ask(started.id)
         with pytest.raises(InvalidParams):
-            await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, text="Blue", amount=7), "me")
-        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, text="Blue"), "me")
+            await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text="Blue", amount=7), "me")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text="Blue"), "me")
         await engine.watcher.end(started.id)

@@ -43,7 +43,7 @@ def said(nodes: Sequence[Node]) -> list[str]:
 
 async def change(engine: EngineParts, entry: Queued, task_id: str, **changes: str | int) -> Task:
     params = {"taskId": task_id, "queuedId": entry.id, **changes}
-    return await engine.services.runner.change_queued(msgspec.convert(params, TaskQueueChangeParams))
+    return await engine.services.messages.change(msgspec.convert(params, TaskQueueChangeParams))
 
 
 async def test_what_waits_is_on_record_and_shown_until_it_is_read(tmp_path: Path) -> None:
@@ -71,11 +71,11 @@ async def test_words_said_again_under_their_id_are_not_said_twice(tmp_path: Path
         started = await engine.start()
         await server.request(0)
         params = msgspec.convert({"taskId": started.id, **words}, TaskMessageParams)
-        once = await engine.services.runner.say(params, "steer")
-        again = await engine.services.runner.say(params, "steer")
+        once = await engine.services.messages.add(params, "steer")
+        again = await engine.services.messages.add(params, "steer")
         assert texts(once) == texts(again) == [("steer", "rather that")]
     async with engine_parts(tmp_path, ModelServer()) as engine:
-        later = await engine.services.runner.say(params, "steer")
+        later = await engine.services.messages.add(params, "steer")
         assert (later.status, texts(later)) == ("interrupted", [("steer", "rather that")])
 
 
@@ -96,7 +96,7 @@ async def test_it_can_be_changed_moved_sent_now_and_taken_back(tmp_path: Path) -
             "two",
             "four",
         ]
-        await engine.services.runner.remove_queued(TaskQueueRemoveParams(task_id=started.id, queued_id=four.id))
+        await engine.services.messages.remove(TaskQueueRemoveParams(task_id=started.id, queued_id=four.id))
         task = await change(engine, two, started.id, kind="steer")
         assert texts(task) == [("follow_up", "three"), ("follow_up", "first"), ("steer", "two")]
         with pytest.raises(Conflict):
@@ -247,16 +247,16 @@ async def test_a_word_that_was_read_before_the_engine_died_is_not_said_again(tmp
     async with engine_parts(tmp_path, ModelServer(replies=[update, Reply(text="Slow", stall_after=0)])) as engine:
         started = await engine.start()
         word = TaskMessageParams(task_id=started.id, text="be quick", queued_id="word_1")
-        await engine.services.runner.say(word, "steer")
+        await engine.services.messages.add(word, "steer")
         gate.set()
         await engine.watcher.until(lambda: "be quick" in said(engine.watcher.nodes()))
         await engine.services.log.flush()
         port = crash(engine, after)
     async with engine_parts(after, ModelServer(replies=[DONE], port=port)) as engine:
-        runner = engine.services.runner
-        assert (await runner.say(word, "steer")).queue == ()
-        await runner.resume(started.id)
-        assert (await runner.say(word, "steer")).queue == ()
+        services = engine.services
+        assert (await services.messages.add(word, "steer")).queue == ()
+        await services.runner.resume(started.id)
+        assert (await services.messages.add(word, "steer")).queue == ()
         await engine.watcher.end(started.id)
         nodes = await branch(engine, started.conversation_id)
         assert said(nodes) == ["go", "be quick"]

@@ -28,7 +28,7 @@ def _told(nodes: list[Node]) -> list[bool]:
 
 
 async def _answer(engine: EngineParts, ask: Ask, *, allow: bool) -> None:
-    await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=allow), "me")
+    await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=allow), "me")
 
 
 async def test_the_third_same_call_is_told_to_the_person_and_with_its_result_to_the_model(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ async def test_a_question_that_is_answered_each_time_is_no_repetition(tmp_path: 
         started = await engine.start()
         for answer in ("one", "two", "three"):
             ask = await engine.watcher.ask(started.id)
-            await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, text=answer), "me")
+            await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text=answer), "me")
         await engine.watcher.end(started.id)
         assert _warnings(engine.watcher.nodes()) == []
 

@@ -54,7 +54,7 @@ async def test_without_descriptors_a_command_is_an_error_and_the_task_goes_on(tm
         started = await engine.start(approve="ask")
         ask = await engine.watcher.ask(started.id)
         with no_descriptors():
-            await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
+            await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
             await engine.watcher.until(lambda: any(node.role == "tool_result" for node in engine.watcher.nodes()))
         ended = await engine.watcher.end(started.id)
     assert ended.status == "completed"

@@ -30,7 +30,7 @@ async def answer(
     engine: EngineParts, ask: Ask, text: str = "", allow: bool | None = None, by: str = "the test"
 ) -> AskAnswerResult:
     params = AskAnswerParams(ask_id=ask.id, text=text, allow=allow)
-    return await engine.services.runner.answer(params, by)
+    return await engine.services.asks.answer(params, by)
 
 
 async def crash_in_command(home: Path, after: Path, reply: Reply, is_reached: Path) -> tuple[Task, int]:

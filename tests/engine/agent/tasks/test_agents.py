@@ -226,7 +226,7 @@ async def test_tasks_agents_asks_and_grants_have_the_owner_of_their_conversation
         task = await engine.start(approve="ask", conversation_id="conv_team")
         ask = await engine.watcher.ask(task.id)
         answer = AskAnswerParams(ask_id=ask.id, allow=True, remember="conversation")
-        await engine.services.runner.answer(answer, "me")
+        await engine.services.asks.answer(answer, "me")
         await engine.watcher.end(task.id)
         (grant,) = await engine.services.database.grants.valid()
         (agent,) = await engine.services.database.agents.list("conv_team")

@@ -43,7 +43,7 @@ async def test_all_are_asked_at_once_and_answer_one_message_on_branches_of_their
     async with engine_parts(tmp_path, by_name(gate)) as engine:
         asked = await ask(engine)
         await engine.model.request(2)
-        assert [task.id for task in engine.services.runner.running()] == ["task_ask", "task_ask_2", "task_ask_3"]
+        assert [task.id for task in engine.services.running.shown()] == ["task_ask", "task_ask_2", "task_ask_3"]
         gate.set()
         ended = [await engine.watcher.end(task.id) for task in asked.tasks]
         assert [(task.model, task.summary) for task in ended] == [
@@ -76,7 +76,7 @@ async def test_a_stop_of_one_leaves_the_others_at_work(tmp_path: Path) -> None:
         await engine.model.request(2)
         await engine.services.runner.stop("task_ask_2", "the test")
         assert (await engine.watcher.end("task_ask_2")).stop_reason == "manual_stop"
-        assert {task.id for task in engine.services.runner.running()} >= {"task_ask", "task_ask_3"}
+        assert {task.id for task in engine.services.running.shown()} >= {"task_ask", "task_ask_3"}
         gate.set()
         for task in asked.tasks:
             await engine.watcher.end(task.id)
@@ -103,7 +103,7 @@ async def test_nothing_begins_where_one_of_them_cannot_be(tmp_path: Path) -> Non
     async with engine_parts(tmp_path, by_name()) as engine:
         with pytest.raises(ConfigurationError):
             await ask(engine, (MODELS[0], "nobody/knows"))
-        assert engine.services.runner.running() == () and engine.watcher.events == []
+        assert engine.services.running.shown() == () and engine.watcher.events == []
 
 
 async def test_two_branches_are_told_from_where_they_part(tmp_path: Path) -> None:

@@ -123,12 +123,12 @@ async def test_an_answer_that_comes_before_the_first_one_is_saved_learns_who_won
     async with engine_parts(tmp_path, ModelServer(turns=[question, DONE])) as engine:
         started = await engine.start()
         ask = await engine.watcher.ask(started.id)
-        runner = engine.services.runner
+        asks = engine.services.asks
         with slow_disk(engine.services.paths.database):
-            first = asyncio.create_task(runner.answer(AskAnswerParams(ask_id=ask.id, text="blue"), "window"))
+            first = asyncio.create_task(asks.answer(AskAnswerParams(ask_id=ask.id, text="blue"), "window"))
             for _ in range(5):
                 await asyncio.sleep(0)
-            late = asyncio.create_task(runner.answer(AskAnswerParams(ask_id=ask.id, text="red"), "phone"))
+            late = asyncio.create_task(asks.answer(AskAnswerParams(ask_id=ask.id, text="red"), "phone"))
             await asyncio.wait([late], timeout=0.1)
         assert (await first).won
         result = await late

@@ -65,7 +65,7 @@ async def quiet(engine: EngineParts) -> None:
     """Until no task is at work and none is about to begin."""
     while at_work := [one for one in asyncio.all_tasks() if one.get_name().startswith("task task_")]:
         await asyncio.wait(at_work)
-    assert engine.services.runner.running() == ()
+    assert engine.services.running.shown() == ()
 
 
 def notices(engine: EngineParts) -> list[str]:

@@ -56,7 +56,7 @@ async def test_each_turn_leaves_a_plan(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
         started = await engine.start()
         waiting = await engine.watcher.ask(started.id)
-        await engine.services.runner.answer(AskAnswerParams(ask_id=waiting.id, text="blue"), "me")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=waiting.id, text="blue"), "me")
         await engine.watcher.end(started.id)
         assert await engine.services.database.turns.plans(started.id) == (
             AgentPlan(
@@ -107,7 +107,7 @@ async def test_the_turn_limit_asks_and_a_yes_gives_as_much_again(tmp_path: Path)
         started = await engine.start(approve="ask", max_turns=2)
         ask = await engine.watcher.ask(started.id)
         assert ask.kind == "limit"
-        await engine.services.runner.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
         assert (await engine.watcher.end(started.id)).status == "completed"
 
 
