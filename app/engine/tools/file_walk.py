@@ -2,9 +2,10 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TypeAlias
 
 from app.engine.tools.base import ToolError
 
@@ -17,6 +18,10 @@ SKIPPED = frozenset(
 )
 
 
+# Is told a path and whether it is a folder.
+LeavesOut: TypeAlias = Callable[[str, bool], bool]
+
+
 class TooLong(Exception):
     """A walk exceeded its time limit; `at` is the path it had reached."""
 
@@ -25,7 +30,14 @@ class TooLong(Exception):
         self.at = at
 
 
-def walk(root: Path, is_cancelled: Callable[[], bool]) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def keep_all(path: str, is_folder: bool) -> bool:
+    """A walk with this leaves nothing out but `SKIPPED`."""
+    return False
+
+
+def walk(
+    root: Path, is_cancelled: Callable[[], bool], leaves_out: LeavesOut = keep_all
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Files and folders below `root`, sorted, folders before their content, each with its path relative to `root`.
 
     Yields links but never follows them. Raises ToolError soon after `is_cancelled` turns true, `TooLong` after
@@ -44,9 +56,10 @@ def walk(root: Path, is_cancelled: Callable[[], bool]) -> Iterator[tuple[str, os
             raise ToolError("Operation aborted")
         if time.monotonic() > give_up_at:
             raise TooLong(entry.path[start:])
-        if entry.name not in SKIPPED:
+        is_inner = is_folder(entry, follow_links=False)
+        if entry.name not in SKIPPED and not leaves_out(entry.path, is_inner):
             yield entry.path[start:], entry
-            if is_folder(entry, follow_links=False):
+            if is_inner:
                 open_folders.append(iter(_entries(entry.path)))
 
 
@@ -82,10 +95,11 @@ def matches(path: str, pattern: str) -> bool:
 def _matches_one(path: str, pattern: str) -> bool:
     if "/" not in pattern:
         return fnmatchcase(path.rpartition("/")[2], pattern)
-    return _match_parts(path.split("/"), pattern.removeprefix("./").lstrip("/").split("/"))
+    return match_parts(path.split("/"), pattern.removeprefix("./").lstrip("/").split("/"))
 
 
-def _match_parts(parts: list[str], patterns: list[str]) -> bool:
+def match_parts(parts: Sequence[str], patterns: Sequence[str]) -> bool:
+    """Match the parts of a path one by one; `**` stands for any number of them."""
     # reached[i]: the patterns so far match the first i parts.
     reached = [True] + [False] * len(parts)
     for pattern in patterns:

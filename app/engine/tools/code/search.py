@@ -11,7 +11,7 @@ import regex
 
 from app.engine.tools.base import ToolError
 from app.engine.tools.code.text_file import decode
-from app.engine.tools.file_walk import LONGEST_S, TooLong, is_file, is_folder, matches, walk
+from app.engine.tools.file_walk import LONGEST_S, LeavesOut, TooLong, is_file, is_folder, matches, walk
 from app.engine.tools.plain_text import clean_name
 from app.regular_file import open_regular, read_regular
 
@@ -31,13 +31,13 @@ class FolderListing:
     more: str = ""
 
 
-def list_files(folder: Path, glob: str, is_cancelled: Callable[[], bool]) -> FolderListing:
+def list_files(folder: Path, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut) -> FolderListing:
     """Without a pattern the content of the folder itself, with one everything below it."""
     if not folder.is_dir():
         raise ToolError(f"{folder} is a file, not a folder. Use the action read.")
     lines: list[str] = []
     try:
-        for line in _below(folder, glob, is_cancelled) if glob else _inside(folder):
+        for line in _below(folder, glob, is_cancelled, leaves_out) if glob else _inside(folder, leaves_out):
             if len(lines) == MOST:
                 return FolderListing(lines, "there are more; narrow the path or the glob")
             lines.append(line)
@@ -46,17 +46,19 @@ def list_files(folder: Path, glob: str, is_cancelled: Callable[[], bool]) -> Fol
     return FolderListing(lines)
 
 
-def _inside(folder: Path) -> Iterator[str]:
+def _inside(folder: Path, leaves_out: LeavesOut) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
         raise ToolError(f"{folder}: {error.strerror}") from error
-    return (_line(entry, entry.name) for entry in found)
+    for entry in found:
+        if not leaves_out(entry.path, is_folder(entry, follow_links=False)):
+            yield _line(entry, entry.name)
 
 
-def _below(folder: Path, glob: str, is_cancelled: Callable[[], bool]) -> Iterator[str]:
-    for name, entry in walk(folder, is_cancelled):
+def _below(folder: Path, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut) -> Iterator[str]:
+    for name, entry in walk(folder, is_cancelled, leaves_out):
         if matches(name, glob):
             yield _line(entry, name)
 
@@ -74,7 +76,9 @@ class SearchResult:
     more: str = ""
 
 
-def search(root: Path, pattern: str, literal: bool, glob: str, is_cancelled: Callable[[], bool]) -> SearchResult:
+def search(
+    root: Path, pattern: str, literal: bool, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut
+) -> SearchResult:
     """Search a file, or all text files below a folder. Stops soon after `is_cancelled` turns true."""
     try:
         compiled = regex.compile(regex.escape(pattern) if literal else pattern, regex.MULTILINE)
@@ -85,7 +89,7 @@ def search(root: Path, pattern: str, literal: bool, glob: str, is_cancelled: Cal
     deadline = time.monotonic() + _PATIENCE_S
     found = SearchResult()
     try:
-        for name, path in _files(root, glob, is_cancelled):
+        for name, path in _files(root, glob, is_cancelled, leaves_out):
             lines: list[str] = []
             try:
                 for text, before in _texts(path, is_asked=path == root):
@@ -107,11 +111,13 @@ def search(root: Path, pattern: str, literal: bool, glob: str, is_cancelled: Cal
     return found
 
 
-def _files(root: Path, glob: str, is_cancelled: Callable[[], bool]) -> Iterator[tuple[str, Path]]:
+def _files(
+    root: Path, glob: str, is_cancelled: Callable[[], bool], leaves_out: LeavesOut
+) -> Iterator[tuple[str, Path]]:
     if root.is_file():
         yield root.name, root
         return
-    for name, entry in walk(root, is_cancelled):
+    for name, entry in walk(root, is_cancelled, leaves_out):
         if is_file(entry) and (not glob or matches(name, glob)):
             yield clean_name(name), Path(entry.path)
 

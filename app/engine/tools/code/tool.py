@@ -25,6 +25,8 @@ from app.engine.tools.base import (
 from app.engine.tools.code.edits import TextDiff, diff_texts, replace_exactly
 from app.engine.tools.code.search import list_files, search
 from app.engine.tools.code.workspace_files import WorkspaceFiles
+from app.engine.tools.file_walk import keep_all
+from app.engine.tools.gitignore import GitIgnore
 from app.engine.tools.real_path import opened_folder, resolve, with_real_path
 from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay, ToolIcon
@@ -71,6 +73,7 @@ class CodeArguments(Struct, frozen=True):
     pattern: Annotated[str, Meta(description="search: regular expression.")] = ""
     literal: Annotated[bool, Meta(description="search: take the pattern as plain text.")] = False
     glob: Annotated[str, Meta(description="list, search: only these files, as *.py or src/**/*.ts.")] = ""
+    ignored: Annotated[bool, Meta(description="list, search: also what .gitignore names.")] = False
 
 
 class Code:
@@ -78,7 +81,8 @@ class Code:
     label = "Files"
     description = (
         "Work with files: read, write, patch, list, create_dir, search. Prefer patch to write for a change in a file. "
-        "Version control, node_modules and virtual environments are left out of lists and searches below a folder."
+        "What .gitignore names is left out of lists and searches, and below a folder version control, node_modules and "
+        "virtual environments too."
     )
     parameters = schema_of(CodeArguments)
     # Sequential: a read that follows a write in the same reply must see it.
@@ -241,10 +245,10 @@ class Code:
 
     def _list(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
         self._must_exist(path)
-        listing = list_files(path, wanted.glob, is_cancelled)
+        ignore = GitIgnore(path)
+        listing = list_files(path, wanted.glob, is_cancelled, keep_all if wanted.ignored else ignore.leaves_out)
         details: JsonObject = {"path": str(path), "count": len(listing.lines), "more": bool(listing.more)}
-        note = f"[{listing.more}]" if listing.more else ""
-        text = "\n".join([*listing.lines, *([note] if note else [])]) or "(nothing)"
+        text = _with_notes(listing.lines, "(nothing)", listing.more, ignore)
         return text_result(text, _counted(len(listing.lines), "entry", "entries"), details)
 
     def _create_dir(self, path: Path) -> ToolResult:
@@ -258,15 +262,23 @@ class Code:
         if not wanted.pattern:
             raise ToolError("search needs `pattern`.")
         self._must_exist(path)
-        found = search(path, wanted.pattern, wanted.literal, wanted.glob, is_cancelled)
-        note = f"[{found.more}]" if found.more else ""
-        text = "\n".join([*found.lines, *([note] if note else [])]) or "(no hits)"
+        ignore = GitIgnore(path)
+        leaves_out = keep_all if wanted.ignored else ignore.leaves_out
+        found = search(path, wanted.pattern, wanted.literal, wanted.glob, is_cancelled, leaves_out)
+        text = _with_notes(found.lines, "(no hits)", found.more, ignore)
         details: JsonObject = {"hits": len(found.lines), "files": found.files, "more": found.more}
         return text_result(text, f"{_counted(len(found.lines), 'hit')} in {_counted(found.files, 'file')}", details)
 
     def _must_exist(self, path: Path) -> None:
         if not path.exists():
             raise ToolError(f"There is no {self._files.name(path)}. List the folder above it to see what there is.")
+
+
+def _with_notes(lines: list[str], nothing: str, more: str, ignore: GitIgnore) -> str:
+    whole = [*lines, *([f"[{more}]"] if more else [])] or [nothing]
+    if ignore.has_left_out:
+        whole.append("[what .gitignore names is left out; set ignored to have it]")
+    return "\n".join(whole)
 
 
 def _counted(number: int, one: str, many: str = "") -> str:
