@@ -55,7 +55,7 @@ async def _run(wanted: list[str]) -> None:
             for row in await bench():
                 sys.stdout.write(_line(row) + "\n")
                 sys.stdout.flush()
-            gc.collect()  # widgets of a row in their own thread: the next row's threads would collect them
+            gc.collect()  # a row's widgets stay in its thread: threads of the next row would collect them
 
 
 if __name__ == "__main__":

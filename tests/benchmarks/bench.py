@@ -21,7 +21,7 @@ from app.protocol.tasks import TASK_START, Task, TaskStartParams
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table. `limit` is what the issue allows; `floor` what the bare loop needs in the same run."""
+    """One line of the table. `limit` is the maximum allowed; `floor` is the baseline's value in the same run."""
 
     name: str
     value: float
@@ -36,7 +36,7 @@ class Row:
 
 
 class ModelProcess:
-    """The bench model as a process; `first_request` tells when the next request reached it."""
+    """The benchmark's model as a process; `first_request` returns when the next request reached it."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -67,7 +67,7 @@ def model(steps: int, command: str = "echo step") -> Generator[ModelProcess]:
 
 @contextmanager
 def home() -> Generator[Path]:
-    """A fresh data directory, in the environment too, so that commands find it."""
+    """A new data directory, also set in the environment, so that commands find it."""
     before = os.environ.get("ERRAND_HOME")
     with tempfile.TemporaryDirectory(prefix="errand-bench-") as folder:
         os.environ["ERRAND_HOME"] = folder
@@ -89,7 +89,7 @@ async def engine(folder: Path) -> AsyncGenerator[Connection, None]:
 
 
 async def end_engine(connection: Connection, folder: Path) -> None:
-    """Ask the engine to end and wait until it has."""
+    """Shut the engine down and wait for its end."""
     await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
     await connection.close()
     async with asyncio.timeout(10):
@@ -98,7 +98,7 @@ async def end_engine(connection: Connection, folder: Path) -> None:
 
 
 async def run_tasks(connection: Connection, url: str, count: int, workspace: Path) -> None:
-    """Start `count` tasks and return when all have ended."""
+    """Start `count` tasks and wait until all have ended."""
     left = count
     done = asyncio.Event()
 
@@ -118,7 +118,7 @@ async def run_tasks(connection: Connection, url: str, count: int, workspace: Pat
 
 
 async def start(connection: Connection, url: str, workspace: Path) -> Task:
-    """Start one task that may do anything in `workspace`."""
+    """Start one task with all approvals in `workspace`."""
     started = await connection.call(
         TASK_START,
         TaskStartParams(

@@ -54,7 +54,7 @@ async def _listen(event: AgentEvent) -> None:
 
 
 class _StepStream:
-    """Calls a tool in every turn but the last of a run."""
+    """Calls a tool in every turn except the last of a run."""
 
     def __init__(self) -> None:
         self._calls = 0

@@ -25,7 +25,7 @@ _CALLS = 150  # below the burst that a client may send
 
 
 async def round_trip_us(engine: EngineServer) -> float:
-    """Median of one call after the other; client and engine share this process."""
+    """Median of sequential calls; client and engine share this process."""
     connection = Connection(engine.endpoint, "bench")
     await connection.open()
     times: list[float] = []
@@ -38,7 +38,7 @@ async def round_trip_us(engine: EngineServer) -> float:
 
 
 async def events_per_second(engine: EngineServer) -> tuple[float, float]:
-    """Events a second that 20 clients all receive, and the engine's CPU microseconds for one delivered to all."""
+    """Events per second that 20 clients all receive, and the engine's CPU microseconds per delivered event."""
     engine.log.publish(ConversationUpdate(conversation=conversation()))
     await engine.log.flush()
     clients = await asyncio.create_subprocess_exec(

@@ -38,7 +38,7 @@ async def timed(work: Callable[[], Awaitable[object]], rounds: int) -> tuple[flo
 
 
 class Numbers:
-    """Numbers that go on, for ids and sequences."""
+    """Consecutive numbers for ids and sequences."""
 
     def __init__(self) -> None:
         self.last = 0
@@ -99,7 +99,7 @@ async def bench_journal(folder: Path) -> dict[str, float]:
 
 
 async def fill(database: Database, count: int) -> None:
-    """`count` conversations with a node each, and one more that holds a tenth of that in one branch."""
+    """`count` conversations with a node each, and one more with a tenth of that in one branch."""
     chance = random.Random(1)
     words = ["".join(chance.choices("abcdefghijklmnoprstuvw", k=chance.randint(3, 9))) for _ in range(20_000)]
     words[:6] = ["the", "tool", "error", "file", "test", "there"]
@@ -160,7 +160,7 @@ async def bench_reads(folder: Path, count: int = 100_000) -> dict[str, float]:
 
 
 def measure() -> dict[str, float]:
-    """All of it, in about 40 seconds."""
+    """All measurements, in about 40 seconds."""
 
     async def both(folder: Path) -> dict[str, float]:
         return await bench_journal(folder) | await bench_reads(folder)

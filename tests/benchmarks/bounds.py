@@ -39,7 +39,7 @@ async def floods() -> list[Row]:
     for kind in ("text", "arguments", "calls"):
         with home() as folder, _flood_server() as url:
             async with engine(folder) as client:
-                await _run(client, "nothing", url)  # imports are not what is measured
+                await _run(client, "nothing", url)  # do not measure imports
                 rest = await at_rest(client, folder)
                 async with strain(client, folder) as found:
                     await _run(client, kind, url)
@@ -60,7 +60,7 @@ async def long_branch() -> list[Row]:
 
 
 async def taken_in_and_away() -> list[Row]:
-    """An import and a delete of 50,000 entries."""
+    """An import and a deletion of 50,000 entries."""
     with tempfile.TemporaryDirectory() as kept:
         file = Path(kept) / "all.jsonl"
         with home() as folder:
@@ -80,7 +80,7 @@ async def taken_in_and_away() -> list[Row]:
 
 
 async def fill(folder: Path, count: int, conversation_id: str = "conv_long") -> None:
-    """A data directory with one conversation of so many entries in a row, and its agent at the end."""
+    """A data directory with one conversation of this many entries in one branch, and its agent at the end."""
     paths = Paths(folder)
     paths.prepare()
     database = await Database.open(sqlite_url(paths.database), paths.copies)
@@ -101,7 +101,7 @@ async def fill(folder: Path, count: int, conversation_id: str = "conv_long") -> 
 
 
 def rows_of(name: str, found: Strain, rest: Strain) -> list[Row]:
-    """`rest` is the same engine on the same machine with nothing to do, just before."""
+    """`rest` is the same idle engine on the same machine, just before."""
     return [
         Row(f"{name}, memory", found.memory_mb, "MB", _MOST_MB),
         Row(f"{name}, longest answer to others", found.answer_ms, "ms", _MOST_MS, rest.answer_ms),

@@ -65,7 +65,7 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         writer.write(b"data: [DONE]\n\n")
         await writer.drain()
     except ConnectionError:
-        pass  # it was cut, as it should
+        pass  # it was cut, as expected
     writer.close()
 
 

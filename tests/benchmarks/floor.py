@@ -45,7 +45,7 @@ async def _run(url: str, tasks: int) -> None:
     if sys.version_info < (3, 12):
         watcher = asyncio.PidfdChildWatcher()
         watcher.attach_loop(asyncio.get_running_loop())
-        # The default starts a thread for each child: the floor would be too high.
+        # The default starts a thread for each child: the baseline would be too high.
         asyncio.set_child_watcher(watcher)  # pyright: ignore[reportDeprecated] - only where it is the way
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         started, cpu = time.perf_counter(), time.process_time()

@@ -64,7 +64,7 @@ class BenchModel:
         self._armed = False
 
     def arm(self) -> None:
-        """Say when the next request comes."""
+        """Report when the next request arrives."""
         self._armed = True
 
     def answer(self, body: bytes) -> bytes:
@@ -95,5 +95,5 @@ async def _serve(steps: int, command: str) -> None:
 
 
 if __name__ == "__main__":
-    with suppress(RuntimeError):  # the loop was stopped: stdin is closed, the bench is over
+    with suppress(RuntimeError):  # the loop was stopped: stdin is closed, the benchmark has ended
         asyncio.run(_serve(int(sys.argv[1]), sys.argv[2]))

@@ -23,7 +23,7 @@ async def start() -> list[Row]:
             cold.append(await _until_first_request(server, _errand(server, folder)))
             warm.append(await _until_first_request(server, _errand(server, folder)))
             await end_engine(await connect(Paths(folder), "bench", start=False), folder)
-            # From nothing means no database either.
+            # Without an engine also means without a database.
             for file in folder.glob("errand.db*"):
                 file.unlink()
     floor = median(floors)

@@ -50,7 +50,7 @@ async def one_task() -> list[Row]:
 
 
 async def fifty_tasks() -> list[Row]:
-    """Medians of some rounds, each with an engine of its own: the machine may be shared."""
+    """Medians of several rounds, each with a separate engine, since the machine may be shared."""
     rounds = [await _fifty() for _ in range(_ROUNDS)]
     rates, floors, memory, p99s, worst = zip(*rounds, strict=True)
     return [
@@ -62,7 +62,7 @@ async def fifty_tasks() -> list[Row]:
 
 
 async def _fifty() -> tuple[float, float, float, float, float]:
-    """Rate, the floor's rate, memory while they work, stalls."""
+    """Rate, the baseline's rate, memory under load, stalls."""
     steps = _TASKS * _TASK_STEPS
     with home() as folder, model(_TASK_STEPS) as server:
         floor = steps / _floor(server.url, _TASKS)["wall_s"]

@@ -21,7 +21,9 @@ _MEGABYTE = 1024
 
 @dataclass(slots=True)
 class Strain:
-    """Growth of the engine's peak memory in MB, the longest answer and the longest commit in ms, and the whole time."""
+    """Growth of the engine's peak memory in MB, the longest response and the longest commit in ms, and the total
+    time.
+    """
 
     memory_mb: float = 0.0
     answer_ms: float = 0.0
@@ -31,7 +33,7 @@ class Strain:
 
 @asynccontextmanager
 async def strain(client: Connection, home: Path) -> AsyncGenerator[Strain]:
-    """Measure the engine of `home` while the block runs: somebody else reads and writes all the time."""
+    """Measure the engine of `home` while the block runs, with another client that reads and writes continuously."""
     found = Strain()
     pid = engine_pid(home)
     before, begun = _begin_peak(pid), time.perf_counter()
@@ -68,7 +70,7 @@ async def strain(client: Connection, home: Path) -> AsyncGenerator[Strain]:
 
 
 async def at_rest(client: Connection, home: Path) -> Strain:
-    """The same while nothing is done: what the machine and its other programs cost."""
+    """The same for an idle engine: the cost of the machine and its other programs."""
     async with strain(client, home) as found:
         await asyncio.sleep(_REST_S)
     return found
@@ -82,12 +84,12 @@ def engine_pid(home: Path) -> int:
 
 
 def _begin_peak(pid: int) -> int:
-    """Have the system count the peak anew; the memory used now."""
+    """Reset the system's peak counter; returns the memory used now."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
     return _status(pid, "VmRSS")
 
 
 def _status(pid: int, field: str) -> int:
-    """In KB."""
+    """A value of the process's status in KB."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))

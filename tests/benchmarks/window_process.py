@@ -31,19 +31,19 @@ _STREAMS = 20
 _WATCH_S = 10.0
 _BEAT_MS = 4
 _LONGEST_S = 40.0
-# The watchdog looks at an engine at rest for some time before it sleeps, too.
+# The watchdog also checks an idle engine for some time before it sleeps.
 _COMES_TO_REST_S = 15.0
 
 
 async def usable(open: OpenWindow) -> Measured:
-    """When the conversations are listed and painted and one can send."""
+    """The time until the conversations are listed and painted and a message can be sent."""
     await _until(lambda: open.stores.conversations.count() > 0)
     open.window.grab()
     return {"at": time.time()}
 
 
 async def memory(open: OpenWindow, *ids: str) -> Measured:
-    """With these in tabs, each looked at; a conversation marked with + is read to its beginning."""
+    """Memory with these conversations in tabs, each shown once; one marked with + is read to its beginning."""
     for name in ids:
         open.window.pages.open(name.rstrip("+"))
         await _until(lambda: open.front.store.count() > 0)
@@ -56,7 +56,7 @@ async def memory(open: OpenWindow, *ids: str) -> Measured:
 
 
 async def idle(open: OpenWindow, *ids: str) -> Measured:
-    """CPU in percent of one core with these in tabs, once all has come to rest."""
+    """CPU in percent of one core with these tabs, once everything is idle."""
     for name in ids:
         open.window.pages.open(name)
         await _until(lambda: open.front.store.count() > 0)
@@ -67,7 +67,7 @@ async def idle(open: OpenWindow, *ids: str) -> Measured:
 
 
 async def wakes(open: OpenWindow, url: str, workspace: str) -> Measured:
-    """Wake-ups a second of window, engine and watchdog while a task waits for a person, its tab in front."""
+    """Wake-ups per second of window, engine and watchdog while a task waits for a person, with its tab active."""
     await _begin(open, url, workspace, approve="ask")
     open.window.pages.open(open.stores.tasks.running()[0].conversation_id)
     open.front.composer.setFocus()
@@ -83,14 +83,14 @@ async def wakes(open: OpenWindow, url: str, workspace: str) -> Measured:
 
 
 def _switches(process: psutil.Process) -> int:
-    """How often its threads went to sleep so far, which is how often they woke."""
+    """The number of times its threads went to sleep, which equals the number of wake-ups."""
     threads = Path(f"/proc/{process.pid}/task").iterdir()
     lines = [line for thread in threads for line in (thread / "status").read_text().splitlines()]
     return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
 
 
 async def streams(open: OpenWindow, url: str, workspace: str) -> Measured:
-    """How late a timer of 4 ms comes while 20 tasks talk."""
+    """The delay of a 4 ms timer while 20 tasks stream."""
     for _ in range(_STREAMS):
         await _begin(open, url, workspace)
     open.window.pages.open(open.stores.tasks.running()[0].conversation_id)
@@ -109,7 +109,7 @@ async def streams(open: OpenWindow, url: str, workspace: str) -> Measured:
 
 
 async def stop(open: OpenWindow, url: str, workspace: str) -> Measured:
-    """From the click to what the button and the status line say."""
+    """The time from the click until button and status line show the stop."""
     await _begin(open, url, workspace)
     open.window.pages.open(open.stores.tasks.running()[0].conversation_id)
     await _until(lambda: open.front.composer.mode == "stop" and _runs_a_tool(open))
@@ -127,7 +127,7 @@ def _runs_a_tool(open: OpenWindow) -> bool:
 
 
 async def _until(holds: Callable[[], bool]) -> None:
-    """Here Qt's loop and asyncio's are one, as in the real window."""
+    """Qt and asyncio share a loop here, as in the real window."""
     async with asyncio.timeout(_LONGEST_S):
         while not holds():  # noqa: ASYNC110 - Qt's signals set no event of ours
             await asyncio.sleep(0.001)

@@ -19,12 +19,12 @@ _ROWS = 10_000
 _PAGES = 300
 _MORE_PAGES = 900
 _CHARACTERS = 20_000
-_FLUSH = 40  # characters; 100 tokens a second come as about that many each 33 ms
+_FLUSH = 40  # characters; 100 tokens per second are about this many every 33 ms
 _WORDS = "the discount was taken off as an **amount** and `total` gave 190, "
 
 
 async def window_transcript() -> list[Row]:
-    """Every time includes laying out and painting, unless its name says that it is the update alone."""
+    """All times include layout and painting, unless the name says that only the update is measured."""
     application = QApplication.instance()
     if not isinstance(application, QApplication):
         application = QApplication([])
@@ -72,7 +72,7 @@ def _view(theme: Theme, rows: RowList) -> TranscriptView:
 
 
 def _pages(view: TranscriptView, application: QApplication, count: int) -> list[float]:
-    """As when the key is held: no time in between to make rows ready."""
+    """As with a held key: no idle time to prepare rows."""
     times: list[float] = []
     for _ in range(count):
         started = time.perf_counter()
@@ -86,7 +86,7 @@ def _pages(view: TranscriptView, application: QApplication, count: int) -> list[
 def _stream(
     view: TranscriptView, rows: RowList, row: Callable[[str], shown.Row], *, whole: bool
 ) -> tuple[list[float], list[float]]:
-    """The last 5,000 of 20,000 characters; as paragraphs each a row, or as one `whole` row."""
+    """The last 5,000 of 20,000 characters; one row per paragraph, or a single `whole` row."""
     view.to_end()
     text = "".join(f"{_WORDS}\n" if number % 8 == 7 else _WORDS for number in range(_CHARACTERS // len(_WORDS)))
     pieces = [text] if whole else [text[at : at + 500] for at in range(0, len(text), 500)]
@@ -99,14 +99,14 @@ def _stream(
             started, busy = time.perf_counter(), time.thread_time()
             rows.change(rows.count() - 1, made)
             view.settle()
-            updates.append(time.thread_time() - busy)  # it waits for nothing; others' load is not its cost
+            updates.append(time.thread_time() - busy)  # it waits for nothing, so CPU time excludes other processes
             view.viewport().repaint()
             painted.append(time.perf_counter() - started)
     return updates[-120:], painted[-120:]
 
 
 def private_mb() -> float:
-    """What is this process's alone: the share in Qt's libraries changes by MBs as other processes come and go."""
+    """Private memory: the share of Qt's libraries varies by MBs with other processes."""
     rollup = Path("/proc/self/smaps_rollup").read_text(encoding="ascii")
     return int(rollup.partition("\nPrivate_Dirty:")[2].split()[0]) / 1024
 

@@ -32,7 +32,7 @@ _PAINTED = "The window is painted"
 
 
 async def window_start() -> list[Row]:
-    """The command itself; when it has painted it says so in its log."""
+    """The command itself; the window logs its first paint."""
     with home() as folder:
         async with engine(folder):
             await _painted_after(folder)
@@ -90,7 +90,7 @@ async def window_streams() -> list[Row]:
 
 
 async def wakes() -> list[Row]:
-    """While nothing works nothing wakes."""
+    """Idle processes do not wake the CPU."""
     with home() as folder, model(1, "sleep 60") as server:
         async with engine(folder):
             found = await _story(folder, "wakes", server.url, str(folder / "workspaces"))
@@ -111,7 +111,7 @@ async def window_stop() -> list[Row]:
 
 
 def _agent(conversation_id: str, head_id: str) -> Write:
-    """Who has the newest node for a head: an opened conversation shows that branch."""
+    """An agent with the newest node as its head: opening the conversation shows that branch."""
     return agents.save_agent(replace(agent(f"of_{conversation_id}", head_id=head_id), conversation_id=conversation_id))
 
 
@@ -134,7 +134,7 @@ async def _painted_after(folder: Path) -> float:
 
 
 async def _painted_cold(folder: Path) -> float:
-    """As after the machine's start, as far as one may ask for it: files that others have open stay in memory."""
+    """As after a reboot, as far as possible: files that other processes have open stay cached."""
     await asyncio.to_thread(_forget, (Path(sys.prefix), Path(sys.base_prefix) / "lib", Path(app.__file__).parent))
     return await _painted_after(folder)
 
@@ -147,7 +147,7 @@ def _forget(folders: tuple[Path, ...]) -> None:
 
 
 async def _story(folder: Path, *arguments: str) -> dict[str, float]:
-    (folder / "window.json").unlink(missing_ok=True)  # no tabs of the last time
+    (folder / "window.json").unlink(missing_ok=True)  # no tabs from the last session
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -163,7 +163,7 @@ async def _story(folder: Path, *arguments: str) -> dict[str, float]:
 
 
 def _environment() -> dict[str, str]:
-    """Without a screen, unless one is asked for; compiled files are kept, as where Errand is installed."""
+    """Offscreen unless a display is requested; compiled files are kept, as in an installation."""
     variables = {"QT_QPA_PLATFORM": "offscreen"} | dict(os.environ)
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
     return variables

@@ -28,7 +28,7 @@ from tests.support.model_server import ModelServer
 
 _TOKEN = "the-token-of-the-test"
 _LONGEST_S = 60.0
-# Small enough that a client which stops reading is told to start over within a task or two.
+# Small enough that a client which stops reading has to resynchronise within a task or two.
 _MOST_WAITING = partial(Outbox, most_messages=40, most_bytes=60_000)
 _STEPS = 12
 _SEND_BYTES = 8192
@@ -36,14 +36,14 @@ _SEND_BYTES = 8192
 
 @dataclass(slots=True)
 class Tally:
-    """What the crowd did, and what it saw that must not be."""
+    """The actions of the crowd, and the faults it saw."""
 
     done: Counter[str] = field(default_factory=Counter[str])
     faults: list[str] = field(default_factory=list[str])
 
 
 class Crowd:
-    """Its clients act side by side until each has done its steps; `settle` brings all to rest and compares."""
+    """Its clients act concurrently until each has done its steps; `settle` waits for all and compares."""
 
     def __init__(self, services: Services, endpoint: Endpoint, model_url: str, workspace: Path, seed: int) -> None:
         self.tally = Tally()
@@ -56,7 +56,7 @@ class Crowd:
         self._clients: list[RestlessClient] = []
 
     async def play(self, clients: int) -> None:
-        """Let so many clients come, act and go, then compare what each knows with the database."""
+        """Run this many clients, then compare the state of each with the database."""
         self._clients = [RestlessClient(f"client-{number}", self._endpoint) for number in range(clients)]
         seeds = [self._random.randrange(2**32) for _ in self._clients]
         async with asyncio.timeout(_LONGEST_S):
@@ -114,7 +114,7 @@ class Crowd:
         await client.follow(scope, detail)
 
     async def _follow_badly(self, client: RestlessClient, random: Random) -> None:
-        """From where nothing can be replayed, or where there is no conversation."""
+        """Subscribe where nothing can be replayed, or to a conversation that does not exist."""
         after, epoch, scope = random.choice(
             ((3, "another", ALL), (client.head + 10_000, client.epoch, ALL), (0, "", "no"))
         )
@@ -125,7 +125,7 @@ class Crowd:
             await client.unfollow(random.choice(client.follows.all))
 
     async def _start(self, client: RestlessClient, random: Random) -> None:
-        """A task, its command sent twice."""
+        """Start a task; the command is sent twice."""
         conversation = await self._some_conversation(random) if random.random() < 0.4 else ALL
         params: JsonObject = {
             "prompt": plan(random, len(self._started)),
@@ -137,13 +137,13 @@ class Crowd:
             "approve": random.choice(("ask", "all")),
         }
         one, again = await client.call_twice("task/start", **params)
-        if one and again and one != again:  # a refusal is not remembered
+        if one and again and one != again:  # a refusal is not stored
             self.tally.faults.append(f"a command sent twice was answered {one} and {again}")
         if "task" in one:
             self._started.add(_text(one["task"], "id"))
 
     async def _answer(self, client: RestlessClient, random: Random) -> None:
-        """Settle what waits, from three clients at the same moment."""
+        """Answer an open ask from three clients at once."""
         waiting = await self._services.database.asks.waiting()
         if not waiting:
             return
@@ -170,7 +170,7 @@ class Crowd:
             await client.call_twice(method, taskId=task, text=f"word {random.random()}")
 
     async def _gather(self, client: RestlessClient, random: Random) -> None:
-        """One more agent, where the first one stands; its command sent twice."""
+        """Add an agent at the first one's position; the command is sent twice."""
         conversation = await self._some_conversation(random)
         if conversation != ALL:
             one, again = await client.call_twice("agent/create", conversationId=conversation)
@@ -178,13 +178,13 @@ class Crowd:
                 self.tally.faults.append(f"an agent that was created twice is {one} and {again}")
 
     async def _part(self, client: RestlessClient, random: Random) -> None:
-        """Take an agent away that may be at work."""
+        """Delete an agent that may be running."""
         agents = await self._services.database.agents.list(await self._some_conversation(random))
         if len(agents) > 1:
             await client.call_twice("agent/delete", agentId=random.choice(agents[1:]).id)
 
     async def _arrange(self, client: RestlessClient, random: Random) -> None:
-        """Keep or release what an agent stands on, and change who takes turns."""
+        """Keep or release the node at an agent's head, and change the turn order."""
         agents = await self._services.database.agents.list(await self._some_conversation(random))
         head = agents[0].head_id if agents else None
         if head is not None:
@@ -202,14 +202,14 @@ class Crowd:
         await client.die(in_mid_frame=random.random() < 0.5)
 
     async def _leave_amid(self, client: RestlessClient, random: Random) -> None:
-        """Send a command and be gone before its answer."""
+        """Send a command and disconnect before its answer."""
         command = asyncio.ensure_future(self._steer(client, random))
         await asyncio.sleep(0)
         await client.die(in_mid_frame=False)
         await asyncio.gather(command, return_exceptions=True)
 
     async def _some_conversation(self, random: Random) -> str:
-        """Of those there are; `all` while there is none."""
+        """An existing conversation; `all` while there is none."""
         there = (await self._services.database.conversations.page(limit=50)).conversations
         return random.choice(there).id if there else ALL
 
@@ -218,7 +218,7 @@ class Crowd:
         return random.choice(active).id if active else ""
 
     async def _finish_tasks(self) -> None:
-        """As a patient person: answer every ask, resume what is paused."""
+        """Act like a patient person: answer every ask, resume paused tasks."""
         person = RestlessClient("person", self._endpoint)
         await person.connect()
         while active := await self._services.database.tasks.active():
@@ -231,7 +231,7 @@ class Crowd:
         await person.die(in_mid_frame=False)
 
     async def _settle(self, client: RestlessClient) -> None:
-        """Come back, catch up, and know of everything: an answer stands behind all events before it."""
+        """Reconnect and receive everything: an answer follows all events before it."""
         client.read_on()
         while True:
             try:

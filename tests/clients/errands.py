@@ -4,7 +4,7 @@ from random import Random
 
 from tests.support.model_server import Call, ReceivedRequest, Reply
 
-# What a task can do in a turn, and how often.
+# The possible steps of a turn, and their frequency.
 _STEPS = ("say", "say", "update", "update", "ask", "run", "long")
 _MOST_STEPS = 5
 
@@ -15,7 +15,7 @@ def plan(random: Random, number: int) -> str:
 
 
 def answer(request: ReceivedRequest) -> Reply:
-    """The reply of this turn, by the prompt that stands first."""
+    """The reply of this turn, by the first prompt."""
     prompts = [str(message["content"]) for message in request.messages if message.get("role") == "user"]
     steps = next(prompt for prompt in prompts if "task-" in prompt).partition("task-")[2].split()[1:]
     return _reply(steps[request.turn] if request.turn < len(steps) else "done", request.turn)

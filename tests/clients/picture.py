@@ -33,14 +33,14 @@ from app.protocol.tasks import Task
 
 T = TypeVar("T", Conversation, Task, Ask, Agent, Node)
 
-# No test makes more of anything, so that a page is all there is.
+# No test creates more records, so a page contains all of them.
 _ALL = 500
 _PAGE = 50
 
 
 @dataclass(slots=True)
 class Picture:
-    """Records by their ids. `faults` are sentences about what no client should ever see."""
+    """Records by id. `faults` are sentences about what no client should ever see."""
 
     conversations: dict[str, Conversation] = field(default_factory=dict[str, Conversation])
     agents: dict[str, Agent] = field(default_factory=dict[str, Agent])
@@ -52,7 +52,7 @@ class Picture:
     _texts: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
 
     def show(self, scope: str, detail: Detail, snapshot: Snapshot) -> None:
-        """A snapshot takes the place of all that was known of its scope."""
+        """A snapshot replaces everything known of its scope."""
         if scope == ALL:
             self.conversations, self.tasks, self.asks, self.grants = {}, {}, {}, {}
             self.grants = {grant.id: grant for grant in snapshot.grants}
@@ -93,7 +93,7 @@ class Picture:
                 assert_never(event)
 
     def stream(self, delta: Delta) -> None:
-        """Text that goes on where it stood is kept; a client that missed a piece waits for the node."""
+        """Text at the expected offset is appended; a client that missed a delta waits for the finished node."""
         if not isinstance(delta, TextDelta) or delta.kind == "toolCall":
             return
         if delta.offset == 0:
@@ -119,7 +119,7 @@ class Picture:
 
 
 def _is_void(at: tuple[str, int], delta: TextDelta) -> bool:
-    """A block that starts anew makes those after it void too."""
+    """A restarted block voids the later ones too."""
     return at[0] == delta.node_id and at[1] >= delta.block
 
 
@@ -132,7 +132,7 @@ def _place(record: Conversation | Task | Ask | Agent | Node) -> str:
 
 
 async def differences(picture: Picture, follow: FollowedScope, database: Database) -> list[str]:
-    """In words, where a scope that is followed looks other than it is stored."""
+    """Differences between the subscribed scopes and the stored state, as text."""
     whole = follow.scope == ALL
     scope = None if whole else follow.scope
     stored = (await database.tasks.page(_ALL, scope)).tasks
@@ -153,7 +153,7 @@ async def differences(picture: Picture, follow: FollowedScope, database: Databas
 
 
 async def _node_differences(picture: Picture, scope: str, database: Database) -> list[str]:
-    """Every known node is as stored, and the end of the branch that the first agent stands on is known."""
+    """Every known node equals the stored one, and the end of the first agent's branch is known."""
     known = _of(picture.nodes, scope)
     stored = {key: node for key in known if (node := await database.nodes.get(key)) is not None}
     agent = first_agent(await database.agents.list(scope))

@@ -20,14 +20,14 @@ from app.protocol.events import Delta, EventRecord
 from app.protocol.methods import Response
 from tests.clients.picture import Picture
 
-# So little that a client which does not read is behind after some ten kilobytes.
+# So little that a client which does not read falls behind after some ten kilobytes.
 _KERNEL_BYTES = 4096
-# The first bytes of a text frame of 255 that never comes whole.
+# The first bytes of a text frame of 255 that is never completed.
 _HALF_A_FRAME = b"\x81\xfe\x00\xff\x01\x02\x03\x04half of a"
 
 
 class Gone(Exception):
-    """The line broke before the answer came."""
+    """The connection was lost before the answer."""
 
 
 class _Notice(msgspec.Struct, frozen=True):
@@ -39,7 +39,10 @@ Answered = Callable[[Response], None]
 
 
 class RestlessClient:
-    """Made once, connected often. All methods but `connect` and `die` raise `Gone` when the line breaks."""
+    """Created once, connected repeatedly.
+
+    All methods except `connect` and `die` raise `Gone` when the connection is lost.
+    """
 
     def __init__(self, name: str, endpoint: Endpoint) -> None:
         self.name = name
@@ -63,7 +66,7 @@ class RestlessClient:
         return self._socket is not None
 
     async def connect(self) -> None:
-        """Greet, then catch up with all that was followed, from where it was left."""
+        """Perform the handshake, then resume all subscriptions from their last position."""
         raw = sockets.socket()
         raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, _KERNEL_BYTES)
         raw.setblocking(False)
@@ -93,7 +96,7 @@ class RestlessClient:
     async def follow(
         self, scope: str = ALL, detail: Detail = "summary", *, after: int | None = None, epoch: str | None = None
     ) -> None:
-        """Subscribe; `after` only with what was followed already, or with a number that cannot be replayed."""
+        """Subscribe; `after` only for a known scope, or with a number that cannot be replayed."""
         params: JsonObject = {"scope": scope, "detail": detail, "after": after, "epoch": epoch}
 
         def take(response: Response) -> None:
@@ -112,11 +115,11 @@ class RestlessClient:
         await self.call("unsubscribe", scope=follow.scope)
 
     async def call(self, method: str, **params: object) -> JsonObject:
-        """The result, or an empty object where the engine refused."""
+        """The result, or an empty object if the engine refused."""
         return _result(await self._ask(method, params, self._next_id()))
 
     async def call_twice(self, method: str, **params: object) -> tuple[JsonObject, JsonObject]:
-        """The same command sent twice under one id: both results."""
+        """Send the same command twice with one id; returns both results."""
         number = self._next_id()
         first, second = self._expect(number), self._expect(number)
         await self._send(method, params, number)
@@ -130,13 +133,13 @@ class RestlessClient:
         self._reads.set()
 
     async def start_over(self) -> None:
-        """What a client does that was told it is behind: it takes a snapshot of all that it followed."""
+        """Handle `resync`: take a new snapshot of all subscriptions."""
         self.is_behind = False
         for follow in self.follows.all:
             await self.follow(follow.scope, follow.detail)
 
     async def die(self, *, in_mid_frame: bool) -> None:
-        """Vanish without a word of parting."""
+        """Disconnect without closing."""
         if self._socket is None or self._reader is None:
             return
         if in_mid_frame:
@@ -155,7 +158,7 @@ class RestlessClient:
         for future in chain.from_iterable(self._pending.values()):
             if not future.done():
                 future.set_exception(Gone())
-                future.exception()  # who waits for it is told; nobody need
+                future.exception()  # waiters get the exception; there may be none
         self._pending.clear()
         self._on_answer.clear()
 
@@ -209,7 +212,7 @@ class RestlessClient:
 
     def _answer(self, response: Response) -> None:
         number = str(response.id)
-        # In the place where it stands among the events.
+        # At its position among the events.
         take = self._on_answer.pop(number, None)
         if take is not None:
             take(response)

@@ -12,7 +12,7 @@ from tests.crash.run import crash
 
 
 def main() -> None:
-    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # clients that die are what this is about
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # dying clients are intended
     count = int(sys.argv[1])
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1_000_000)
     folder = Path(tempfile.mkdtemp(prefix="errand-crash-"))

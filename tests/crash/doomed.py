@@ -12,7 +12,7 @@ from app.engine.storage.sqlite.writer import SqliteWriter
 
 
 class DoomedWriter(SqliteWriter):
-    """Real commits, up to the last one."""
+    """Commits normally, and kills the process at the chosen commit."""
 
     async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
         _Doom.left -= 1

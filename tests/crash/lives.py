@@ -36,7 +36,9 @@ _NOT_WAITED_FOR = 0.2
 
 @dataclass(slots=True)
 class Lives:
-    """`started` are the acknowledged tasks, `waits` the limits that held, `doomed` counts the killed engines."""
+    """`started` are the acknowledged tasks, `waits` the rate limits that applied, `doomed` counts the killed
+    engines.
+    """
 
     folder: Path
     model_url: str
@@ -56,7 +58,7 @@ class Lives:
         return self.folder / f"{task_id}.txt"
 
     async def live(self, *doom: str, kill_after_s: float | None = None) -> None:
-        """One engine, from its start to its death; without doom until all tasks are at their end."""
+        """One engine, from its start to its death; if it is not killed, until all tasks have ended."""
         arguments = ["tests.crash.doomed", *doom] if doom else ["app", "engine"]
         words = self.folder / "engine.err"
         with words.open("wb") as said:
@@ -75,7 +77,7 @@ class Lives:
         else:
             self.in_start += 1
         last = signal.SIGKILL if doom or kill_after_s is not None else signal.SIGTERM
-        # Not `process.kill`: where it finds the process dead it takes the exit code away from `wait`.
+        # Not `process.kill`: for a dead process it consumes the exit code that `wait` needs.
         with suppress(ProcessLookupError):
             os.kill(process.pid, last)
         code = await process.wait()
@@ -98,7 +100,7 @@ class Lives:
             raise results[0]
 
     async def _person(self, ends: bool) -> None:
-        """Keep tasks going and settle what they ask; with `ends` start none, and return when all have ended."""
+        """Keep tasks running and answer their asks; with `ends` start none, and return when all have ended."""
         connection = Connection(lambda: read_endpoint(Paths(self.home)), "the person")
         await connection.open()
         try:
@@ -117,7 +119,9 @@ class Lives:
             await connection.close()
 
     async def _look_after(self, connection: Connection, task: Task) -> None:
-        """Resume what was interrupted; what waits for a limit goes on by itself, and is now and then not waited for."""
+        """Resume interrupted tasks; those waiting for a rate limit continue by themselves, and are sometimes resumed
+        early.
+        """
         method = TASK_RESUME
         if task.retry_at is not None:
             if self.chance.random() > _NOT_WAITED_FOR:
@@ -126,7 +130,7 @@ class Lives:
             self.waits.add(f"{task.id} {task.step_count}")
         elif task.status != "interrupted":
             return
-        with suppress(CallError):  # it has gone on or ended meanwhile
+        with suppress(CallError):  # it has continued or ended meanwhile
             await connection.call(method, TaskIdParams(task_id=task.id))
 
     async def _start(self, connection: Connection) -> None:
@@ -155,7 +159,7 @@ class Lives:
         await connection.call(ASK_ANSWER, params)
 
     def _look_at_what_is_left(self) -> None:
-        """Of a dead engine: a sound database, and every finished node of all engines before it, unchanged."""
+        """Check a dead engine's database: it is intact, and every finished node of all earlier engines is unchanged."""
         if not Paths(self.home).database.exists():
             return
         connection = sqlite3.connect(f"file:{Paths(self.home).database}?mode=ro", uri=True)

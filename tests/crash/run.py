@@ -10,15 +10,15 @@ from tests.crash.verdict import Counts, judge
 from tests.crash.work import WINDOW, Work
 from tests.support.model_server import ModelServer
 
-# Of the commits of an engine: the first ones are of its start, then each step of five tasks makes about three.
+# Of an engine's commits, the first ones belong to its start; each step of five tasks makes about three.
 _COMMITS = 60
 _LONGEST_LIFE_S = 1.5
 
 
 async def crash(count: int, seed: int, folder: Path) -> Counts:
-    """Kill `count` engines, let the last one finish all that is left, and judge."""
+    """Kill `count` engines, let the last one finish the rest, and judge the result."""
     chance = random.Random(seed)
-    stride = max(1, 3 * _COMMITS // count)  # a short run reaches as far as a long one, with gaps
+    stride = max(1, 3 * _COMMITS // count)  # a short run covers the same range as a long one, with gaps
     async with ModelServer(answer=Work().answer) as model:
         lives = Lives(folder, model.url, chance)
         Paths(lives.home).prepare()

@@ -15,7 +15,7 @@ _CALL = re.compile(r"\[calls shell: .*?echo (step_\d+) >>", re.DOTALL)
 
 
 def summary_of(request: ReceivedRequest) -> Reply | None:
-    """The reply to a request for one, slow enough to be killed in."""
+    """The reply to a summary request, slow enough to be killed in."""
     if not str(request.messages[0]["content"]).startswith(_BEGINNING):
         return None
     record = str(request.messages[1]["content"])
@@ -26,7 +26,7 @@ def summary_of(request: ReceivedRequest) -> Reply | None:
 
 
 def steps_told(messages: list[JsonObject]) -> set[str]:
-    """Those that a summary tells of, in a request for the next step."""
+    """The steps mentioned by a summary, in a request for the next step."""
     return set[str]().union(*(_earlier(str(one["content"])) for one in messages if one.get("role") == "user"))
 
 

@@ -41,7 +41,7 @@ class Counts:
 
 
 def judge(lives: Lives) -> Counts:
-    """Raises AssertionError with the task that is not as it must be."""
+    """Raises AssertionError with the first task in an invalid state."""
     counts = Counts(engines=lives.doomed, in_start=lives.in_start, waits=len(lives.waits))
     connection = sqlite3.connect(f"file:{Paths(lives.home).database}?mode=ro", uri=True)
     try:

@@ -11,10 +11,10 @@ from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ReceivedRequest, Reply
 
 STEPS = 4
-# What a model reads, in tokens: the results of a `long` task outgrow it.
+# The context window in tokens: the results of a `long` task exceed it.
 WINDOW = 6_000
-# The kinds of a task, in turn: plain, two calls in a reply, one that asks, one whose commands must be allowed, slow,
-# one whose model is refused for an hour at each step, one that has to be summarised.
+# The kinds of tasks, in turn: plain, two calls in a reply, one that asks, one whose commands need approval, slow, one
+# whose model is rate limited for an hour at each step, one that has to be summarised.
 KINDS = ("plain", "pairs", "asks", "approved", "slow", "limited", "long")
 _HOUR = Reply(status=429, error="slow down", headers={"Retry-After": "3600"})
 _NAMES = {"ask_user": "asked", "task_complete": "completed"}
@@ -27,7 +27,7 @@ class _Function(msgspec.Struct):
 
 
 class _Sent(msgspec.Struct):
-    """A call as a request has it."""
+    """A call as it appears in a request."""
 
     id: str
     function: _Function
@@ -38,7 +38,7 @@ def prompt(kind: str, file: str) -> str:
 
 
 class Work:
-    """Answers for the model. `refused` are the steps that were refused once, which they are not again."""
+    """Answers for the model. `refused` are steps that were refused once and succeed the next time."""
 
     def __init__(self) -> None:
         self.refused: set[tuple[str, int]] = set()
@@ -48,7 +48,7 @@ class Work:
         return msgspec.structs.replace(reply, usage=(len(str(request.body)) // 4, 20))
 
     def _next_step(self, request: ReceivedRequest) -> Reply:
-        """The first that has no result yet, as the model can tell from what it reads."""
+        """The first step without a result, as far as the model can tell from its request."""
         kind, file = _task(request)
         done = _done(request.messages)
         left = [step for step in range(1, STEPS + 1) if f"step_{step}" not in done]
@@ -77,7 +77,7 @@ def _command(step: int, file: str, kind: str) -> str:
 
 
 def _task(request: ReceivedRequest) -> tuple[str, str]:
-    """What it was told first, or what a summary says of that."""
+    """The task's first message, or what a summary says about it."""
     words = next(message["content"] for message in request.messages if message.get("role") == "user")
     found = TASK.search(str(words))
     assert found is not None, words
@@ -85,15 +85,15 @@ def _task(request: ReceivedRequest) -> tuple[str, str]:
 
 
 def _done(messages: list[JsonObject]) -> set[str]:
-    """The steps whose calls have a result, and `asked`; a call of a reply that was cut was never run.
+    """The steps whose calls have a result, and `asked`; calls of a cut reply never ran.
 
-    By what was called: an id that comes a second time is sent as another one.
+    Identified by the command: a repeated call id is sent as another one.
     """
     called: dict[str, str] = {}
     done = steps_told(messages)
     for message in messages:
         for call in msgspec.convert(message.get("tool_calls") or [], list[_Sent]):
-            found = _STEP.search(call.function.arguments)  # none in one that was cut within its arguments
+            found = _STEP.search(call.function.arguments)  # none in a reply that was cut within its arguments
             called[call.id] = found.group(1) if found else _NAMES.get(call.function.name, "cut")
         if message.get("role") == "tool" and message.get("content") != NOT_RUN:
             done.add(called[str(message.get("tool_call_id"))])

@@ -16,7 +16,7 @@ from tests.mutants.parts import PARTS, Part
 _Outcome = Literal["killed", "survived", "timed out"]
 _OUTCOMES: tuple[_Outcome, ...] = ("killed", "survived", "timed out")
 
-# What a mutant may take beyond its tests' own time before it counts as one that hangs.
+# The time beyond its tests' own that a mutant may take before it counts as hanging.
 _TIMES = 3
 _MORE_S = 20
 

@@ -20,7 +20,7 @@ _SHUT_IN = 'set -e; mount --bind "$1" "$1"; mount -o remount,bind,ro /; cd "$1/c
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of tests: `code` is pytest's, None where the time was over; `failed` names the first test that failed."""
+    """One run of tests: `code` is pytest's exit code, None after a timeout; `failed` names the first failed test."""
 
     code: int | None
     seconds: float
@@ -28,7 +28,7 @@ class Run:
 
 
 class Checkout:
-    """Takes the files that git knows, as they are in the work tree, and an environment whose `app` is the copy."""
+    """Copies the files tracked by git from the work tree, and an environment whose `app` is the copy."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "checkout"
@@ -43,7 +43,7 @@ class Checkout:
         place = self.root / ".venv"
         venv.create(place, symlinks=True)
         packages = Path(sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)}))
-        # Not as a site of its own: the work tree, which is installed there, stays out.
+        # Not as a site directory: the work tree, which is installed there, must stay invisible.
         (packages / "checkout.pth").write_text(f"{self.root}\n{sysconfig.get_path('purelib')}\n")
         self._python = place / "bin" / "python"
 
@@ -68,7 +68,7 @@ class Checkout:
 
 
 def refuse_elsewhere() -> None:
-    """`SystemExit` where mutants could not be shut in."""
+    """`SystemExit` if mutants cannot be sandboxed."""
     text = "Mutants run only where they can be shut in: Linux with `unshare` and `mount`, and namespaces allowed."
     tool = shutil.which("unshare")
     if sys.platform != "linux" or tool is None:

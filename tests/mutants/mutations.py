@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
-# One change of each kind: `<` to `<=` finds what `<` to `>` does, and more.
+# One change of each kind: `<` to `<=` finds everything that `<` to `>` does, and more.
 _OPERATORS = (
     "AddNot",
     "ExceptionReplacer",
@@ -77,7 +77,7 @@ class Mutant:
 
 
 class StatementDropper:
-    """Leaves out a call, an `await`, a `raise` or an assignment to an attribute."""
+    """Removes a call, an `await`, a `raise` or an assignment to an attribute."""
 
     def mutation_positions(self, node: _Node) -> Iterator[tuple[_Place, _Place]]:
         if node.type == "simple_stmt":
@@ -94,7 +94,7 @@ class StatementDropper:
 
 
 def mutants_of(module: Path, source: str) -> Iterator[Mutant]:
-    """All of one module. Signatures and what stands outside of classes and functions stay: tuned bounds, defaults."""
+    """All mutants of one module, except in signatures and outside of classes and functions: tuned bounds, defaults."""
     nodes, lines = list(_nodes()(_tree()(source))), source.splitlines()
     for name in (StatementDropper.__name__, *_OPERATORS):
         operator, occurrence = _operator(name), 0
@@ -106,7 +106,7 @@ def mutants_of(module: Path, source: str) -> Iterator[Mutant]:
 
 
 def difference(before: str, after: str) -> list[str]:
-    """The lines that go and come, with their signs."""
+    """The removed and added lines, with their signs."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
     return [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
 

@@ -18,7 +18,7 @@ def main() -> int:
     parser.add_argument("--lives", type=int, default=4, help="how often the engine is started in all")
     options = parser.parse_args()
     seconds: float = options.minutes * 60
-    logging.disable()  # stopped tasks and clients that die are what this is about
+    logging.disable()  # stopped tasks and dying clients are intended
     with home() as folder:
         soak = Soak(folder, seconds, options.lives)
         asyncio.run(soak.run())

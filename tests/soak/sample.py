@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 
-# Records alone: the event log is cut at its 20,000th row, and what it held counts no more from then on.
+# Records only: the event log is limited to 20,000 rows, after which its size is constant.
 _GROWING = ("nodes", "tool_executions")
-# Of the run, after each start of an engine: its caches fill.
+# The ignored share of the run after each start of an engine: its caches fill.
 _WARM_UP = 0.1
 _WINDOWS = 8
 _FLAT = 0.05
@@ -21,7 +21,7 @@ _FLAT = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """At `at_s` of the run, of the engine with this process id; sizes in bytes, stalls in ms."""
+    """Values at `at_s` of the run, of the engine with this process id; sizes in bytes, stalls in ms."""
 
     at_s: float
     pid: int
@@ -36,7 +36,7 @@ class Sample:
 
 
 class Meter:
-    """Of one database, whichever engine has it open: what was added since the last look is counted, not all of it."""
+    """Measures one database, whichever engine has it open: counts only what was added since the last sample."""
 
     def __init__(self, database: Path) -> None:
         self._database = database
@@ -44,7 +44,7 @@ class Meter:
         self._counted = dict.fromkeys(_GROWING, 0)
 
     def measure(self, at_s: float, pid: int, tasks: int, stalls: tuple[float, float]) -> Sample:
-        """Raises `psutil.NoSuchProcess` or OSError while the engine is between two lives."""
+        """Raises `psutil.NoSuchProcess` or OSError while the engine restarts."""
         return Sample(
             at_s,
             pid,
@@ -76,7 +76,7 @@ def _proportional(pid: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A part of an engine's life, in the units of the table."""
+    """A part of an engine's lifetime, in the units of the table."""
 
     from_s: float
     to_s: float
@@ -91,7 +91,7 @@ class Window:
 
 
 def windows(samples: Sequence[Sample], whole_s: float) -> list[Window]:
-    """Eight or more in all, without the first tenth of the run and as long of each engine's life."""
+    """At least eight in all, without the first tenth of the run and the same time of each engine's lifetime."""
     lives = [list(life) for _, life in groupby(samples, key=lambda sample: sample.pid)]
     parts = max(2, _WINDOWS // max(1, len(lives)))
     found: list[Window] = []
@@ -120,7 +120,7 @@ def _window(part: list[Sample]) -> Window:
 
 
 def verdict(found: Sequence[Window]) -> list[str]:
-    """One sentence for each measure that is not flat; empty when all are."""
+    """One sentence for each value that is not constant; empty if all are."""
     measures: tuple[tuple[str, Callable[[Window], float], float], ...] = (
         ("memory (MB)", lambda window: window.memory_mb, 0.0),
         ("descriptors", lambda window: window.descriptors, 3.0),
@@ -140,7 +140,7 @@ def verdict(found: Sequence[Window]) -> list[str]:
 
 
 def table(found: Sequence[Window]) -> str:
-    """In Markdown, for docs/benchmarks.md."""
+    """The table in Markdown, for docs/benchmarks.md."""
     head = "| from (min) | to | tasks ended | memory (PSS, MB) | descriptors | threads | stored KB a task |"
     lines = [f"{head} file (MB) | stall p99 (ms) | max |", "|---" * 10 + "|"]
     for window in found:

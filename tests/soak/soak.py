@@ -40,7 +40,7 @@ _LOST = (CallError, ConnectionLost, NoEngine, LaunchError)
 
 
 class Soak:
-    """`run` fills `samples`; `ended` counts tasks by how they ended. `lives` is how often the engine is started."""
+    """`run` fills `samples`; `ended` counts tasks by their end. `lives` is the number of engine starts."""
 
     def __init__(self, home: Path, seconds: float, lives: int) -> None:
         self.samples: list[Sample] = []
@@ -115,7 +115,7 @@ class Soak:
             await self._one_task(self._number, url)
 
     async def _one_task(self, number: int, url: str) -> None:
-        """To its end; now and then one is stopped in the middle."""
+        """Run one task to its end; some are stopped midway."""
         task_id = f"soak_{number}"
         params = TaskStartParams(
             prompt=prompt(number),
@@ -166,7 +166,7 @@ class Soak:
             await asyncio.sleep(_SAMPLED_EACH_S)
 
     async def _restart(self) -> None:
-        """In order, some times in the run; what was under way is resumed."""
+        """Restart the engine orderly several times in the run; interrupted tasks are resumed."""
         for _ in range(self._lives - 1):
             await asyncio.sleep(self._seconds / self._lives)
             self._unsubscribe()
@@ -176,7 +176,7 @@ class Soak:
         await asyncio.Event().wait()
 
     async def _catch_up(self) -> None:
-        """What happened while nobody listened, and what the engine left for a person to decide."""
+        """Handle what happened while nobody was connected, and open asks."""
         for task in (await self._line.call(TASK_LIST, TaskListParams(limit=500))).tasks:
             if task.ended_at is not None:
                 self._note(task)

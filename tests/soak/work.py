@@ -5,7 +5,7 @@ from collections.abc import Callable
 from app.protocol.base import JsonObject
 from tests.support.model_server import Call, ReceivedRequest, Reply
 
-# Long enough that twenty tasks are under way at any moment, short enough for thousands in an hour.
+# Long enough that twenty tasks always run, short enough for thousands per hour.
 _THINKING_S = 0.3
 _PIECE_S = 0.004
 
@@ -43,7 +43,7 @@ def _search(key: str) -> Reply:
 
 
 def _edit(key: str) -> Reply:
-    """Of a file that is not there: tools fail too."""
+    """An edit of a missing file: tools fail too."""
     return _reply(key, "code", {"action": "edit", "path": f"no/{key}.txt", "old": "a", "new": "b"})
 
 
