@@ -7,6 +7,7 @@ from typing import TypeVar, assert_never
 from app.client.subscription import Detail, FollowedScope
 from app.engine.server.session import ALL
 from app.engine.storage.database import Database
+from app.engine.tools.call_display import with_displays
 from app.protocol.agents import Agent, first_agent
 from app.protocol.asks import Ask, Grant
 from app.protocol.base import Wire
@@ -160,7 +161,7 @@ async def _node_differences(picture: Picture, scope: str, database: Database) ->
     if agent is not None and agent.head_id is not None:
         page, _ = await database.nodes.branch(agent.head_id, _PAGE)
         stored |= {node.id: node for node in page}
-    return _compare("node", stored, known)
+    return _compare("node", {key: with_displays(node) for key, node in stored.items()}, known)
 
 
 def _of(records: dict[str, T], scope: str | None) -> dict[str, T]:
