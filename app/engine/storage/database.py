@@ -31,10 +31,10 @@ from app.engine.storage.search.titles import FtsTitleSearch, LikeTitleSearch, Ti
 from app.engine.storage.sqlite.engines import open_engine
 from app.engine.storage.sqlite.journal import Journal
 from app.engine.storage.sqlite.reader import Reader
-from app.engine.storage.sqlite.statements import Upsert, Write
+from app.engine.storage.sqlite.statements import Write, upsert
 from app.engine.storage.sqlite.tables import meta
 
-_ADD_META = Upsert(meta, ["name"], [])
+_ADD_META = upsert(meta, ["name"])
 
 
 class Database:

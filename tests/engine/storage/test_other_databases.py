@@ -53,6 +53,13 @@ def test_every_table_and_every_write_can_be_said_in_postgresql() -> None:
         assert str(write.statement.compile(dialect=dialect, column_keys=list(write.parameters)))
 
 
+def test_in_postgresql_a_generated_number_is_returned_after_a_conflict_was_settled() -> None:
+    write = nodes.save(node("n1"))
+    sql = str(write.statement.compile(dialect=postgresql.dialect(), column_keys=list(write.parameters)))
+    changes = "SET status = excluded.status, body = excluded.body"
+    assert sql.endswith(f" ON CONFLICT (id) DO UPDATE {changes} RETURNING nodes.number")
+
+
 async def test_the_plain_writer_commits_and_isolates_failures_as_the_fast_one_does(
     database: Database, tmp_path: Path
 ) -> None:

@@ -3,21 +3,21 @@
 from sqlalchemy import bindparam, select
 
 from app.engine.storage.sqlite.reader import Reader
-from app.engine.storage.sqlite.statements import Upsert, Write, to_json, to_text
+from app.engine.storage.sqlite.statements import Write, to_json, to_text, upsert
 from app.engine.storage.sqlite.tables import agents, personalities
 from app.protocol.agents import Agent, Personality
 
 # Always present after opening. An empty prompt means the engine's default.
 ASSISTANT = Personality(id="assistant", name="Assistant", system_prompt="", color="blue")
 
-_SAVE_PERSONALITY = Upsert(personalities, ["id"], ["name", "body"])
-_ADD = Upsert(personalities, ["id"], [])
+_SAVE_PERSONALITY = upsert(personalities, ["id"], ["name", "body"])
+_ADD = upsert(personalities, ["id"])
 _DELETE_PERSONALITY = personalities.delete().where(personalities.c.id == bindparam("gone_id"))
 _ONE_PERSONALITY = select(personalities.c.body).where(personalities.c.id == bindparam("id"))
 _ALL = select(personalities.c.body).order_by(personalities.c.name, personalities.c.id)
 
 # An older version never replaces a newer one.
-_SAVE_AGENT = Upsert(agents, ["id"], ["version", "body"], only_if="excluded.version > agents.version")
+_SAVE_AGENT = upsert(agents, ["id"], ["version", "body"], only_if="excluded.version > agents.version")
 _DELETE_AGENT = agents.delete().where(agents.c.id == bindparam("gone_id"))
 _ONE_AGENT = select(agents.c.body).where(agents.c.id == bindparam("id"))
 _OF_CONVERSATION = (

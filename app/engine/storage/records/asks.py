@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from sqlalchemy import bindparam, select
 
 from app.engine.storage.sqlite.reader import Reader
-from app.engine.storage.sqlite.statements import Upsert, Write, to_json, to_text
+from app.engine.storage.sqlite.statements import Write, to_json, to_text, upsert
 from app.engine.storage.sqlite.tables import asks
 from app.protocol.asks import Ask
 
 # The first answer wins.
-_SAVE = Upsert(asks, ["id"], ["status", "body"], only_if="asks.status = 'waiting'")
+_SAVE = upsert(asks, ["id"], ["status", "body"], only_if="asks.status = 'waiting'")
 _ONE = select(asks.c.body).where(asks.c.id == bindparam("id"))
 _WAITING = select(asks.c.body).where(asks.c.status == "waiting").order_by(asks.c.created_at, asks.c.id)
 _NEWEST = select(asks.c.body).order_by(asks.c.created_at.desc(), asks.c.id.desc())

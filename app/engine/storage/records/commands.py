@@ -6,11 +6,11 @@ from datetime import datetime
 from sqlalchemy import bindparam, select
 
 from app.engine.storage.sqlite.reader import Reader
-from app.engine.storage.sqlite.statements import Upsert, Write, to_text
+from app.engine.storage.sqlite.statements import Write, to_text, upsert
 from app.engine.storage.sqlite.tables import commands
 
 # The first result wins.
-_SAVE = Upsert(commands, ["client_id", "command_id"], [])
+_SAVE = upsert(commands, ["client_id", "command_id"])
 _PRUNE = commands.delete().where(commands.c.at < bindparam("before"))
 _ANSWERED = select(commands.c.method, commands.c.result).where(
     commands.c.client_id == bindparam("client_id"), commands.c.command_id == bindparam("command_id")

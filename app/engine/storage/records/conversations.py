@@ -3,11 +3,11 @@
 from sqlalchemy import bindparam, select, tuple_
 
 from app.engine.storage.sqlite.reader import Reader, cursor_at, parse_cursor
-from app.engine.storage.sqlite.statements import Upsert, Write, from_json, to_json, to_text
+from app.engine.storage.sqlite.statements import Write, from_json, to_json, to_text, upsert
 from app.engine.storage.sqlite.tables import conversations, removals
 from app.protocol.conversations import Conversation, ConversationListResult
 
-_SAVE = Upsert(conversations, ["id"], ["title", "updated_at", "archived", "pinned", "body"])
+_SAVE = upsert(conversations, ["id"], ["title", "updated_at", "archived", "pinned", "body"])
 # Excludes conversations being removed or imported.
 _IS_WHOLE = ~select(removals.c.conversation_id).where(removals.c.conversation_id == conversations.c.id).exists()
 _ANY = select(conversations.c.id).where(conversations.c.id == bindparam("id"))

@@ -6,7 +6,7 @@ from itertools import accumulate
 from sqlalchemy import bindparam, func, literal, select
 
 from app.engine.storage.sqlite.reader import Reader
-from app.engine.storage.sqlite.statements import Upsert, Write, to_json, to_text
+from app.engine.storage.sqlite.statements import Write, to_json, to_text, upsert
 from app.engine.storage.sqlite.tables import nodes
 from app.protocol.conversations import Node
 
@@ -23,7 +23,7 @@ _MOST_AT_ONCE = 256 * 1024
 _ENDLESS = 1_000_000_000
 
 # The tree's structure never changes: an existing node only gets its final content.
-_SAVE = Upsert(nodes, ["id"], ["status", "body"])
+_SAVE = upsert(nodes, ["id"], ["status", "body"])
 _ONE = select(nodes.c.body).where(nodes.c.id == bindparam("id"))
 _STREAMING = select(nodes.c.body).where(nodes.c.status == literal("streaming", literal_execute=True))
 

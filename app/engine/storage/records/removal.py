@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.engine.storage.sqlite.journal import Journal, in_slices
 from app.engine.storage.sqlite.reader import Reader
-from app.engine.storage.sqlite.statements import Upsert, Write, from_json, to_json
+from app.engine.storage.sqlite.statements import Write, from_json, to_json, upsert
 from app.engine.storage.sqlite.tables import (
     agents,
     asks,
@@ -32,7 +32,7 @@ _ID = bindparam("of_conversation", type_=Text())
 _NAMED = bindparam("id_in_json", type_=Text())
 _TASKS = select(tasks.c.id).where(tasks.c.conversation_id == _ID)
 
-_BEGIN = Upsert(removals, ["conversation_id"], [])
+_BEGIN = upsert(removals, ["conversation_id"])
 _DONE = removals.delete().where(removals.c.conversation_id == _ID)
 _PENDING = select(removals.c.conversation_id, removals.c.files)
 

@@ -3,16 +3,16 @@
 from sqlalchemy import bindparam, select, tuple_
 
 from app.engine.storage.sqlite.reader import Reader, cursor_at, parse_cursor
-from app.engine.storage.sqlite.statements import Upsert, Write, from_json, to_json, to_text
+from app.engine.storage.sqlite.statements import Write, from_json, to_json, to_text, upsert
 from app.engine.storage.sqlite.tables import prompts, tasks
 from app.protocol.agents import Agent
 from app.protocol.context import PromptPart
 from app.protocol.tasks import Task, TaskListResult
 
-_ADD = Upsert(prompts, ["task_id"], [])
+_ADD = upsert(prompts, ["task_id"])
 _OF_TASK = select(prompts.c.parts).where(prompts.c.task_id == bindparam("task_id"))
 
-_SAVE = Upsert(tasks, ["id"], ["status", "ended_at", "body"])
+_SAVE = upsert(tasks, ["id"], ["status", "ended_at", "body"])
 _ONE = select(tasks.c.body).where(tasks.c.id == bindparam("id"))
 _NEWEST = select(tasks.c.body, tasks.c.started_at, tasks.c.id).order_by(tasks.c.started_at.desc(), tasks.c.id.desc())
 _ALL_OF = _NEWEST.where(tasks.c.conversation_id == bindparam("conversation_id"))

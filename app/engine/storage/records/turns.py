@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import Row, and_, bindparam, case, select
 
 from app.engine.storage.sqlite.reader import Reader
-from app.engine.storage.sqlite.statements import Upsert, Value, Write, from_json, to_json, to_text
+from app.engine.storage.sqlite.statements import Value, Write, from_json, to_json, to_text, upsert
 from app.engine.storage.sqlite.tables import tasks, turns
 from app.protocol.context import ContextPart
 from app.protocol.tasks import AgentPlan
@@ -17,7 +17,7 @@ from app.protocol.usage import Usage
 
 TurnStatus = Literal["started", "complete", "failed", "cut"]
 
-_START = Upsert(turns, ["task_id", "turn"], ["status", "model", "started_at", "conversation_id", "minute", "context"])
+_START = upsert(turns, ["task_id", "turn"], ["status", "model", "started_at", "conversation_id", "minute", "context"])
 _FINISH = (
     turns.update()
     .where(turns.c.task_id == bindparam("of_task"), turns.c.turn == bindparam("of_turn"))
@@ -43,7 +43,7 @@ _ANSWERED_BY = (
     .where(turns.c.task_id == bindparam("of_task"), turns.c.turn == bindparam("of_turn"))
     .values({"model": bindparam("by_model")})
 )
-_PLAN = Upsert(turns, ["task_id", "turn"], ["plan"])
+_PLAN = upsert(turns, ["task_id", "turn"], ["plan"])
 _PLANS = (
     select(turns.c.plan)
     .where(turns.c.task_id == bindparam("task_id"), turns.c.plan.is_not(None))

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.engine.core.errors import Busy, CannotSave, StorageError
 from app.engine.core.resources import Health
 from app.engine.storage.sqlite.errors import condition, condition_kind, error_text, not_saved
-from app.engine.storage.sqlite.statements import Upsert, Write
+from app.engine.storage.sqlite.statements import Write, upsert
 from app.engine.storage.sqlite.tables import meta
 from app.engine.storage.sqlite.writer import Writer, synchronous
 
@@ -32,7 +32,7 @@ _LAZY_FLUSH_S = 0.02
 _GATHER_S = 0.005
 # Retry interval while nothing can be saved.
 _RETRY_S = 1.0
-_PROBE = Upsert(meta, ["name"], ["value"])
+_PROBE = upsert(meta, ["name"], ["value"])
 
 _SLICE_S = 0.005
 
