@@ -154,7 +154,7 @@ async def differences(picture: Picture, follow: FollowedScope, database: Databas
 
 
 async def _node_differences(picture: Picture, scope: str, database: Database) -> list[str]:
-    """Every known node equals the stored one, and the end of the first agent's branch is known."""
+    """Every known node equals the stored one with displays, and the end of the first agent's branch is known."""
     known = _of(picture.nodes, scope)
     stored = {key: node for key in known if (node := await database.nodes.get(key)) is not None}
     agent = first_agent(await database.agents.list(scope))

@@ -119,9 +119,7 @@ class Lives:
             await connection.close()
 
     async def _look_after(self, connection: Connection, task: Task) -> None:
-        """Resume interrupted tasks; those waiting for a rate limit continue by themselves, and are sometimes resumed
-        early.
-        """
+        """Resume interrupted tasks. Those waiting for a rate limit continue by themselves; some are retried early."""
         method = TASK_RESUME
         if task.retry_at is not None:
             if self.chance.random() > _NOT_WAITED_FOR:
