@@ -16,7 +16,7 @@ from app.engine.tools.plain_text import clean_name
 from app.paths import OWN_SKILLS
 from app.protocol.context import PromptPart
 
-_FIELD = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
+_FIELD = re.compile(r"([A-Za-z_][\w-]*+)[ \t]*+:(?:[ \t]++(.*+))?")
 _BLOCK = re.compile(r"[>|][-+0-9]{0,2}(?:[ \t]+#.*)?")
 _QUOTED = re.compile(r"""(?:"((?:[^"\\]|\\.)*)"|'((?:[^']|'')*)')[ \t]*(?:#.*)?""", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
