@@ -27,10 +27,10 @@ settings.load_profile("others" if os.environ.get("ERRAND_EXPLORE") else "same")
 _ALL_EVERY = 50
 _numbers = itertools.count(1)
 
-# The threads and processes that were there before a test.
+# Threads and processes that existed before a test.
 _BEFORE = pytest.StashKey[tuple[set[threading.Thread], set[int]]]()
 
-# The data directories whose engines outlive a test.
+# Data directories whose engines outlive a test.
 _KEPT_HOMES: list[Path] = []
 
 
@@ -41,7 +41,7 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What stays to the end, the libraries and the tests themselves, is looked through for garbage no more."""
+    """Exclude long-lived objects, the libraries and the tests themselves, from further garbage collection."""
     gc.collect()
     gc.freeze()
 
@@ -51,7 +51,7 @@ def pytest_runtest_logfinish() -> None:
 
 
 def _forget_this_machine() -> None:
-    """Take keys, settings of ours and the language out of the environment, and the model servers that run here."""
+    """Remove keys, our settings, the language and local model servers from the environment."""
     for name in tuple(os.environ):
         if name.endswith("_API_KEY") or name.startswith(("ERRAND_HOME", "ERRAND_PROXY", "LC_", "GIT_")):
             del os.environ[name]
@@ -105,7 +105,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
-    """A data directory for all tests that do not need their own: its engine is started by the first command."""
+    """A data directory for all tests that do not need a separate one: its engine is started by the first command."""
     folder = tmp_path_factory.mktemp("shared")
     _KEPT_HOMES.append(folder / "home")
     yield folder / "home"
@@ -114,13 +114,13 @@ def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
 
 @pytest.fixture
 def errand(shared_home: Path, workspace: Path) -> Errand:
-    """The command line with the shared engine, in a folder of the test's own."""
+    """The command line with the shared engine, in a separate folder."""
     return Errand(shared_home, workspace)
 
 
 @pytest.fixture
 async def own_errand(tmp_path: Path, workspace: Path) -> AsyncGenerator[Errand]:
-    """The command line with an engine of its own, which is ended after the test."""
+    """The command line with a separate engine, which is ended after the test."""
     command = Errand(tmp_path / "home", workspace)
     yield command
     await command.close()

@@ -31,7 +31,7 @@ KEY = "sk-planted-0123456789abcdef"
 
 
 class Thief:
-    """A server that keeps the headers of whatever is sent to it."""
+    """A server that keeps the headers of all requests."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -60,7 +60,7 @@ class Thief:
 
 @asynccontextmanager
 async def redirecting_to(thief: Thief, status: int) -> AsyncGenerator[str]:
-    """The address of a server that sends every request on to a thief."""
+    """The address of a server that redirects every request to a thief."""
 
     async def answer(request: web.Request) -> web.Response:
         return web.Response(status=status, headers={"Location": f"{thief.url}{request.path}"})
@@ -140,7 +140,7 @@ async def test_a_file_gives_no_address_to_a_retry_a_summary_or_a_message(tmp_pat
 
 @pytest.mark.parametrize("door", ["resume", "retry"])
 async def test_an_address_that_got_into_the_database_takes_no_key_and_no_words(tmp_path: Path, door: str) -> None:
-    """Also where the database itself was changed, or came from another machine."""
+    """Even if the database itself was changed, or came from another machine."""
     after = tmp_path / "after"
     async with engine_parts(tmp_path, ModelServer(replies=[shell("true"), Reply(stall_after=0)])) as engine:
         started = await engine.start(api_key=None)

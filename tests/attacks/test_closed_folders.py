@@ -18,7 +18,7 @@ _NOBODY = 65_534
 
 @contextmanager
 def no_superuser() -> Generator[None]:
-    """The superuser may look everywhere: for this long somebody else looks."""
+    """The superuser may read everything, so another user runs this block."""
     if os.getuid() != 0:
         yield
         return
@@ -31,7 +31,7 @@ def no_superuser() -> Generator[None]:
 
 @pytest.fixture
 def folder() -> Generator[Path]:
-    """Open, but for folders that are closed, one that shows its names alone, and a file that cannot be read."""
+    """A folder with closed folders, one that only lists names, and a file that cannot be read."""
     with tempfile.TemporaryDirectory() as place:
         root = Path(place)
         for name in ("closed", "names", ".agents/skills/closed", ".agents/skills/good", ".git"):

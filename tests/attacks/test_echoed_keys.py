@@ -35,7 +35,7 @@ from tests.test_redaction import FORMS
 KEY = "planted/Key+0123456789=abcdefgh"
 ONCE = RetryPolicy(attempts=1)
 
-# Status and body of an answer, made from the key as it is written in it.
+# Status and body of a response, made from the encoded key.
 Answer = Callable[[str], tuple[int, bytes]]
 
 
@@ -79,7 +79,7 @@ ANSWERS: dict[str, Answer] = {
 
 @asynccontextmanager
 async def serving(answer: Callable[[], tuple[int, bytes]]) -> AsyncGenerator[str]:
-    """The address of a server that answers everything so."""
+    """The address of a server that gives this response to everything."""
 
     async def handle(request: web.Request) -> web.Response:
         status, body = answer()
@@ -99,7 +99,7 @@ async def serving(answer: Callable[[], tuple[int, bytes]]) -> AsyncGenerator[str
 
 
 def written(data: bytes) -> Iterator[str]:
-    """The forms of the key that stand somewhere, however often JSON was put into JSON."""
+    """The forms of the key that occur, including JSON nested in JSON."""
     text = _plain(data.decode("utf-8", "replace"))
     return (form for form, write in FORMS.items() if _plain(write(KEY))[:-1] in text)
 
@@ -109,7 +109,7 @@ def _plain(text: str) -> str:
 
 
 def leaks(engine: EngineParts, *texts: bytes) -> list[str]:
-    """Where the key stands: in any file of the data directory, in an event, a delta, or one of these texts."""
+    """Where the key occurs: in files of the data directory, events, deltas, or one of these texts."""
     found = [
         f"{path.name}: {form}"
         for path in engine.services.paths.home.rglob("*")
@@ -133,7 +133,7 @@ async def test_a_key_that_a_server_quotes_is_found_nowhere(tmp_path: Path, place
         for number, form in enumerate(forms):
             current[0] = FORMS[form](KEY)
             campaign.count("answers that quote the key")
-            given = KEY if number % 2 else None  # for this run alone, or stored
+            given = KEY if number % 2 else None  # for this run only, or stored
             await (keys.remove("openai_compatible") if given else keys.set("openai_compatible", KEY))
             params = TaskStartParams(
                 prompt="go",
@@ -155,7 +155,7 @@ async def test_a_key_that_a_server_quotes_is_found_nowhere(tmp_path: Path, place
 
 
 def _is_over(engine: EngineParts, task_id: str) -> bool:
-    """It has ended, or it asks whether to go on."""
+    """It has ended, or it asks whether to continue."""
     return any(task.ended_at is not None or task.status == "waiting_user" for task in engine.watcher.tasks(task_id))
 
 

@@ -15,7 +15,7 @@ from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.loop_parts import until
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
-# In YAML each line is nine times the one before it.
+# In YAML each line expands to nine times the previous one.
 BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"a{number}: &a{number} [{','.join([f'*a{number - 1}'] * 9)}]\n" for number in range(1, 12)
 )

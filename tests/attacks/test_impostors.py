@@ -29,7 +29,7 @@ _AS_PERSON = {"OPENAI_API_KEY": _KEY}
 
 
 class Impostor:
-    """Speaks WebSocket on a port of its own and keeps all it hears; `answer` makes what it says to each message."""
+    """Speaks WebSocket on a separate port and keeps all messages; `answer` makes the reply to each."""
 
     def __init__(self, answer: Callable[[bytes], bytes]) -> None:
         self.heard: list[bytes] = []
@@ -69,7 +69,7 @@ def _says(result: object) -> Callable[[bytes], bytes]:
 
 
 def _reflects(message: bytes) -> bytes:
-    """The client's own nonce for the engine's, and the proof a client would give if it took the bait."""
+    """The client's own nonce as the engine's, and the proof that a deceived client would give."""
     nonce = msgspec.json.decode(message)["params"]["nonce"]
     return _says({"nonce": nonce, "proof": nonce})(message)
 
@@ -108,7 +108,7 @@ async def test_who_took_the_port_of_a_killed_engine_is_not_even_called(own_erran
     own_errand.kill_engine()
     await until(lambda: not is_alive(killed.pid))
     async with impostor(_says({})) as other:
-        # As if it had been this port: the engine's own may be taken by anything by now.
+        # As if it had been this port: any process may have the engine's own by now.
         left = msgspec.structs.replace(killed, port=other.port, url=other.endpoint.url)
         paths.endpoint.write_bytes(msgspec.json.encode(left))
         done = await own_errand.run("tasks", variables=_AS_PERSON)
@@ -118,7 +118,7 @@ async def test_who_took_the_port_of_a_killed_engine_is_not_even_called(own_erran
 
 
 async def test_a_file_of_another_process_with_the_same_number_is_no_engine(own_errand: Errand) -> None:
-    """The pid in the file is alive and the lock is held, but the engine that wrote the file was another process."""
+    """The pid in the file is alive and the lock is held, but another process wrote the file."""
     async with impostor(_says({})) as other:
         with _left_behind(own_errand, msgspec.structs.replace(other.endpoint, process_start=start_of(os.getpid()) + 1)):
             done = await own_errand.run("engine", "--stop")
@@ -215,7 +215,7 @@ async def test_two_clients_that_look_at_the_lock_do_not_keep_an_engine_from_taki
 
 @contextlib.contextmanager
 def _left_behind(errand: Errand, endpoint: Endpoint) -> Generator[None]:
-    """The file of an engine in place, and its lock held; taken away at the end, so that its process is not ended."""
+    """An endpoint file with its lock held; removed at the end, so that its process is not ended."""
     paths = Paths(errand.home)
     paths.prepare()
     paths.endpoint.touch(0o600)

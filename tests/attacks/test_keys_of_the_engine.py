@@ -14,7 +14,7 @@ from tests.support.processes import folder_of_nobody, is_alive, nobody, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
-_KEY = "my-secret-0123456789abcdef"  # of no provider's shape: nothing that looks for shapes would find it
+_KEY = "my-secret-0123456789abcdef"  # no provider's format, so no search by format finds it
 _TERMINAL = {
     "OPENAI_API_KEY": _KEY,
     "GITHUB_TOKEN": f"token-{_KEY}",
@@ -22,7 +22,7 @@ _TERMINAL = {
     "DATABASE_URL": f"postgres://me:{_KEY}@db/shop",
     "SPARE": f"sk-{_KEY}",
 }
-# The engine, and its children: the watchdog and the tool itself.
+# The engine and its children: the watchdog and the tool itself.
 _LOOK = "for p in $PPID $(cat /proc/$PPID/task/*/children); do cat /proc/$p/environ; echo; done > seen 2> refused"
 
 

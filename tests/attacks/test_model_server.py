@@ -47,7 +47,7 @@ _WAYS = ("openai_compatible", "litellm", "react", "proxy")
 
 
 def limits_of(campaign: Campaign) -> ReplyLimits:
-    """The real ones in a long campaign; in a short one those of a small reply, so that a small attack passes them."""
+    """The real limits in a long campaign; in a short one small limits, so that a small attack exceeds them."""
     return REPLY_LIMITS if campaign.is_long else _SMALL
 
 
@@ -62,7 +62,7 @@ def call(index: int, arguments: str, name: str = "shell", call_id: str = "") -> 
 
 @asynccontextmanager
 async def attacked(way: str, replies: Sequence[Reply], folder: Path, limits: ReplyLimits) -> AsyncGenerator[ChatModel]:
-    """A model of each kind, before a server that sends `replies`."""
+    """A model of each kind, with a server that sends `replies`."""
     connections, timeouts = HttpPool(), Timeouts()
     async with ModelServer(replies) as server:
         fast = OpenAICompatibleModel(ModelEndpoint(FAST, server.url, stored_key), connections, timeouts, limits)

@@ -9,14 +9,14 @@ from tests.support.command_line import Errand
 
 
 def endless(path: Path) -> None:
-    """3 GB of zeros that take no room."""
+    """3 GB of zeros that use no disk space."""
     with open(path, "wb") as file:
         file.truncate(3_000_000_000)
 
 
 @pytest.fixture(params=["pipe", "link to a file", "link to a pipe", "folder"])
 def odd(request: pytest.FixtureRequest, workspace: Path) -> Path:
-    """What stands where a file is asked for. The link leads to a file that must stay as it is."""
+    """Special files in place of a file. The link's target must not change."""
     place = workspace / "odd"
     match request.param:
         case "pipe":

@@ -33,14 +33,14 @@ from tests.support.disks import PoweredDisk, powered_disk
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
-# People that start tasks side by side, each the next one when the last has been acknowledged.
+# Concurrent users, each of which starts the next task when the last one is acknowledged.
 _PEOPLE = 4
 _STEPS = 2
 
 
 @dataclass(slots=True)
 class Told:
-    """What clients know of: tasks that were acknowledged, those that were told as complete."""
+    """What clients were told: acknowledged tasks, and completed ones."""
 
     acknowledged: set[str] = field(default_factory=set[str])
     completed: set[str] = field(default_factory=set[str])
@@ -48,7 +48,7 @@ class Told:
 
 
 def answer(request: ReceivedRequest) -> Reply:
-    """Each step of a task writes down that it ran, on a disk that keeps its power."""
+    """Each step of a task records that it ran, on a disk that keeps its power."""
     if request.turn == _STEPS:
         return DONE
     task_id = next(str(one["content"]) for one in request.messages if one.get("role") == "user").split()[0]
@@ -75,7 +75,7 @@ async def test_whatever_was_acknowledged_before_a_power_cut_is_there_after_it(
 
 @pytest.mark.parametrize("what", ["settings", "keys", "picture", "written file", "copy", "new database"])
 def test_a_file_that_was_written_whole_is_there_after_a_power_cut(tmp_path: Path, what: str) -> None:
-    """Each is the last thing that was done: nothing after it takes it to the disk by chance."""
+    """Each is the last operation: nothing after it flushes it to disk by chance."""
     with powered_disk(tmp_path, 48) as disk:
         paths = Paths(disk.folder / "home")
         paths.prepare()
@@ -89,7 +89,7 @@ def test_a_file_that_was_written_whole_is_there_after_a_power_cut(tmp_path: Path
 
 
 def _writings(folder: Path, paths: Paths) -> dict[str, Callable[[], Callable[[], str]]]:
-    """Each writes something new and gives what reads it."""
+    """Each writes something new and returns a function that reads it."""
 
     def settings() -> Callable[[], str]:
         Settings(paths.settings).set("default_model", "new")
@@ -129,7 +129,7 @@ def _writings(folder: Path, paths: Paths) -> dict[str, Callable[[], Callable[[],
 async def work_until_cut(
     disk: PoweredDisk, home: Path, workspace: Path, model: str, told: Told, chance: random.Random
 ) -> None:
-    """One engine from its start to the power cut, at the acknowledgement of a task chosen at random."""
+    """One engine from its start to the power cut, at the acknowledgement of a random task."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -152,7 +152,7 @@ async def work_until_cut(
 
 
 async def people(home: Path, workspace: Path, model: str, told: Told, enough: int) -> None:
-    """Start tasks until so many are acknowledged."""
+    """Start tasks until this many are acknowledged."""
     connection = Connection(lambda: read_endpoint(Paths(home)), "people", patience_s=0.1)
     await connection.open()
 
@@ -186,7 +186,7 @@ async def people(home: Path, workspace: Path, model: str, told: Told, enough: in
 
 
 def lost(database: Path, told: Told, workspace: Path) -> list[str]:
-    """What a client was told, or a tool has done, and the database does not know of."""
+    """What a client was told, or a tool has done, and the database does not contain."""
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []

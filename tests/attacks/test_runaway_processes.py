@@ -139,7 +139,7 @@ async def test_the_watchdog_of_a_killed_engine_leaves_nothing_of_a_process_with(
         await rest(process)
 
 
-# An engine as far as its processes are concerned, killed while its watchdog has not read all that it was told.
+# An engine reduced to its processes, killed before its watchdog has read all messages.
 _BUSY_ENGINE = """
 import os, signal, sys
 from pathlib import Path

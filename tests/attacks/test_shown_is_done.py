@@ -25,13 +25,13 @@ async def allow(engine: EngineParts, ask: Ask, remember: Remember = "once") -> N
 
 
 def swap_folder(workspace: Path, outside: Path) -> None:
-    """A folder on the way becomes a link to another one."""
+    """Replace a parent folder by a link to another one."""
     (workspace / "sub").rename(workspace / "gone")
     (workspace / "sub").symlink_to(outside)
 
 
 def swap_file(workspace: Path, outside: Path) -> None:
-    """The file itself becomes a link."""
+    """Replace the file itself by a link."""
     (workspace / "sub" / "notes.txt").unlink()
     (workspace / "sub" / "notes.txt").symlink_to(outside / "notes.txt")
 
@@ -112,7 +112,7 @@ async def test_another_folder_moved_to_the_place_of_the_one_that_was_shown_is_as
 
 
 async def asks_after(tmp_path: Path, remembered: Reply, tried: Reply) -> bool:
-    """Whether a second call is asked about once the first one was allowed from now on."""
+    """Whether a second call is asked about after the first one was allowed permanently."""
     async with engine_parts(tmp_path, ModelServer(turns=[remembered, tried, DONE])) as engine:
         (engine.workspace / "sub").mkdir()
         (engine.workspace / "x").write_text("old\n")
@@ -167,7 +167,7 @@ async def test_a_folder_that_flips_to_a_link_while_files_are_written_leads_nothi
         while not ends.is_set():
             number += 1
             sub.rename(workplace.workspace / f"old{number}")
-            with suppress(FileExistsError):  # made anew by the write
+            with suppress(FileExistsError):  # recreated by the write
                 sub.symlink_to(outside)
                 sub.unlink()
                 sub.mkdir()
@@ -181,7 +181,7 @@ async def test_a_folder_that_flips_to_a_link_while_files_are_written_leads_nothi
             arguments = tool.prepare_arguments({"action": "write", "path": f"sub/f{number}", "content": "x"})
             try:
                 access = tool.access(arguments)
-                if access.writes[0].is_relative_to(workplace.workspace):  # else it is asked about as what it is
+                if access.writes[0].is_relative_to(workplace.workspace):  # otherwise it is asked about as what it is
                     tool.allow("call_1", access)
                     await run(tool, arguments)
             except ToolError:

@@ -97,7 +97,7 @@ async def test_strangers_of_the_shared_models_keep_nobody_out(tmp_path: Path) ->
 
 
 class _Accepted(asyncio.Protocol):
-    """Adds each connection that is accepted to a list."""
+    """Adds each accepted connection to a list."""
 
     def __init__(self, made: list[asyncio.Transport]) -> None:
         self._made = made

@@ -39,7 +39,7 @@ from tests.support.engine_server import engine_server
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.records import samples
 
-# Titles, the clipboard, a cleared screen, hidden and coloured text, links, C1 controls, a line written over, bidi.
+# Titles, clipboard, cleared screen, hidden and coloured text, links, C1 controls, overwritten lines, bidi.
 HOSTILE = (
     "evil\x1b]0;title\x07\x1b]52;c;ZXZpbA==\x07\x1b[2J\x1b[8m\x1b[1;32m\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\"
     "\x9b31m\x90q\x9c\x85\rover\x08\x7f\x00\x1b(0\u202e\u2066\u200f\u2028end"
@@ -52,7 +52,7 @@ _SAMPLE = 'q" \\ \u2028 é 🙂'
 
 
 def steering(text: str) -> list[str]:
-    """What in a program's output is no text."""
+    """The control sequences in a program's output."""
     return [
         f"{found.group()!r} in {text[max(0, found.start() - 60) : found.end() + 20]!r}"
         for found in _STEERS.finditer(text)
@@ -60,7 +60,7 @@ def steering(text: str) -> list[str]:
 
 
 def hostile_samples(struct: type[S]) -> list[S]:
-    """Instances with the hostile text in place of every text: both stand in JSON as they stand in a string of it."""
+    """Instances with the hostile text in every text field, escaped as in JSON."""
     texts = [msgspec.json.encode(sample).decode() for sample in samples(struct)]
     return [msgspec.json.decode(text.replace(in_json(_SAMPLE), in_json(HOSTILE)), type=struct) for text in texts]
 
@@ -71,7 +71,7 @@ def in_json(text: str) -> str:
 
 @dataclass(slots=True)
 class HostileRoute:
-    """Answers a method with its result, every text of it hostile."""
+    """Answers a method with its result, with hostile text in every field."""
 
     name: str
     changes: bool
@@ -108,7 +108,7 @@ async def served(home: Path) -> AsyncGenerator[None]:
 
 @pytest.fixture
 def hostile_home(tmp_path: Path) -> Generator[Path]:
-    """An engine in a thread of its own, for the commands need the main one."""
+    """An engine in a separate thread, since the commands need the main one."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     ready, ends = threading.Event(), asyncio.Event()

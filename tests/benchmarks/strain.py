@@ -21,8 +21,9 @@ _MEGABYTE = 1024
 
 @dataclass(slots=True)
 class Strain:
-    """Growth of the engine's peak memory in MB, the longest response and the longest commit in ms, and the total
-    time.
+    """Growth of the engine's peak memory in MB.
+
+    Also the longest response and the longest commit in ms, and the total time.
     """
 
     memory_mb: float = 0.0

@@ -210,7 +210,7 @@ async def test_a_connection_closed_as_soon_as_it_is_open_leaves_nothing_behind(e
     connection = Connection(engine.endpoint, "test")
     await connection.open()
     await connection.close()
-    # An open socket that nobody holds any more warns when it is collected, which fails this test.
+    # An unreferenced open socket warns when it is collected, which fails this test.
     gc.collect()
 
 

@@ -39,6 +39,6 @@ def _set_mode(agent: Agent, modes: SetMode) -> None:
 
 
 async def let_others_run() -> None:
-    """A turn of the event loop in the sense of the recordings: what is ready now gets to run first."""
+    """An iteration of the event loop as in the recordings: ready tasks run first."""
     for _ in range(5):
         await asyncio.sleep(0)

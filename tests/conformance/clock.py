@@ -7,7 +7,7 @@ _TURNS = 30
 
 
 class Clock:
-    """Wakes one sleeper at a time, as the timers of the recordings do: the next waits until the first waits again."""
+    """Wakes one sleeper at a time, like the timers of the recordings: the next when the first waits again."""
 
     def __init__(self) -> None:
         self._waking = asyncio.Lock()

@@ -20,12 +20,12 @@ class _File(msgspec.Struct, frozen=True):
 
 
 def read(path: Path) -> list[msgspec.Raw]:
-    """The scenarios of a file, not decoded yet: one that cannot be read must not hide the others."""
+    """The undecoded scenarios of a file: one that cannot be decoded must not hide the others."""
     return msgspec.json.decode(path.read_bytes(), type=_File).scenarios
 
 
 async def differences(case: Case, profiles: Sequence[Profile]) -> list[str]:
-    """What differs, at most one text for each profile."""
+    """The differences, at most one text per profile."""
     found: list[str] = []
     for profile in profiles:
         playing = asyncio.create_task(play(case.scenario, profile))
@@ -43,7 +43,7 @@ async def differences(case: Case, profiles: Sequence[Profile]) -> list[str]:
 
 
 def check(raw: msgspec.Raw, wanted: Sequence[Profile]) -> list[str] | None:
-    """What differs in one scenario; None if it has nothing to say about the wanted profiles."""
+    """The differences of one scenario; None if it has no expectation for the wanted profiles."""
     try:
         case = msgspec.json.decode(raw, type=Case)
     except msgspec.ValidationError as error:

@@ -43,7 +43,7 @@ def _assistant(spec: MessageSpec) -> AssistantMessage:
 
 
 def shown(message: Message) -> JsonObject:
-    """A message as traces hold it: only what says something."""
+    """A message as in traces: only fields with content."""
     base: JsonObject = {"role": message.role, "text": text_of(message)}
     match message:
         case AssistantMessage():

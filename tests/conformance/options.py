@@ -53,7 +53,7 @@ def agent_options(
 
 
 class _ScriptedHooks:
-    """Answers the hooks as the scenario says; only those it names are hung in."""
+    """Answers the hooks as scripted; only those named by the scenario are installed."""
 
     def __init__(self, options: Options, abort: Abort) -> None:
         self._options = options
@@ -124,7 +124,7 @@ class _ScriptedHooks:
 
 
 def _roles(names: Sequence[str]) -> set[str]:
-    """The files write the role of a result in either way."""
+    """The files write the role of a result in two ways."""
     return {"tool_result" if name == "toolResult" else name for name in names}
 
 

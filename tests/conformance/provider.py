@@ -22,11 +22,11 @@ Act = Callable[[Action], Awaitable[None]]
 
 
 class ScriptedFailure(Exception):
-    """What `throw` and `raise` of a scenario raise."""
+    """Raised by `throw` and `raise` of a scenario."""
 
 
 class ScriptedProvider:
-    """`stream` is a stream function; `calls` holds the messages that each model call saw."""
+    """`stream` is a stream function; `calls` has the messages of each model call."""
 
     def __init__(self, replies: list[ReplySpec], act: Act) -> None:
         self.calls: list[tuple[ModelMessage, ...]] = []
@@ -39,12 +39,12 @@ class ScriptedProvider:
         spec = self._replies[number] if number < len(self._replies) else ReplySpec(stop="error", error="no reply left")
         if spec.throw is not None:
             raise ScriptedFailure(spec.throw)
-        # The recorded provider does not wait for its events to be taken: it acts before what it sent is heard.
+        # The recorded provider does not wait for its events to be consumed: it acts before they are handled.
         sent: asyncio.Queue[ModelEvent] = asyncio.Queue()
         sending = asyncio.create_task(_send(_Reply(spec, cancel, self._act), sent))
         try:
             async for event in _taken(sent):
-                # The final event alone stands for a provider that gives no start.
+                # A final event alone means a provider that sends no start.
                 if not spec.no_start or isinstance(event, ReplyEnd):
                     yield event
         finally:
@@ -70,7 +70,7 @@ class _Aborted(Exception):
 
 
 class _Reply:
-    """One reply on its way out; `_content` is what it holds so far."""
+    """An unfinished reply; `_content` is its content so far."""
 
     def __init__(self, spec: ReplySpec, cancel: CancelSignal, act: Act) -> None:
         self._spec = spec

@@ -20,7 +20,7 @@ class SetMode(Struct, frozen=True):
 
 
 class Action(Struct, frozen=True):
-    """Something done to the agent in the middle of things; one field is set."""
+    """An action on the agent during a run; one field is set."""
 
     steer: str | UnsetType = UNSET
     follow_up: str | UnsetType = UNSET
@@ -184,5 +184,5 @@ class Case(Struct, frozen=True):
 
 
 def compact(value: JsonValue) -> str:
-    """JSON without spaces, as the recordings hold it."""
+    """JSON without spaces, as in the recordings."""
     return msgspec.json.encode(value).decode()

@@ -16,7 +16,7 @@ Act = Callable[[Action], Awaitable[None]]
 
 
 class ScriptedTool:
-    """Plays its script, or the one written for the call. `detached` holds what runs on in the background."""
+    """Plays its script, or the one for the call. `detached` has work that continues in the background."""
 
     def __init__(self, spec: ToolSpec, act: Act, clock: Clock, detached: set[asyncio.Task[ToolResult]]) -> None:
         self.name = spec.name
@@ -40,7 +40,7 @@ class ScriptedTool:
         try:
             return await self._play(script, arguments, cancel, on_update)
         finally:
-            # A JavaScript promise settles after its work is done: calls beside this one get to run first.
+            # A JavaScript promise settles after its work is done: concurrent calls run first.
             await asyncio.sleep(0)
 
     async def _play(
@@ -56,7 +56,7 @@ class ScriptedTool:
                 on_update(text_result(_filled(step.emit, arguments)))
             elif step.detach is not None:
                 self._detached.add(asyncio.create_task(self._play(step.detach, arguments, cancel, on_update)))
-                await asyncio.sleep(0)  # what it does at once, it does before this script goes on
+                await asyncio.sleep(0)  # its immediate actions happen before this script continues
             elif step.sleep is not UNSET and step.honour_abort:
                 await _sleep_until_aborted(self._clock, step.sleep, cancel)
             else:
@@ -67,7 +67,9 @@ class ScriptedTool:
 
 async def _sleep_until_aborted(clock: Clock, milliseconds: float, cancel: CancelSignal) -> None:
     aborted = asyncio.Event()
-    unsubscribe = cancel.subscribe(aborted.set)  # so that calls side by side hear of it in the order they began to wait
+    unsubscribe = cancel.subscribe(
+        aborted.set
+    )  # concurrent calls are notified in the order in which they began to wait
     try:
         async with asyncio.timeout(milliseconds / 1000):
             await aborted.wait()

@@ -56,7 +56,7 @@ class Recorder:
                     await act(self._agent, self._clock, action)
                     await asyncio.sleep(0)
         if kind == "agent_start":
-            # A run that was started and not awaited lets the steps after it go first, as the recordings do.
+            # A run that is not awaited lets the following steps run first, as in the recordings.
             await asyncio.sleep(0)
 
     async def wait(self, spec: EventSpec) -> None:
@@ -67,7 +67,7 @@ class Recorder:
         await reached.wait()
 
     def fail(self, step: int, message: str) -> None:
-        # The recordings name the method as their own language writes it.
+        # The recordings use the method's JavaScript name.
         self.errors.append({"step": step, "message": message.replace("follow_up()", "followUp()")})
 
     def trace(self, calls: list[tuple[ModelMessage, ...]]) -> JsonObject:

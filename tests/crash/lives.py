@@ -36,8 +36,9 @@ _NOT_WAITED_FOR = 0.2
 
 @dataclass(slots=True)
 class Lives:
-    """`started` are the acknowledged tasks, `waits` the rate limits that applied, `doomed` counts the killed
-    engines.
+    """`started` are the acknowledged tasks, `waits` the rate limits that applied.
+
+    `doomed` counts the killed engines.
     """
 
     folder: Path

@@ -135,7 +135,7 @@ async def test_a_stop_in_the_moment_in_which_a_limit_expires_reaches_every_subsc
         try:
             await asyncio.Event().wait()
         finally:
-            stop.set()  # the limit has cancelled us, and is not over yet
+            stop.set()  # the time limit has cancelled us, and has not ended yet
 
     with Deadline(stop) as watch:
         stop.subscribe(lambda: told.append("later"))

@@ -12,7 +12,7 @@ from tests.support.model_server import ModelServer, Reply
 
 
 async def crashed(tmp_path: Path, after: Path) -> tuple[Task, int]:
-    """A task whose engine is gone in the middle of a reply, with all in another home; the port of the model server."""
+    """A task whose engine dies in the middle of a reply, copied to another home; returns the model server's port."""
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Slow", stall_after=0)])) as engine:
         task = await engine.start()
         await engine.model.request(0)

@@ -1,5 +1,6 @@
-"""`make soak HOURS=h` or MINUTES=m: runs the soak test, prints its table, and exits with 1 if a value is not
-constant.
+"""`make soak HOURS=h` or MINUTES=m: runs the soak test and prints its table.
+
+Exits with 1 if a value is not constant.
 """
 
 import argparse

@@ -16,7 +16,7 @@ def theme(qapp: QApplication) -> Theme:
     """The light theme, applied."""
     QCoreApplication.sendPostedEvents(
         None, QEvent.Type.DeferredDelete
-    )  # no event loop ends the widgets of tests before
+    )  # no event loop deletes the widgets of earlier tests
     theme = Theme()
     theme.apply(qapp)
     theme.set_mode("light")

@@ -13,7 +13,7 @@ from app.window.main import GarbageCollector
 
 
 class _Knot:
-    """Refers to itself: only a collection ends it."""
+    """Refers to itself: only garbage collection frees it."""
 
     def __init__(self) -> None:
         self.knot = self

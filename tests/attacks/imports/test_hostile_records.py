@@ -12,7 +12,7 @@ RECORD = Path(__file__).parents[2] / "replays" / "plain.jsonl"
 
 
 def changed(value: JsonValue, changes: JsonObject) -> JsonValue:
-    """The same with other values under these names, wherever they stand."""
+    """A copy with other values under these names, at any depth."""
     if isinstance(value, list):
         return [changed(item, changes) for item in value]
     if not isinstance(value, dict):

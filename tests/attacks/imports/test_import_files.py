@@ -28,7 +28,7 @@ from tests.support.records import NOW, conversation, node
 
 
 def export_of(file: Path, count: int) -> None:
-    """An export with one conversation of so many entries."""
+    """An export with one conversation of this many entries."""
     encoder = msgspec.json.Encoder()
     with file.open("wb") as lines:
 
@@ -44,12 +44,12 @@ def export_of(file: Path, count: int) -> None:
 
 
 def stored(home: Path) -> int:
-    """Entries in the database of a data directory, read beside the engine."""
+    """The number of entries in a database, read beside the engine."""
     try:
         with closing(sqlite3.connect(f"file:{home / 'errand.db'}?mode=ro", uri=True)) as database:
             return int(database.execute("SELECT count(*) FROM nodes").fetchone()[0])
     except sqlite3.OperationalError:
-        return 0  # it is not made yet
+        return 0  # it does not exist yet
 
 
 async def connected(errand: Errand) -> Connection:
@@ -78,7 +78,7 @@ async def test_an_import_cut_by_a_crash_is_taken_back_and_a_delete_goes_on_at_th
 
 
 async def killed_amid(errand: Errand, command: tuple[str, ...], is_amid: Callable[[], bool]) -> None:
-    """Start a command and kill it and the engine once it is under way."""
+    """Start a command, and kill it and the engine once it is running."""
     process = await errand.start(*command)
     try:
         await until(is_amid, LONGEST_S)
@@ -110,7 +110,7 @@ def zip_of(file: Path, pieces: Iterable[bytes], method: int = zipfile.ZIP_DEFLAT
 async def test_bombs_are_refused_in_words_with_little_memory(
     campaign: Campaign, errand: Errand, workspace: Path
 ) -> None:
-    """Megabytes that unpack to gigabytes, a record without an end, a record of nothing but brackets."""
+    """Megabytes that unpack to gigabytes, an endless record, a record of brackets only."""
     mib = b" " * 1024 * 1024
     zip_of(workspace / "blank.zip", [b'[{"mapping": {}', *[mib] * campaign.rounds(60, 2_000), b"}]"])
     zip_of(workspace / "long.zip", [b'[{"mapping": {}, "title": "', *[b"x" * 1024 * 1024] * 70], zipfile.ZIP_STORED)

@@ -147,7 +147,7 @@ async def test_what_reaches_out_of_its_own_conversation_is_refused(tmp_path: Pat
 
 
 async def test_run_it_again_shows_the_call_of_the_reply_and_asks_the_policy(tmp_path: Path) -> None:
-    """Whatever the record of the call says: another command, and that it only reads."""
+    """Whatever the call's record says: another command, and that it only reads."""
     after, marker, reached = tmp_path / "after", tmp_path / "ran", tmp_path / "reached"
     harmless = f"touch {reached}; sleep 60"
     started, port = await crash_in_command(tmp_path, after, shell(harmless), reached)
@@ -162,7 +162,7 @@ async def test_run_it_again_shows_the_call_of_the_reply_and_asks_the_policy(tmp_
         ask = await only_ask(engine)
         await engine.services.runner.resume(started.id)
         waiting = await engine.watcher.task(started.id, lambda task: task.status == "waiting_user")
-        assert waiting.ask_id == ask.id  # what is shown while it is interrupted is what is about to run
+        assert waiting.ask_id == ask.id  # the call shown while interrupted is the one that would run
         assert ask.unknown is not None and ask.unknown.command == f"touch {marker}" and closed in ask.unknown.text
         await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text=RUN_AGAIN), "the test")
         await engine.watcher.end(started.id)
@@ -179,7 +179,7 @@ async def test_what_was_allowed_in_a_deleted_conversation_is_not_allowed_in_a_fi
         file = HostileFile("ls", tmp_path)
 
         async def work_there() -> Ask:
-            """Take the file in, confirm the folder of its own, and ask for the command there."""
+            """Import the file, confirm its default folder, and request the command there."""
             await file.take(engine, tmp_path)
             found = await services.database.conversations.get(file.conversation.id)
             assert found is not None

@@ -16,7 +16,7 @@ from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply
 
 FILES = Path(__file__).parents[2] / "engine" / "data" / "importers" / "files"
-# Letters, halves of characters, controls, line ends of all kinds, what looks like options and patterns.
+# Letters, halves of surrogate pairs, controls, all line ends, and what looks like options or patterns.
 LETTERS = b"aZ \n\r\t\x1b\x7f\xc2\x85\xe2\x80\xa8\xff\xed\xa0\x80*?[]{}!$`'\"\\-#%&;|<>()~=:"
 NO_TEXT = os.fsdecode(b"caf\xe9")
 
@@ -26,7 +26,7 @@ def code(**arguments: str) -> Reply:
 
 
 async def told(home: Path, *replies: Reply) -> list[str]:
-    """What the model reads after each of its replies; the task comes to its end."""
+    """What the model reads after each of its replies; the task completes."""
     async with engine_parts(home, ModelServer(replies=[*replies, DONE])) as engine:
         task = await engine.watcher.end((await engine.start()).id)
         assert (task.status, task.error) == ("completed", None)
@@ -109,9 +109,10 @@ async def test_a_tree_deeper_than_python_calls_functions_is_walked(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     inner = workspace_in(tmp_path)
-    request.addfinalizer(lambda: subprocess.run(("rm", "-rf", inner), check=True))  # Python's own way is too short
+    # Python's own function is limited by the path length.
+    request.addfinalizer(lambda: subprocess.run(("rm", "-rf", inner), check=True))
     descriptor = os.open(inner, os.O_RDONLY)
-    for _ in range(1_100):  # longer than a path can be: each folder is made in the one before it
+    for _ in range(1_100):  # longer than a path may be: each folder is created relative to the previous one
         os.mkdir("d", dir_fd=descriptor)
         below = os.open("d", os.O_RDONLY, dir_fd=descriptor)
         os.close(descriptor)

@@ -29,7 +29,7 @@ async def test_a_restored_task_waits_for_a_person_and_its_call_for_an_answer(
     backup = await made_up(file, tmp_path, "")
     restored = await own_errand.run("restore", str(backup))
     assert restored.code == 0, restored.err
-    assert (await own_errand.run("tasks")).code == 0  # an engine has started, and a client has come
+    assert (await own_errand.run("tasks")).code == 0  # an engine has started, and a client has connected
     async with connected(own_errand) as client:
         one = TaskIdParams(task_id=task.id)
         waiting = (await client.call(TASK_GET, one)).task
@@ -117,7 +117,7 @@ async def test_a_backup_in_which_something_acts_by_itself_is_refused(
 
 
 async def made_up(file: HostileFile, folder: Path, trick: str) -> Path:
-    """A copy of a database with the task of `file`, which may do anything, after the statements of `trick`."""
+    """A copy of a database with the task of `file`, fully approved, after the statements of `trick`."""
     task = msgspec.structs.replace(file.task, approve="all", resumes=True, retry_at=NOW)
     async with home(folder / "made up") as made:
         made.database.journal.put(

@@ -8,7 +8,7 @@ from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand
 from tests.support.model_server import Call, ModelServer, Reply
 
-# So many different characters that difflib takes none for noise: each look then costs the square of the length.
+# So many different characters that difflib treats none as junk: each comparison then takes quadratic time.
 _LETTERS = [chr(0x4E00 + number) for number in range(150)]
 _LENGTH = 100_000
 
@@ -18,7 +18,7 @@ def _shuffled(campaign: Campaign, name: str) -> str:
 
 
 async def _run(errand: Errand, call: Call) -> str:
-    """What the run prints; the command line gives it half a minute."""
+    """The output of the run; the command has half a minute."""
     replies = [Reply(calls=(call,), piece_length=1_000_000), Reply(text="I go on.")]
     async with ModelServer(replies=replies) as server:
         model = ("--model", "openai_compatible/test-model", "--api-base", server.url)

@@ -24,7 +24,7 @@ Starter = Callable[..., Coroutine[None, None, asyncio.subprocess.Process]]
 
 @pytest.fixture
 async def stalling(own_errand: Errand) -> AsyncGenerator[Starter]:
-    """Starts the engine of `own_errand` as one that can be made to stand, and waits for its watchdog."""
+    """Starts the engine of `own_errand` as one that can be stalled, and waits for its watchdog."""
     started: list[asyncio.subprocess.Process] = []
 
     async def start(how: str, limit_s: float) -> asyncio.subprocess.Process:
@@ -90,7 +90,7 @@ async def test_an_engine_that_a_signal_has_stopped_stands_only_once_it_goes_on(
     engine.send_signal(signal.SIGUSR2)
     await until(lambda: psutil.Process(engine.pid).status() == psutil.STATUS_STOPPED)
     looks = watchdog.num_ctx_switches().voluntary
-    await until(lambda: watchdog.num_ctx_switches().voluntary > looks + 12)  # as many as two stalls take
+    await until(lambda: watchdog.num_ctx_switches().voluntary > looks + 12)  # as long as two stalls
     assert engine.returncode is None
     engine.send_signal(signal.SIGCONT)
     assert await engine.wait() == -signal.SIGKILL

@@ -15,9 +15,9 @@ Pattern: TypeAlias = "re.Pattern[str] | re.Pattern[bytes]"
 
 _PACKAGES = ("app.engine", "app.client", "app.cli", "app.protocol")
 _LENGTH = 20_000
-# What a pattern that reads its text once takes is a hundredth of this; one that takes it squared, many times as much.
+# A linear pattern takes a hundredth of this; a quadratic one many times as much.
 _HANGS_S = 1.0
-# Used with `match` from places of their own only: a search would begin at every character.
+# Used only with `match`: a search would start at every character.
 _NEVER_SEARCHED = (
     "json_documents._TO_BRACKET",
     "argument_check._NUMBER",

@@ -30,20 +30,20 @@ MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
 
 async def worked(tmp_path: Path, count: int, look: Callable[[Paths], None] = lambda paths: None) -> Paths:
-    """An engine that has done so many tasks more and has ended; `look` is called while it still runs."""
+    """An engine that has run this many more tasks and has ended; `look` is called while it still runs."""
     paths = Paths(tmp_path / "data")
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Well.")] * count)) as engine:
         for _ in range(count):
             task = await engine.start()
             await engine.watcher.end(task.id)
         await engine.services.log.flush()
-        await asyncio.sleep(0)  # what is told of a commit is told in the loop's next turn
+        await asyncio.sleep(0)  # the note about a commit is written in the loop's next iteration
         look(paths)
     return paths
 
 
 async def refusal(paths: Paths) -> str:
-    """What the next engine says, which does not start; nothing is changed by it."""
+    """The error of the next engine, which does not start; it changes nothing."""
     before = {file.name: file.read_bytes() for file in paths.home.glob("errand.db*")}
     with pytest.raises(StorageError) as refused:
         await Database.open(sqlite_url(paths.database), paths.copies)
@@ -183,7 +183,7 @@ async def test_an_index_that_silently_lacks_a_row_is_noticed_by_the_copy_of_the_
 
 
 def forget(file: Path, index: str, change: str) -> None:
-    """Change a table behind the back of an index."""
+    """Change a table without updating an index."""
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         (row,) = connection.execute(
             "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master WHERE name = ?", (index,)

@@ -30,7 +30,7 @@ def paths(tmp_path: Path) -> Paths:
 
 
 async def filled(paths: Paths, count: int) -> None:
-    """So many conversations of three messages each, with an agent at the last."""
+    """This many conversations of three messages each, with an agent at the last."""
     database = await Database.open(sqlite_url(paths.database), paths.copies)
     for number in range(count):
         here = f"c{number}"
@@ -107,7 +107,7 @@ async def test_a_broken_index_costs_nothing(paths: Paths, index: str) -> None:
 
 
 def said_by_agents(file: Path) -> int:
-    """As the search has it."""
+    """According to the search index."""
     with closing(sqlite3.connect(file)) as connection:
         query = "SELECT count(*) FROM node_search WHERE node_search MATCH 'facets:fromagent'"
         (number,) = connection.execute(query).fetchone()

@@ -18,7 +18,7 @@ FOLDER = "a1b2c3"
 
 
 async def fill(old: Home) -> Node:
-    """A picture in a message and one that waits to be read, and paths in texts and arguments."""
+    """A picture in a message, a queued one, and paths in texts and arguments."""
     path = str(old.paths.attachments / FOLDER / "ü.png")
     blocks = (
         TextBlock(text=f'It is {{"path":"{path}"}}'),

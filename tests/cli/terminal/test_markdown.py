@@ -36,7 +36,7 @@ def shown(text: str, width: int = 40, style: Style = COLOUR) -> str:
 
 
 def read(text: str, width: int = 40) -> str:
-    """What a person reads, without the colours."""
+    """The text without colours."""
     return plain(shown(text, width))
 
 

@@ -84,4 +84,4 @@ def test_ages_are_told_in_one_unit() -> None:
 
 def test_the_time_of_an_interrupted_task_is_what_it_worked_and_does_not_go_on() -> None:
     assert elapsed(msgspec.structs.replace(task(), status="interrupted", worked_s=4.5)) == 4.5
-    assert elapsed(task()) > 86_400  # of one that works it counts from its start
+    assert elapsed(task()) > 86_400  # for a running task it counts from its start

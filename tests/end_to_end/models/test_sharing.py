@@ -13,7 +13,7 @@ from tests.support.model_server import Call, ModelServer, Reply
 
 @asynccontextmanager
 async def shared(home: Path, upstream: str) -> AsyncGenerator[dict[str, str]]:
-    """`errand share-models` with a data directory of its own; gives the variables that another machine needs."""
+    """`errand share-models` with a separate data directory; yields the variables that another machine needs."""
     there = Errand(home, home.parent)
     variables = {"OLLAMA_HOST": upstream.removesuffix("/v1")}
     process = await there.start("share-models", "--port", "0", "--models", "ollama/*", variables=variables)

@@ -11,7 +11,7 @@ ANSWER = Reply(text="<final_answer>The file has 2 lines.</final_answer>")
 
 
 def like_ollama(*turns: Reply) -> ModelServer:
-    """A server that refuses tools, and else gives the reply of the turn."""
+    """A server that refuses tools, and otherwise sends the reply of the turn."""
 
     def answer(request: ReceivedRequest) -> Reply:
         if "tools" in request.body:

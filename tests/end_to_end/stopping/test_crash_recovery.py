@@ -17,7 +17,7 @@ MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
 
 def hidden(marker: str) -> Reply:
-    """A command and a child of it that leaves its session and clears its environment; both carry the marker."""
+    """A command and a child of it that leaves its session and clears its environment; both contain the marker."""
     child = f"import os,signal,time; os.setsid(); signal.signal(15, 1); open('ready','w'); time.sleep(60) # {marker}"
     return Reply(calls=(Call("shell", {"command": f'env -i {sys.executable} -c "{child}" & sleep 60 # {marker}'}),))
 
@@ -30,7 +30,7 @@ async def test_46_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand:
         assert len(running(marker)) >= 2
         own_errand.kill_engine()
         await until(lambda: not running(marker))
-        async with asyncio.timeout(10):  # an engine that may live is looked for longer
+        async with asyncio.timeout(10):  # a possibly running engine is searched for longer
             left = await rest(process)
     assert left.code != 0
     assert "has ended without a word" in left.err

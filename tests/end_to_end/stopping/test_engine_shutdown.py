@@ -35,7 +35,7 @@ async def test_59_an_engine_that_is_told_to_go_ends_a_stubborn_tool_and_leaves_w
         await until(lambda: not is_alive(engine))
         took = time.monotonic() - begun
         done = await rest(task)
-    assert took < 4.0, took  # 3 s, and the machine's own delay
+    assert took < 4.0, took  # 3 s, plus the machine's delay
     assert running(marker) == []
     assert done.code == 1
     await restarted(own_errand)
@@ -96,7 +96,7 @@ async def test_62_a_newer_client_has_an_older_engine_hand_its_tasks_over_and_the
         await server.request(0)
         old = own_errand.engine_pid()
         monkeypatch.setattr(sys, "path", [str(newer), *sys.path])
-        os.chmod(app.__file__, os.stat(app.__file__).st_mode)  # as if these files had been put here just now
+        os.chmod(app.__file__, os.stat(app.__file__).st_mode)  # as if these files had just been installed
         task.kill()
         await rest(task)
         connection = await connect(Paths(own_errand.home), "test")

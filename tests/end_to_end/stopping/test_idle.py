@@ -33,7 +33,7 @@ async def test_an_engine_whose_task_waits_for_a_person_does_not_wake(own_errand:
             )
             task = await connection.call(TASK_START, params)
             async with asyncio.timeout(LONGEST_S):
-                # At a hundred beats a second no two looks are alike.
+                # At a hundred wake-ups per second no two samples are equal.
                 while (before := _sleeps(own_errand.engine_pid())) != await _sleeps_later(own_errand.engine_pid()):
                     assert before
             assert (await own_errand.task("waiting_user")).id == task.task.id
@@ -48,7 +48,7 @@ async def _sleeps_later(pid: int) -> int:
 
 
 def _sleeps(pid: int) -> int:
-    """How often the threads of a process went to sleep so far."""
+    """The number of times the threads of a process went to sleep."""
     lines = [
         line
         for thread in Path(f"/proc/{pid}/task").iterdir()

@@ -71,7 +71,7 @@ async def test_183_a_reply_that_streams_through_another_machine_is_cut_on_both(
 
 
 async def leaves(errand: Errand) -> float:
-    """How long the engine took to go."""
+    """The time until the engine has exited."""
     engine, begun = errand.engine_pid(), time.monotonic()
     os.kill(engine, signal.SIGTERM)
     await until(lambda: not is_alive(engine))

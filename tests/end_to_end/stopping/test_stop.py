@@ -18,7 +18,7 @@ MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
 
 def stubborn(marker: str) -> Reply:
-    """A command with a child of its own session that ignores SIGTERM; both carry the marker."""
+    """A command with a child in a separate session that ignores SIGTERM; both contain the marker."""
     child = f"import os,signal,time; os.setsid(); signal.signal(15, 1); open('ready','w'); time.sleep(60) # {marker}"
     return Reply(calls=(Call("shell", {"command": f'python3 -c "{child}" & sleep 60 # {marker}'}),))
 

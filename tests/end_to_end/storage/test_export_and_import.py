@@ -21,7 +21,7 @@ MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
 
 async def conversations(errand: Errand, *, archive: bool = False) -> tuple[Conversation, ...]:
-    """What the engine has; `archive` puts all away."""
+    """The engine's conversations; `archive` archives all of them."""
     paths = Paths(errand.home)
     connection = Connection(lambda: read_endpoint(paths), "test")
     await connection.open()

@@ -17,7 +17,7 @@ from tests.support.model_server import ModelServer, Reply
 
 
 async def shown(client: Connection, task: Task) -> tuple[tuple[Node, ...], tuple[Fork, ...]]:
-    """The branch in front, and where it forks."""
+    """The shown branch and its forks."""
     page = await client.call(CONVERSATION_NODES, ConversationNodesParams(conversation_id=task.conversation_id))
     return page.nodes, page.forks
 

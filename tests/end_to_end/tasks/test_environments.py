@@ -16,7 +16,7 @@ _SHOW = (
 
 
 def _terminal(folder: Path, name: str) -> Mapping[str, str]:
-    """The variables of a terminal, whose PATH has a program of its own."""
+    """The variables of a terminal whose PATH has a separate program."""
     programs = folder / name
     programs.mkdir()
     program = programs / "which-one"
@@ -53,7 +53,7 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def _output(done: Finished) -> list[str]:
-    """The lines that the one command of a run wrote."""
+    """The lines written by the only command of a run."""
     assert done.code == 0, done.out + done.err
     nodes = [msgspec.json.decode(line, type=_Line).params.event.node for line in done.out.splitlines()]
     (result,) = [block for node in nodes for block in node.blocks if block.type == "toolResult"]

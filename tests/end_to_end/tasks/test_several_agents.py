@@ -23,7 +23,7 @@ MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
 
 async def added(errand: Errand, *arguments: str) -> tuple[str, str]:
-    """The ids of an agent that was added, and of its conversation."""
+    """The ids of an added agent and its conversation."""
     done = await errand.run("agents", "add", *arguments)
     assert done.code == 0, done.err
     words = done.out.split()

@@ -15,7 +15,7 @@ from tests.support.open_window import OpenWindow, open_window
 
 
 def said(person: OpenWindow) -> list[str]:
-    """What people and the agent said, and the switches between."""
+    """The texts of people and the agent, and the branch switches between."""
     words: list[str] = []
     for row in person.rows:
         match row:
@@ -33,13 +33,13 @@ async def until_said(person: OpenWindow, *words: str) -> None:
 
 
 def field_of(person: OpenWindow) -> MessageEditField | None:
-    """The field that has the keyboard, if it is one in which a message is edited."""
+    """The focused field, if it edits a message."""
     widget = person.window.focusWidget()
     return widget if isinstance(widget, MessageEditField) else None
 
 
 def end_of(person: OpenWindow, number: int) -> TaskEndView:
-    """The badge of a task's end that is in view, from the top."""
+    """The visible end rows of tasks, from the top."""
     ends = [block for block in person.front.transcript.findChildren(TaskEndView) if block.isVisible()]
     return sorted(ends, key=TaskEndView.y)[number]
 

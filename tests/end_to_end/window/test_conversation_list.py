@@ -36,7 +36,7 @@ async def test_215_a_conversation_is_pinned_archived_found_by_its_title_and_take
     person.stores.conversations.archive(pinned.id)
     await person.until(lambda: sidebar.list.model().rowCount() == 2)
     QTest.keyClicks(sidebar.search, "marmal")
-    QTest.keyClick(sidebar.search, Qt.Key.Key_Return)  # before anything was found: the first that comes is opened
+    QTest.keyClick(sidebar.search, Qt.Key.Key_Return)  # before any result: the first one that arrives is opened
     await person.until(lambda: person.front.store.title == "An unlikely marmalade")
     assert sidebar.results.lines == ("An unlikely marmalade",)
     person.window.commands.do("search")

@@ -8,7 +8,7 @@ from tests.support.open_window import OpenWindow
 
 
 async def ask_to_delete(person: OpenWindow, conversation_id: str, rows: int) -> DeleteDialog:
-    """From the archive, by the keyboard."""
+    """Delete from the archive with the keyboard."""
     archived = person.window.sidebar.archive.list
     await person.until(lambda: archived.model().rowCount() == rows)
     archived.mark(conversation_id)
@@ -22,7 +22,7 @@ def dialogs(person: OpenWindow) -> list[DeleteDialog]:
 
 
 def ended(person: OpenWindow) -> list[str]:
-    """Conversations whose task is over."""
+    """Conversations whose task has ended."""
     ids = [person.stores.conversations.at(row).id for row in range(3)]
     tasks = [person.stores.tasks.of_conversation(one) for one in ids]
     return [task.conversation_id for task in tasks if task is not None and task.ended_at is not None]

@@ -64,7 +64,7 @@ async def attention(
 
 
 async def begin(person: OpenWindow, folder: Path, prompt: str) -> None:
-    """Start a task whose command waits for an answer."""
+    """Start a task whose command needs approval."""
     person.front.foot.choose(TaskOptions(workspace=str(folder)))
     person.type(prompt)
     person.enter()
@@ -260,7 +260,7 @@ async def test_231_a_tray_that_comes_after_the_window_is_found_when_the_window_i
         there = {"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb", "DBUS_SESSION_BUS_ADDRESS": address}
         window = await own_errand.start("window", variables=there)
         await shown.window("Errand")
-        await file_appears(Paths(own_errand.home).window_door)  # it listens to the desktop from then on
+        await file_appears(Paths(own_errand.home).window_door)  # from then on it follows the desktop
         tray = await TrayHost.start(address)
         await shown.close("Errand")
         async with asyncio.timeout(LONGEST_S):

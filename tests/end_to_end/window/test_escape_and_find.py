@@ -16,7 +16,7 @@ from tests.support.open_window import OpenWindow, open_window
 
 
 def key(person: OpenWindow, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
-    """Press it where the keyboard is."""
+    """Press the key in the focused widget."""
     QTest.keyClick(person.window.focusWidget() or person.window, key, modifiers)
 
 

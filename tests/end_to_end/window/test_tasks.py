@@ -180,7 +180,7 @@ async def test_209_fifty_tabs_are_restored_and_only_the_one_in_front_is_made(
 async def test_210_a_search_finds_what_was_said_and_opens_it(person: OpenWindow) -> None:
     await person.press("Play the tour")
     await person.until(lambda: len(person.stores.asks.waiting()) == 2)
-    await person.until(lambda: bool(ended(person)))  # it speaks of what is sought
+    await person.until(lambda: bool(ended(person)))  # its text contains the search words
     person.window.commands.do("new_task")
     sidebar = person.window.sidebar
     QTest.keyClicks(sidebar.search, "discount")
@@ -235,7 +235,7 @@ async def test_212_what_waits_takes_the_keyboard_and_is_allowed_from_wherever_it
             await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
             person.type("half a thought")
             person.front.transcript.to_start()
-            person.enter(Qt.KeyboardModifier.ControlModifier)  # out of sight: it is shown first
+            person.enter(Qt.KeyboardModifier.ControlModifier)  # not visible: it is shown first
             assert len(person.rows) - 1 in person.front.transcript.shown
             assert focused(person) == "Allow once"
             person.front.composer.field.setFocus()
@@ -284,7 +284,7 @@ def focused(person: OpenWindow) -> str:
 
 
 def said_at_top(person: OpenWindow) -> str:
-    """What the person said in the row at the top of the transcript in front."""
+    """The user's text in the row at the top of the transcript."""
     place = person.front.transcript.place
     row = person.rows[place[0]] if place is not None else None
     return row.text if isinstance(row, UserRow) else ""

@@ -49,7 +49,7 @@ async def test_a_folder_that_answers_again_is_used_again(tmp_path: Path) -> None
 
     def hang() -> None:
         end.wait()
-        loop.call_soon_threadsafe(loop.call_soon, back.set)  # after what the thread itself tells
+        loop.call_soon_threadsafe(loop.call_soon, back.set)  # after the thread's own callback
         raise OSError("came too late to be told")
 
     try:

@@ -39,7 +39,7 @@ def remover(parts: EngineParts) -> Remover:
 
 
 async def worked(parts: EngineParts, *attachments: str, own_folder: bool = False) -> Task:
-    """A conversation with a task that is done, and its long output."""
+    """A conversation with an ended task and its long output."""
     params = TaskStartParams(
         prompt="go",
         model="openai_compatible/test-model",
@@ -153,7 +153,7 @@ async def test_what_a_crash_left_is_swept_at_the_next_start(tmp_path: Path) -> N
         task = await worked(engine)
         await archived(engine, task)
         database, log = engine.services.database, engine.services.log
-        # As an engine leaves it that is killed after the commit.
+        # As left by an engine that is killed after the commit.
         picture = engine.services.paths.attachments / "h" / "p.png"
         files = (str(engine.services.paths.outputs / task.id), str(picture))
         log.publish(

@@ -50,11 +50,11 @@ class Home:
         return await Importer(self.log, self.database, self.paths).run(path)
 
     def conversation(self) -> Conversation:
-        """One with a folder of its own."""
+        """A conversation with its own folder."""
         return msgspec.structs.replace(conversation("c1"), workspace=str(self.paths.workspaces / "c1"))
 
     def rows(self) -> str:
-        """All rows but their numbers, in the order of the numbers; `HOME` is this data folder."""
+        """All rows without their numbers, in numeric order; `HOME` is this data folder."""
         with closing(sqlite3.connect(self.paths.database)) as connection:
             rows = {table: _rows(connection, table) for table in TABLES}
         return repr(rows).replace(str(self.paths.home), "HOME")
@@ -85,7 +85,7 @@ async def home(folder: Path) -> AsyncGenerator[Home]:
 
 
 async def fill(one: Home) -> None:
-    """A conversation with everything there is in it, all ended."""
+    """A conversation with every kind of record, all ended."""
     picture = one.paths.attachments / "a1b2" / "photo.png"
     picture.parent.mkdir()
     picture.write_bytes(PICTURE)

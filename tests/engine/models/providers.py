@@ -33,7 +33,7 @@ LIBRARY = Provider("openai", "Test library", "litellm", ("TEST_KEY",), price_pre
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A model, the id to ask it by, and the server behind it (None for the scripted one)."""
+    """A model, its id, and the server behind it (None for the scripted one)."""
 
     model: ChatModel
     model_id: str
@@ -101,7 +101,7 @@ async def proxy(
 async def react(
     replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
 ) -> AsyncGenerator[Way]:
-    """The XML form over the fast way: the server sends what such a model writes."""
+    """The XML form over aiohttp: the server sends what such a model writes."""
     async with fast([_written(reply) for reply in replies], folder, retry, timeouts) as way:
         yield Way(way.model, f"react/{way.model_id}", way.server)
 

@@ -112,7 +112,7 @@ async def test_a_refusal_is_quoted_in_words_and_not_as_the_bytes_of_its_body() -
     row = find("anthropic")
     assert row is not None
     thread = LibraryThread()
-    async with ModelServer() as server:  # it has no such page
+    async with ModelServer() as server:  # the server has no such path
         provider = LiteLLMModel(ModelEndpoint(row, server.url, stored_key), thread)
         model = RecoveringModel(ModelSource(provider), ONCE)
         message = await final(model, request_for(NAME))

@@ -31,7 +31,7 @@ def open_way(request: pytest.FixtureRequest) -> OpenWay:
 
 
 async def bad_then_good(open_way: OpenWay, folder: Path, bad: Reply, timeouts: Timeouts = PATIENT) -> str:
-    """The error of a bad reply; the reply after it must be whole."""
+    """The error of a bad reply; the reply after it must be complete."""
     async with open_way([bad, Reply(text="fine")], folder, ONCE, timeouts) as way:
         failed = await final(way.model, request_for(way.model_id))
         good = await final(way.model, request_for(way.model_id))

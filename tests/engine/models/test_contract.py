@@ -15,7 +15,7 @@ from tests.engine.models.providers import OpenWay, fast, library, proxy, react, 
 from tests.support.model_replies import collect, final, request_for
 from tests.support.model_server import Call, Reply
 
-# The library's own use of pydantic, not ours.
+# The library's use of pydantic, not ours.
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
 
 
@@ -30,7 +30,7 @@ def open_way(request: pytest.FixtureRequest) -> OpenWay:
 
 @pytest.fixture(params=[*NATIVE.values()], ids=[*NATIVE])
 def native_way(request: pytest.FixtureRequest) -> OpenWay:
-    """A way that can carry several calls in a reply, with their ids."""
+    """A provider that supports several calls in a reply, with their ids."""
     return request.param
 
 
@@ -156,7 +156,7 @@ async def test_closing_the_model_ends_its_streams_as_aborted(open_way: OpenWay, 
 
 @pytest.mark.parametrize("sent", [5, 600])
 async def test_leaving_a_stream_early_closes_its_request(open_way: OpenWay, tmp_path: Path, sent: int) -> None:
-    """Also where more has come than was read."""
+    """Even if more data has arrived than was read."""
     async with open_way([Reply(text="abcdefgh" * 700, stall_after=sent)], tmp_path) as way:
         async with aclosing(way.model.stream(request_for(way.model_id), CancelSignal())) as events:
             async for event in events:
@@ -175,7 +175,7 @@ async def test_twenty_streams_at_once_do_not_mix(open_way: OpenWay, tmp_path: Pa
 
 
 def _numbered(message: AssistantMessage) -> tuple[AssistantContent, ...]:
-    """The content with its calls named by their place: not every way carries ids."""
+    """The content with calls named by index, since not every provider carries ids."""
     blocks = enumerate(message.content)
     return tuple(replace(block, id=f"call {at}") if isinstance(block, ToolCall) else block for at, block in blocks)
 

@@ -25,7 +25,7 @@ from tests.support.provider_servers import calls_of, entries_of, text_in
 
 ROWS = tuple(row for row in PROVIDERS if row.kind in ("openai_compatible", "litellm"))
 PAIRS = [pytest.param(one, other, id=f"{one.name}-{other.name}") for one, other in itertools.product(ROWS, repeat=2)]
-# As each provider gives them; the last are what servers send that count anew in each reply.
+# In each provider's format; the last ones are from servers that restart counting in each reply.
 IDS = {
     "anthropic": ("toolu_01A09q90qw90lq917835lq9", "toolu_01B09q90qw90lq917835lq9"),
     "gemini": ("call_1__thought__CiQB+/8=" + "A" * 300, "call_2"),

@@ -31,7 +31,7 @@ FOLDER = Path(__file__).parent / "streams"
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A file and what it says. A cost is added where the stream tells it or, through the library, names the model."""
+    """A file and its content. A cost is added if the stream reports it or, through the library, names the model."""
 
     name: str
     model: str
@@ -155,7 +155,7 @@ async def played(name: str, model_id: str, piece: int) -> AssistantMessage:
 
 
 def without_made_up_ids(message: AssistantMessage) -> AssistantMessage:
-    """Gemini's calls have no ids: those that stand in their place differ each time."""
+    """Gemini's calls have no ids: their replacements differ each time."""
     ids = {call.id for call in message.tool_calls}
     assert len(ids) == len(message.tool_calls)
     blocks = (replace(block, id="made up") if isinstance(block, ToolCall) else block for block in message.content)

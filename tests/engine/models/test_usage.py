@@ -31,7 +31,7 @@ async def test_a_reply_that_breaks_off_is_estimated_and_added_to_the_one_that_is
 ) -> None:
     async with way([Reply(text=TEXT, cut_after=4), Reply(text="Done.")], tmp_path, QUICK) as opened:
         usage = (await final(opened.model, request_for(opened.model_id))).usage
-    # 24 characters came in three pieces; of what was sent nothing is left out.
+    # 24 characters came in three pieces; nothing of the request is left out.
     assert (usage.output_tokens, usage.estimated) == (20 + 6, True)
     assert usage.input_tokens > 100
 
@@ -74,8 +74,8 @@ async def test_a_server_that_counts_nothing_is_estimated(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("told", "output"),
     [
-        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}, 103),  # xAI: beside the completion
-        ({"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 135}, 103),  # OpenAI: a part of it
+        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}, 103),  # xAI: separate from the completion
+        ({"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 135}, 103),  # OpenAI: included in it
         ({"prompt_tokens": 32, "completion_tokens": 9}, 9),
     ],
 )

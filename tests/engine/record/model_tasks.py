@@ -21,7 +21,7 @@ _TOOL = "<tool_name>shell</tool_name><parameters><command>echo hi</command></par
 
 
 async def answered_by_another(home: Path) -> TaskRecord:
-    """Its provider is down, so that another model goes on."""
+    """Its provider is down, so another model answers."""
     async with (
         ModelServer([shell("echo hi"), DONE]) as other,
         engine_parts(home, ModelServer([DOWN, DOWN]), RetryPolicy(attempts=1)) as engine,
@@ -33,14 +33,14 @@ async def answered_by_another(home: Path) -> TaskRecord:
 
 
 async def limited(home: Path) -> TaskRecord:
-    """Twice it waits for a limit of its provider."""
+    """It waits twice for a rate limit."""
     async with engine_parts(home, ModelServer(replies=[shell("true"), SECOND, SECOND, DONE]), AT_ONCE) as engine:
         task = await engine.watcher.end((await engine.start()).id)
         return await record_of(engine, task.id)
 
 
 async def by_schema(home: Path) -> TaskRecord:
-    """Its answer follows a schema at the second try, after a nudge."""
+    """Its answer follows a schema at the second attempt, after a reminder."""
     replies = [Reply(text="Two."), complete({"files": 2}), complete({"files": []})]
     async with engine_parts(home, ModelServer(replies=replies)) as engine:
         params = TaskStartParams(
@@ -56,7 +56,7 @@ async def by_schema(home: Path) -> TaskRecord:
 
 
 async def tools_as_text(home: Path) -> TaskRecord:
-    """Its model calls tools in words."""
+    """Its model writes calls as text."""
     replies = [
         Reply(text=f"<thinking>Look.</thinking>{_TOOL}"),
         Reply(text="<thinking>Bad.</thinking><tool_name>shell"),
@@ -75,7 +75,7 @@ async def tools_as_text(home: Path) -> TaskRecord:
 
 
 async def made_a_chat(home: Path) -> TaskRecord:
-    """A person takes it for a chat while it works."""
+    """A person turns it into a chat while it runs."""
     gate = asyncio.Event()
     update = Reply(calls=(Call("send_update", {"message": "looking"}),), gate=gate)
     server = ModelServer(replies=[shell("true"), update, Reply(text="Then: 4.")])
@@ -89,7 +89,7 @@ async def made_a_chat(home: Path) -> TaskRecord:
 
 
 async def made_a_task(home: Path) -> TaskRecord:
-    """A person wants it done though it would have answered only."""
+    """A person turns it into a task although it would only have answered."""
     gate = asyncio.Event()
     server = ModelServer(replies=[shell("true"), Reply(text="I could go on.", gate=gate), DONE])
     async with engine_parts(home, server) as engine:
@@ -110,7 +110,7 @@ async def of_several(home: Path) -> TaskRecord:
 
 
 async def of_one_that_was_removed(home: Path) -> TaskRecord:
-    """The turn of an agent that has left since."""
+    """The turn of an agent that was removed later."""
     server = speaking(lambda name, request: Reply(text=f"I am {name}."))
     async with engine_parts(home, server) as engine:
         tasks, writer = await _round(engine, TurnTaking(rule="round_robin", limit=9))
@@ -127,7 +127,7 @@ async def at_the_limit_of_a_round(home: Path) -> TaskRecord:
 
 
 async def _round(engine: EngineParts, rule: TurnTaking) -> tuple[tuple[Task, ...], Agent]:
-    """The tasks of a round of three that is over, and the third agent."""
+    """The tasks of an ended round of three, and the third agent."""
     anna, _, writer = await company(engine, rule)
     await engine.watcher.end((await engine.start("hello", conversation_id=anna.conversation_id, mode="chat")).id)
     await quiet(engine)

@@ -27,7 +27,7 @@ async def killed_in_a_command(home: Path) -> TaskRecord:
 
 
 async def killed_in_a_reply(home: Path) -> TaskRecord:
-    """What it had said is cut, and it says it again."""
+    """Its text so far is cut, and it writes it again."""
     after = home / "after"
     replies = [shell("true"), Reply(text="word " * 200, piece_delay_s=0.01)]
     async with engine_parts(home, ModelServer(replies=replies)) as engine:
@@ -44,7 +44,7 @@ async def killed_in_a_reply(home: Path) -> TaskRecord:
 
 
 async def of_a_full_day(home: Path) -> TaskRecord:
-    """The limit of the day was reached before it began, and a person let it go on."""
+    """The daily limit was reached before it started, and a person allowed it to continue."""
     async with engine_parts(home, ModelServer(replies=[DONE, _UPDATE, DONE])) as engine:
         await engine.watcher.end((await engine.start()).id)
         engine.services.settings.set("day_max_tokens", 100)
@@ -64,7 +64,7 @@ async def ended_by_the_day(home: Path) -> TaskRecord:
 
 
 async def out_of_time(home: Path) -> TaskRecord:
-    """Its minutes were over."""
+    """Its time limit was reached."""
     async with engine_parts(home, ModelServer(replies=[shell("sleep 0.3"), DONE])) as engine:
         engine.services.settings.set("max_minutes", 0.004)
         task = await engine.watcher.end((await engine.start()).id)
@@ -72,7 +72,7 @@ async def out_of_time(home: Path) -> TaskRecord:
 
 
 async def given_more_time(home: Path) -> TaskRecord:
-    """Its minutes were over, and a person gave it more."""
+    """Its time limit was reached, and a person extended it."""
     async with engine_parts(home, ModelServer(replies=[_UPDATE, _UPDATE, DONE])) as engine:
         engine.services.settings.set("max_minutes", 0.0001)
         task = await engine.start(approve="ask")
@@ -83,12 +83,12 @@ async def given_more_time(home: Path) -> TaskRecord:
 
 
 async def killed_and_skipped(home: Path) -> TaskRecord:
-    """A person says to skip the call whose outcome is not known."""
+    """A person skips the call with unknown outcome."""
     return await _settled(home, SKIP)
 
 
 async def killed_and_stopped(home: Path) -> TaskRecord:
-    """A person stops the task at the call whose outcome is not known."""
+    """A person stops the task at the call with unknown outcome."""
     return await _settled(home, STOP)
 
 
@@ -106,7 +106,7 @@ async def _settled(home: Path, choice: str) -> TaskRecord:
 
 
 async def ended_in_order(home: Path) -> TaskRecord:
-    """The engine leaves while a command runs, and the next one goes on."""
+    """The engine shuts down while a command runs, and the next one continues."""
     async with engine_parts(home, ModelServer(replies=[shell("echo a"), shell("sleep 60")])) as engine:
         task = await engine.start()
         await engine.watcher.task(task.id, lambda task: task.step_count == 2 and task.status == "tool_executing")
@@ -118,7 +118,7 @@ async def ended_in_order(home: Path) -> TaskRecord:
 
 
 async def ended_while_limited(home: Path) -> TaskRecord:
-    """The engine leaves while the task waits for a limit, and the next one goes on."""
+    """The engine shuts down while the task waits for a rate limit, and the next one continues."""
     async with engine_parts(home, ModelServer(replies=[shell("echo a"), SECOND]), AT_ONCE) as engine:
         task = await engine.start(api_key=None)
         await engine.watcher.task(task.id, waits)
@@ -130,7 +130,7 @@ async def ended_while_limited(home: Path) -> TaskRecord:
 
 
 async def left_while_limited(home: Path) -> TaskRecord:
-    """The engine leaves while the task waits for a limit."""
+    """The engine shuts down while the task waits for a rate limit."""
     async with engine_parts(home, ModelServer(replies=[shell("echo a"), HOUR]), AT_ONCE) as engine:
         task = await engine.start()
         await engine.watcher.task(task.id, waits)
@@ -139,7 +139,7 @@ async def left_while_limited(home: Path) -> TaskRecord:
 
 
 async def stopped_while_limited(home: Path) -> TaskRecord:
-    """A person stops it while it waits for a limit."""
+    """A person stops it while it waits for a rate limit."""
     async with engine_parts(home, ModelServer(replies=[shell("echo a"), HOUR]), AT_ONCE) as engine:
         task = await engine.start()
         await engine.watcher.task(task.id, waits)
@@ -149,7 +149,7 @@ async def stopped_while_limited(home: Path) -> TaskRecord:
 
 
 async def with_a_process_left(home: Path) -> TaskRecord:
-    """What it left behind is ended, and an unread word told of."""
+    """Its leftover process is ended, and an unread message is reported."""
     replies = [shell("sleep 60 >/dev/null 2>&1 & echo on"), DONE]
     async with engine_parts(home, ModelServer(replies=replies)) as engine:
         task = await engine.watcher.end((await engine.start()).id)

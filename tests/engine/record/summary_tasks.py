@@ -24,7 +24,7 @@ from tests.support.store_engine import store_engine
 
 
 async def outgrown(home: Path) -> TaskRecord:
-    """It warns, summarises what came before, and goes on."""
+    """It warns, summarises the earlier part, and continues."""
     async with engine_parts(home, reader(until_done(12), lambda _: Reply(text=SUMMARY))) as engine:
         narrow(engine)
         task = await engine.watcher.end((await engine.start("Look into the harbour")).id)
@@ -32,7 +32,7 @@ async def outgrown(home: Path) -> TaskRecord:
 
 
 async def left_out(home: Path) -> TaskRecord:
-    """No summary can be made, and the oldest are left out."""
+    """No summary can be made, so the oldest entries are left out."""
     async with engine_parts(home, reader(until_done(12), lambda _: Reply(text=SUMMARY, finish="length"))) as engine:
         narrow(engine)
         task = await engine.watcher.end((await engine.start("Look into the harbour")).id)
@@ -56,7 +56,7 @@ async def too_long(home: Path) -> TaskRecord:
 
 
 async def by_hand(home: Path) -> TaskRecord:
-    """A person has a summary made."""
+    """A person requests a summary."""
     async with engine_parts(home, ModelServer(answer=answering)) as engine:
         talked = await talk(engine, 6)
         params = ConversationSummariseParams(conversation_id=talked.conversation_id)
@@ -66,7 +66,7 @@ async def by_hand(home: Path) -> TaskRecord:
 
 
 async def kept(home: Path) -> TaskRecord:
-    """A task after a summary of which a person kept a message."""
+    """A task after a summary, with a kept message."""
     async with store_engine(home, ModelServer(answer=answering)) as engine:
         talked = await talk(engine.parts, 6)
         message = await said(engine.parts, talked.conversation_id, "Message 1")
@@ -81,7 +81,7 @@ async def kept(home: Path) -> TaskRecord:
 
 
 async def by_hand_with_words(home: Path) -> TaskRecord:
-    """A person speaks while the summary is made by hand."""
+    """A person sends a message while a manual summary is made."""
     gate = asyncio.Event()
 
     def answer(request: ReceivedRequest) -> Reply:
@@ -132,7 +132,7 @@ async def stopped_by_hand(home: Path) -> TaskRecord:
 
 
 async def before_a_reply(home: Path) -> TaskRecord:
-    """In a conversation that is long already it summarises before its first reply; the first try is no summary."""
+    """In a long conversation it summarises before its first reply; the first attempt fails."""
     tries = iter([Reply(text=SUMMARY, finish="length"), Reply(text=SUMMARY)])
     steps = iter([*(echo(turn) for turn in range(5)), Reply(text="Done."), echo(9), Reply(text="Done.")])
     server = reader(lambda _: next(steps), lambda _: next(tries))

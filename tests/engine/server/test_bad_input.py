@@ -239,14 +239,14 @@ async def test_errors_of_the_engine_carry_its_word_and_a_bug_is_told_as_such(eng
 async def test_a_client_that_dies_in_the_middle_of_a_frame_takes_nothing_with_it(engine: EngineServer) -> None:
     async with raw_client(engine, client_id="other") as other:
         async with raw_client(engine, client_id="dies") as dies:
-            # A frame that says 100 bytes and brings 3.
+            # A frame that announces 100 bytes and has 3.
             dies.socket.transport.write(b"\x81\xe4\x00\x00\x00\x00abc")
             dies.socket.transport.abort()
         await still_serves(other)
 
 
 def _numbers_of(params: type[msgspec.Struct]) -> list[tuple[str, dict[str, object]]]:
-    """For each number among a method's params its name, and what else must be given."""
+    """For each number among a method's params its name, and the other required params."""
     fields = msgspec.structs.fields(params)
     hints = get_type_hints(params)
     required: dict[str, object] = {
@@ -265,7 +265,7 @@ async def test_no_number_of_a_call_is_too_large_or_too_small_for_an_answer_in_wo
         for method in METHODS:
             for name, others in _numbers_of(method.params):
                 for value in (2**63, 2**70, -(2**63), -1, 1e308):
-                    # Among the numbers are those of events to follow from, so events come between the answers.
+                    # Some of the numbers are event positions, so events arrive between the answers.
                     request_id = f"{method.name} {name} {value}"
                     await client.request(method.name, request_id, **others, **{name: value})
                     answer, _ = await client.answer(request_id)

@@ -25,7 +25,7 @@ async def test_a_command_under_way_is_awaited_and_not_started_again(engine: Engi
         await one.request("task/start", 7, prompt="a")
         await engine.runner.starting.wait()
         await again.request("task/start", 7, prompt="a")
-        # A later request is answered meanwhile, and shows that the second start has been read.
+        # A later request is answered meanwhile, which shows that the second start has been read.
         await again.ask("unsubscribe", 8)
         engine.runner.gate.set()
         assert await one.read() == await again.read()
@@ -81,7 +81,7 @@ async def test_an_id_used_for_another_command_is_refused_over_a_restart_too(tmp_
 
 
 async def test_what_a_command_makes_is_named_after_it_where_its_answer_was_lost(tmp_path: Path) -> None:
-    """An engine that dies after the command and before its answer is stored: here the row of the answer is lost."""
+    """An engine that dies after the command and before its answer is stored: here the answer's row is lost."""
     started: list[JsonObject] = []
     for _ in range(2):
         async with engine_server(tmp_path / "home") as engine, raw_client(engine) as client:

@@ -16,7 +16,7 @@ NOWHERE = f"http://{provider_servers.NOWHERE}/v1"
 
 
 def lead(engine: EngineServer, url: str) -> None:
-    """Have OpenAI's models come from there."""
+    """Make OpenAI's models come from this server."""
     engine.services.keys.offer({"OPENAI_API_KEY": "sk-of-the-test", "OPENAI_BASE_URL": url})
 
 

@@ -25,7 +25,7 @@ NOWHERE = "http://127.0.0.1:9"  # the discard port: nothing listens there
 
 
 class Asking:
-    """Each request has a number of its own."""
+    """Each request has a unique number."""
 
     def __init__(self, client: RawClient) -> None:
         self._client = client

@@ -47,7 +47,7 @@ async def test_pages_of_a_branch_go_from_the_head_towards_the_root(engine: Engin
         assert ([one.id for one in older.nodes], older.has_more) == (["n0", "n1", "n2"], False)
         answer = await client.ask("conversation/nodes", 3, conversationId="c2")
         (left,) = msgspec.convert(answer["result"], ConversationNodesResult).nodes
-        assert left.id == "other"  # nobody stands there any more: what was written last
+        assert left.id == "other"  # no agent is there any more: the newest node counts
         foreign = await client.ask("conversation/nodes", 4, conversationId="c1", leafId="other")
         assert error_of(foreign)[1] == "not_found"
 

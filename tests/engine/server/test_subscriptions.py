@@ -142,7 +142,7 @@ async def test_nothing_is_lost_or_doubled_between_snapshot_or_replay_and_live_ev
             answer, _ = await client.answer(f"s{round_}")
             snapshot = subscribed(answer).snapshot
             assert snapshot is not None
-            # Event number n says step n - 3: the snapshot is of the very moment that it names.
+            # Event number n has step n - 3: the snapshot is of exactly the moment that it names.
             assert snapshot.tasks[0].step_count == max(0, snapshot.sequence - 3)
             if snapshot.sequence < last:
                 assert (await client.event()).sequence == snapshot.sequence + 1

@@ -36,7 +36,7 @@ def used(tokens: int, cost: float | None) -> Usage:
 
 
 async def store(engine: EngineServer) -> None:
-    """Three tasks in two conversations: over midnight, without a price, and one that is still at its first call."""
+    """Three tasks in two conversations: across midnight, without a price, and one during its first call."""
     journal = engine.database.journal
     for name, title in (("c1", "First"), ("c2", "Second")):
         journal.put(conversations.save(Conversation(id=name, title=title, created_at=NOW, updated_at=NOW)))

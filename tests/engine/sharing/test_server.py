@@ -48,7 +48,7 @@ def refusal(text: str) -> str:
 
 
 def client(folder: Path, shared: Shared, token: str = TOKEN, retry: RetryPolicy = ONCE) -> ModelRouter:
-    """The router of another engine, which has the address by its settings and the token by its environment."""
+    """The router of another engine, with the address from its settings and the token from its environment."""
     keys = KeyStore(folder / "client", {**NO_LOCAL_SERVERS, "ERRAND_PROXY_API_KEY": token}, lambda: None)
     return ModelRouter(keys, folder, retry, lambda: SettingValues(proxy_url=shared.url))
 

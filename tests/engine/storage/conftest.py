@@ -13,7 +13,7 @@ from tests.support.records import conversation, task
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    """With the conversation c1 and its task t1, which most other records belong to."""
+    """With the conversation c1 and its task t1, to which most other records belong."""
     database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path / "copies")
     database.journal.put(conversations.save(conversation("c1")), tasks.save(task("t1")))
     await database.journal.flush()

@@ -91,6 +91,6 @@ async def test_the_database_itself_refuses_to_change_the_audit(
     database.journal.put(executions.started(started("x1")), grants.save(grant()))
     await database.journal.flush()
     with closing(sqlite3.connect(tmp_path / "errand.db")) as connection:
-        connection.execute("PRAGMA recursive_triggers = ON")  # as our own connections have it
+        connection.execute("PRAGMA recursive_triggers = ON")  # as on our own connections
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             connection.execute(change.format(table))

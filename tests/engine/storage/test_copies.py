@@ -18,7 +18,7 @@ from tests.support.records import conversation
 
 
 def happen(database: Database, sequence: int) -> None:
-    """One change, as the log stores it."""
+    """Store one change as an event."""
     changed = conversation(f"c{sequence}")
     event = EventRecord(sequence=sequence, epoch=database.epoch, event=ConversationUpdate(conversation=changed))
     database.journal.put(conversations.save(changed), events.save(event))

@@ -157,7 +157,7 @@ async def test_a_probe_and_a_turn_behind_a_change_that_waits_for_the_disk_are_re
     database.journal.wait_saved()
     with full_disk(tmp_path / "errand.db"):
         database.journal.put(agents.save_agent(agent()))
-        # Without a turn of the loop between them both are in one batch: nothing is known to be wrong yet.
+        # Without an iteration of the loop in between, both are in one batch: no failure is known yet.
         with pytest.raises(CannotSave):
             async with asyncio.timeout(10):
                 await database.journal.probe()
@@ -202,7 +202,7 @@ async def test_a_commit_that_somebody_waits_for_is_on_the_disk_and_one_that_need
 
 
 async def test_a_change_of_nothing_is_written_each_time(database: Database, tmp_path: Path) -> None:
-    """SQLite leaves out a commit that changes no page: it would flush nothing, and go well on a full disk."""
+    """SQLite skips a commit that changes no page: it would flush nothing, and succeed on a full disk."""
     log = tmp_path / "errand.db-wal"
     for number in range(3):
         database.journal.put(conversations.save(conversation(f"c{number}")))

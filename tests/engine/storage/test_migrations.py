@@ -29,7 +29,7 @@ USED = Usage(input_tokens=70, output_tokens=7, cache_read_tokens=5, cache_write_
 
 
 def migrate_to(path: Path, revision: str) -> None:
-    """A database as the version with that revision would have made it."""
+    """A database as that revision's version would have made it."""
     engine = create_engine(f"sqlite:///{path}")
     config = Config()
     config.set_main_option("script_location", str(schema.MIGRATIONS))
@@ -40,7 +40,7 @@ def migrate_to(path: Path, revision: str) -> None:
 
 
 def insert(path: Path, table: str, parameters: dict[str, Value]) -> None:
-    """Leaves out the columns that the revision does not have yet."""
+    """Omits columns that the revision does not have yet."""
     with closing(sqlite3.connect(path)) as connection:
         columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
         names = ", ".join(name for name in parameters if name in columns)
@@ -56,7 +56,7 @@ def schema_of(path: Path) -> dict[str, str]:
 
 
 def old_database(path: Path) -> None:
-    """Of the first revision, with a conversation, its node and a turn: every migration has something to do."""
+    """A database of the first revision, with data for every migration."""
     migrate_to(path, schema.REVISIONS[0])
     pinned = msgspec.structs.replace(conversation("c1"), pinned=True)
     insert(path, "conversations", dict(conversations.save(pinned).parameters))

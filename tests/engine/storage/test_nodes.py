@@ -7,7 +7,7 @@ from tests.support.records import node
 
 
 async def grow(database: Database, count: int, prefix: str = "n", root: str | None = None) -> tuple[Node, ...]:
-    """A branch of so many nodes, from the root on."""
+    """A branch of this many nodes, from the root on."""
     branch: list[Node] = []
     for number in range(count):
         parent = branch[-1].id if branch else root

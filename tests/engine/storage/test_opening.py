@@ -18,7 +18,7 @@ from tests.support.records import conversation
 
 
 async def filled(path: Path, count: int = 1) -> str:
-    """A database with so many conversations; its epoch."""
+    """A database with this many conversations; returns its epoch."""
     database = await Database.open(sqlite_url(path), path.parent / "copies")
     for number in range(count):
         database.journal.put(conversations.save(conversation(f"c{number}")))
@@ -90,7 +90,7 @@ async def test_a_newer_schema_is_refused_and_the_file_left_as_it_is(tmp_path: Pa
 async def test_a_newer_database_is_left_with_what_its_last_engine_had_not_moved_into_it(tmp_path: Path) -> None:
     path = tmp_path / "errand.db"
     await filled(path)
-    with closing(sqlite3.connect(path)) as newer:  # open, so that its changes stay beside the file
+    with closing(sqlite3.connect(path)) as newer:  # kept open, so that its changes stay in the write-ahead log
         newer.execute("UPDATE alembic_version SET version_num = '9999'")
         newer.commit()
         folder = tmp_path / "crashed"

@@ -27,7 +27,7 @@ from tests.support.records import NOW, agent, conversation, node
 
 
 def all_writes() -> list[Write]:
-    """One of each kind."""
+    """One write of each kind."""
     records = [EventRecord(sequence=number, epoch="", event=event) for number, event in enumerate(ALL)]
     of_events = [write for record in records for write in event_writes(record)]
     return [

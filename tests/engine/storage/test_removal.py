@@ -46,7 +46,7 @@ OF_NEIGHBOUR = EventRecord(sequence=3, epoch="e", event=GrantUpdate(grant=grant_
 
 
 async def fill(database: Database) -> None:
-    """Everything that belongs to c1, and a neighbour whose id is much like it."""
+    """Everything that belongs to c1, and another conversation with a similar id."""
     for write in (
         nodes.save(node("n1", text=_SECRET)),
         nodes.save(node("n2", "n1", text=_SECRET)),
@@ -112,7 +112,7 @@ async def test_removing_one_conversation_opens_the_audit_of_no_other(database: D
 
 async def test_a_removal_that_fails_takes_nothing(database: Database) -> None:
     await fill(database)
-    database.journal.put(*event_writes(gone(4)), events.save(gone(4)))  # one number twice: the group fails at its end
+    database.journal.put(*event_writes(gone(4)), events.save(gone(4)))  # a duplicate number: the group fails at its end
     with pytest.raises(StorageError, match="UNIQUE"):
         await database.journal.flush()
     assert await database.nodes.path("n2") == (node("n1", text=_SECRET), node("n2", "n1", text=_SECRET))

@@ -27,7 +27,7 @@ def called(node_id: str, parent_id: str, tool: str) -> tuple[Node, Node]:
 
 
 async def fill(database: Database) -> None:
-    """Two conversations, one node a day from the 30th of October on."""
+    """Two conversations, one node per day from the 30th of October on."""
     said = (
         msgspec.structs.replace(node("n1", text="Where is the fox?"), role="user", author="user"),
         node("n2", "n1", text="The fox is here"),

@@ -25,7 +25,7 @@ async def put(database: Database, *writes: Write) -> None:
 
 
 async def test_pages_of_conversations_follow_each_other_without_gap_or_double(database: Database) -> None:
-    # Many of one moment: the id decides between them.
+    # Many with the same time: the id decides the order.
     saved = [conversation(f"d{number:02}", at=NOW + timedelta(seconds=number // 4)) for number in range(25)]
     await put(database, *(conversations.save(one) for one in saved))
     seen: list[Conversation] = []
@@ -109,7 +109,7 @@ async def test_tasks_come_newest_first_and_the_ended_ones_are_not_active(databas
 
 
 async def test_pages_of_tasks_follow_each_other_without_gap_or_double(database: Database) -> None:
-    # Two of each moment: the id decides between them.
+    # Two with each time: the id decides the order.
     saved = [task(f"t{number}", started_at=NOW + timedelta(seconds=number // 2)) for number in range(10, 19)]
     ended = msgspec.structs.replace(saved[3], ended_at=NOW)
     await put(database, *(tasks.save(one) for one in saved), tasks.save(ended))

@@ -10,7 +10,7 @@ from tests.support.records import NOW, node
 
 
 async def grow(database: Database, *links: tuple[str, str | None]) -> None:
-    """Nodes and what each follows, in the order in which they are stored."""
+    """Nodes with their parents, in the order of storage."""
     database.journal.put(*(nodes.save(node(node_id, parent_id)) for node_id, parent_id in links))
     await database.journal.flush()
 

@@ -10,7 +10,7 @@ from app.protocol.tasks import Task, TaskMode, TaskStartParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
 
-# A reference to a place of its own, which must still be found inside the tool's schema.
+# A reference to a part of the schema, which must still resolve inside the tool's schema.
 SCHEMA: JsonObject = {
     "type": "object",
     "properties": {"files": {"type": "array", "items": {"$ref": "#/$defs/file"}}},
@@ -72,7 +72,7 @@ async def test_the_answer_may_be_null_or_a_plain_value(tmp_path: Path) -> None:
 
 
 def row(length: int, times: int) -> JsonObject:
-    """Parts of which each refers to the next one so many times."""
+    """Parts each of which references the next one this many times."""
     parts: JsonObject = {str(length): {}}
     for number in range(length):
         next_one: JsonObject = {"$ref": f"#/$defs/{number + 1}"}

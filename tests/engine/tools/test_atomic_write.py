@@ -28,7 +28,7 @@ def test_a_writer_killed_at_any_instant_leaves_a_whole_file(tmp_path: Path) -> N
     for _ in range(5):
         with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE) as writer:
             assert writer.stdout is not None and writer.stdout.readline() == b"ready\n"
-            time.sleep(chance.random() / 20)  # the instant of the kill, not a wait for something
+            time.sleep(chance.random() / 20)  # the moment of the kill, not a wait
             writer.send_signal(signal.SIGKILL)
         content = path.read_bytes()
         assert len(content) == 3_000_000 and len(set(content)) == 1

@@ -192,7 +192,7 @@ async def test_the_tasks_own_long_output_is_harmless_to_read(workplace: ToolCont
 
 
 class SetWhileItReads(CancelSignal):
-    """A signal that is set between the beginning of a call and its end."""
+    """A signal that is set during a call."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -37,7 +37,7 @@ def _python(begin: str, each: str) -> str:
     return f"cat > chain.py <<'end'\n{_PYTHON.format(begin=begin, each=each)}\nend\n{sys.executable} chain.py &"
 
 
-# An engine as far as its processes are concerned, killed as soon as the chain hops.
+# An engine reduced to its processes, killed as soon as the chain forks.
 _ENGINE = """
 import asyncio, os, signal, sys
 from pathlib import Path
@@ -52,7 +52,7 @@ asyncio.run(main())
 """
 
 
-# Each starts in the background, and ends by itself should the tests be killed.
+# Each starts in the background, and ends by itself if the tests are killed.
 CHAINS = {
     "a pause each time": "hop() { echo $BASHPID > pid; sleep 0.002; [ $SECONDS -gt 30 ] || (hop &); }; "
     "(trap '' TERM; hop) &",
@@ -83,7 +83,7 @@ async def _stop(workplace: ToolContext, chain: str) -> None:
 
 @asynccontextmanager
 async def _busy(count: int) -> AsyncGenerator[None]:
-    """So many processes that use all the time of the processors they get."""
+    """This many processes that use all CPU time they get."""
     program = ("nice", "-n", "1", "sh", "-c", "while :; do :; done")
     busy = [await asyncio.create_subprocess_exec(*program) for _ in range(count)]
     try:
@@ -134,7 +134,7 @@ async def test_a_stop_that_outruns_a_chain_leaves_the_other_call_of_the_task_alo
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
 async def test_the_watchdog_of_a_killed_engine_outruns_a_chain_with(tmp_path: Path, chain: str) -> None:
-    alive = tmp_path / "alive"  # it has an end when nobody of the chain has it open any more
+    alive = tmp_path / "alive"  # it ends when no process of the chain has it open
     os.mkfifo(alive)
     engine = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _ENGINE, f"exec 9> alive\n{chain}", cwd=tmp_path

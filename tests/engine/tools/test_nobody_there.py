@@ -11,13 +11,13 @@ from tests.support.loop_parts import make_workplace, run, text_of, tool_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
-# An editor as a person sets it; this one never ends by itself.
+# A user's editor; this one never exits.
 SETTINGS = {"user.name": "A", "user.email": "a@example.org", "core.editor": "sleep 1000; true"}
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> ToolContext:
-    """Three commits; the settings name an editor that waits for ever."""
+    """Three commits; the settings name an editor that waits forever."""
     workplace = make_workplace(tmp_path)
 
     def git(*arguments: str) -> None:

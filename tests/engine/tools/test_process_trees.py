@@ -18,7 +18,7 @@ from tests.support.loop_parts import is_running, make_workplace, run, task_of, t
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
 
-# Forks twice, leaves its session, closes its files, clears its environment: what a daemon does.
+# Forks twice, leaves its session, closes its files, clears its environment, like a daemon.
 DAEMON = """
 import os, sys, signal
 if os.fork(): os._exit(0)
@@ -47,7 +47,7 @@ def pid_in(path: Path) -> int:
 
 
 async def stopped(workplace: ToolContext, command: str, pid_file: str = "pid") -> tuple[int, ToolError]:
-    """Run the command, cancel it once the child has told its pid; the child's pid and the tool's error."""
+    """Run the command and cancel it once the child has reported its pid; returns that pid and the tool's error."""
     cancel, file = CancelSignal(), workplace.workspace / pid_file
     running = asyncio.create_task(run(tool_of(workplace, "shell"), {"command": command}, cancel))
     await until(lambda: pid_in(file) > 0)
@@ -136,7 +136,7 @@ async def test_a_cancelled_asyncio_task_leaves_nothing(tmp_path: Path) -> None:
 async def test_what_a_dead_engine_left_is_found_by_its_task() -> None:
     environment = {"ERRAND_TASK": "task_of_dead_engine"}
     left = await asyncio.create_subprocess_exec("/bin/sleep", "80", env=environment, start_new_session=True)
-    await until(lambda: bool(Path(f"/proc/{left.pid}/environ").read_bytes()))  # its exec is not over before
+    await until(lambda: bool(Path(f"/proc/{left.pid}/environ").read_bytes()))  # its exec has not finished before
     ended = await termination.end_abandoned(frozenset({"task_of_dead_engine"}))
     assert await left.wait() == -15
     assert [(process.pid, process.name) for process in ended] == [(left.pid, "/bin/sleep 80")]

@@ -94,7 +94,7 @@ async def test_a_background_process_outlives_the_pipe_of_its_command(tmp_path: P
 async def test_what_a_process_substitution_writes_last_is_not_lost(tmp_path: Path) -> None:
     result = await run(tool_of(make_workplace(tmp_path), "shell"), {"command": "echo text > >(cat)"})
     assert result.details is not None
-    # Of the output alone: the text may also say that `cat`, which has closed its pipe, still runs for a moment.
+    # Only the output: the text may also say that `cat`, which has closed its pipe, still runs for a moment.
     assert result.details["stdout"] == "text\n"
 
 

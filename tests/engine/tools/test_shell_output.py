@@ -36,7 +36,7 @@ async def test_a_hundred_megabytes_neither_stall_the_loop_nor_stay_in_memory(tmp
     beating.cancel()
     assert len(kept_output(result)) == 100_000_000
     assert max(len(text_of(part)) for part in [result, *updates]) < 31_000
-    assert worst < 1  # a bound against hanging; the benchmark has the number
+    assert worst < 1  # a bound against hanging; the benchmark measures the time
 
 
 def test_a_file_of_output_has_an_end(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ async def several(office: Office) -> QWidget:
 
 
 async def asked(office: Office, ask: Callable[[ConversationView], None], kind: type[QWidget]) -> QWidget:
-    """The dialog that comes at what `ask` does."""
+    """The dialog that `ask` opens."""
     ask(await _joined(office))
     return top(kind)
 

@@ -24,7 +24,7 @@ def picture_of(window: QWidget) -> QImage:
 
 
 def lines(picture: QImage, place: QRect) -> list[float]:
-    """The contrast of each line of text in a place of the window, its frame left out."""
+    """The contrast of each line of text in a rectangle of the window, without its frame."""
     inner = QRect(place.topLeft() * _SCALE, place.size() * _SCALE).adjusted(_EDGE, _EDGE, -_EDGE, -_EDGE)
     inner = inner.intersected(picture.rect())
     if inner.isEmpty():
@@ -38,7 +38,10 @@ def lines(picture: QImage, place: QRect) -> list[float]:
 
 
 def _rows(picture: QImage, place: QRect) -> Iterator["Counter[int]"]:
-    """How often each colour is in each row. Most rows are as the one before or of one colour, which is soon seen."""
+    """The count of each colour per row.
+
+    Most rows equal the previous one or have a single colour, which is a fast check.
+    """
     pixels, width = memoryview(picture.constBits()).cast("B").cast("I"), picture.width()
     before, row = b"", Counter[int]()
     for start in range(place.top() * width, (place.bottom() + 1) * width, width):
@@ -54,7 +57,7 @@ def _colours(line: bytes) -> "Counter[int]":
 
 
 def _bands(rows: list["Counter[int]"], behind: int) -> Iterator["Counter[int]"]:
-    """Rows with ink that stand together, as high as a line of text at least."""
+    """Adjacent rows with text pixels, at least as high as a line of text."""
     band, height = Counter[int](), 0
     for row in [*rows, Counter[int]({behind: 1})]:
         if len(row) > 1 or behind not in row:
@@ -72,7 +75,7 @@ def _contrast_of(band: "Counter[int]", behind: int) -> float:
 
 
 def ratio(first: int, second: int) -> float:
-    """As WCAG 2.2 computes it, of two colours as 0xrrggbb."""
+    """The WCAG 2.2 contrast ratio of two colours as 0xrrggbb."""
     lights = sorted((_luminance(first), _luminance(second)))
     return (lights[1] + 0.05) / (lights[0] + 0.05)
 

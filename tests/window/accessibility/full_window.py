@@ -27,7 +27,7 @@ _POEM = "# A poem\n\nRoses are **red**, [violets](https://example.org) are `blue
 
 @dataclass(frozen=True, slots=True)
 class Office:
-    """`told` is a conversation with two branches, `busy` one at work with texts that wait for it."""
+    """`told` is a conversation with two branches, `busy` one with a running task and queued messages."""
 
     home: Path
     window: MainWindow
@@ -44,18 +44,18 @@ class Office:
         return self.window.desk.front
 
     async def open(self, conversation_id: str) -> ConversationView:
-        """Go to a conversation, and wait until it is there."""
+        """Show a conversation and wait until it is loaded."""
         self.window.desk.open(conversation_id)
         await until(lambda: self.front.store.is_loaded and self.front.store.count() > 0)
         self.front.transcript.settle()
         return self.front
 
     def keep(self, widget: QWidget) -> None:
-        """Hold what nobody else does until the next view."""
+        """Keep a reference until the next view."""
         self._kept.append(widget)
 
     def tidy(self) -> None:
-        """Close what was opened over the window, and searches in it, so that the next view is alone."""
+        """Close dialogs and searches over the window, so that the next view is alone."""
         for widget in QApplication.topLevelWidgets():
             if widget is not self.window and widget.isVisible():
                 widget.close()
@@ -125,5 +125,5 @@ def _answer(request: ReceivedRequest, gate: asyncio.Event) -> Reply:
 
 
 def top(kind: type[QWidget]) -> QWidget:
-    """The dialog of that kind that is open."""
+    """The open dialog of that type."""
     return next(widget for widget in QApplication.topLevelWidgets() if isinstance(widget, kind) and widget.isVisible())

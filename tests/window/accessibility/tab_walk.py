@@ -11,12 +11,14 @@ _MOST_STOPS = 250
 _MOST_LINKS = 5
 """So often Tab may stay in one text, which has links."""
 
-_AROUND = 10  # the frame around a bare field stands outside of it
+_AROUND = 10  # the frame around a borderless field is outside of it
 
 
 class TabWalk:
-    """`reached` are the widgets where the keyboard was; `trapped` the one it did not leave; `unseen` those that look
-    the same with the keyboard and without."""
+    """`reached` are the widgets that had the focus; `trapped` is one that Tab does not leave.
+
+    `unseen` are those that look the same with and without the focus.
+    """
 
     def __init__(self, window: QWidget) -> None:
         self._window = window
@@ -49,7 +51,7 @@ class TabWalk:
         if focused not in self.reached:
             self.reached.append(focused)
             self.words.add(words_of(focused))
-            if not isinstance(focused, QMenu):  # in which arrows go, and mark where
+            if not isinstance(focused, QMenu):  # containers in which arrow keys move a marked item
                 self._look(focused)
 
     def _look(self, focused: QWidget) -> None:

@@ -82,10 +82,10 @@ def test_a_pale_text_and_a_nameless_control_that_tab_skips_would_be_found(qtbot:
 
 
 def _is_reached(one: Element, walk: TabWalk) -> bool:
-    """Itself, or one of its group from which arrows go on; what is disabled or whole in view needs no keyboard."""
+    """True if it or a member of its group has the focus; disabled or fully visible ones need none."""
     if not one.enabled or one.is_only_read:
         return True
     if isinstance(one.widget, QRadioButton):
         group = one.widget.parent()
         return any(isinstance(widget, QRadioButton) and widget.parent() is group for widget in walk.reached)
-    return one.widget in walk.reached or one.words in walk.words  # what opens at the keyboard may be made anew
+    return one.widget in walk.reached or one.words in walk.words  # popups may be recreated

@@ -40,7 +40,10 @@ _TEXTS = _CONTROLS | _MEMBERS | {_ROLE.StaticText}
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """`widget` is None for a part of one, such as an entry of a list. `place` is in the window, cut to what is seen."""
+    """`widget` is None for a part of one, such as a list item.
+
+    `place` is in window coordinates, clipped to the visible part.
+    """
 
     role: QAccessible.Role
     name: str
@@ -52,7 +55,7 @@ class Element:
 
     @property
     def is_control(self) -> bool:
-        """Something a person does something with, not a member of a group that is one itself."""
+        """True for an interactive element that is not a member of an interactive group."""
         return self.role in _CONTROLS or (self.takes_keyboard and self.role not in (*_MEMBERS, _ROLE.StaticText))
 
     @property
@@ -69,13 +72,13 @@ class Element:
 
     @property
     def is_only_read(self) -> bool:
-        """A text that Tab passes by on purpose: all of it is in view, or it is opened elsewhere."""
+        """A text that Tab skips on purpose: all of it is visible, or it can be opened elsewhere."""
         widget = self.widget
         return widget is not None and self.read_only and not widget.focusPolicy() & Qt.FocusPolicy.TabFocus
 
     @property
     def words(self) -> str:
-        """For a finding."""
+        """The text for a finding."""
         return words_of(self.widget) if self.widget is not None else f"part {self.role.name} “{self.name[:60]}”"
 
 
@@ -86,13 +89,15 @@ def words_of(widget: QWidget) -> str:
 
 
 def elements(window: QWidget) -> list[Element]:
-    """All that is seen of a window, from the top of its tree."""
+    """All visible elements of a window, from the top of its tree."""
     return list(_below(QAccessible.queryAccessibleInterface(window), window, window))
 
 
 def is_part_of_another(widget: QWidget | None) -> bool:
-    """What has another way by keyboard: Esc clears a field, Ctrl+W and Delete close a tab, arrows typed in the field
-    above a picker's list go through it."""
+    """True for controls with another keyboard access.
+
+    Esc clears a field, Ctrl+W and Delete close a tab, arrow keys in a picker's field move through its list.
+    """
     parent = widget.parent() if widget is not None else None
     is_button = isinstance(widget, QToolButton) and isinstance(parent, QLineEdit | TabBarView)
     return is_button or (isinstance(widget, QListView) and isinstance(parent, PickerDialog))
@@ -127,7 +132,7 @@ def _element(interface: QAccessibleInterface, widget: QWidget | None, place: QRe
 
 
 def _place(interface: QAccessibleInterface, widget: QWidget | None, nearest: QWidget, window: QWidget) -> QRect:
-    """In the window, without what an ancestor cuts off."""
+    """In window coordinates, clipped by its ancestors."""
     if widget is window:
         return window.rect()
     screen = interface.rect()

@@ -34,7 +34,7 @@ from tests.window.accessibility.full_window import Office, top
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`open` gives the window that it is in, ready to be walked."""
+    """`open` returns the window that shows the view."""
 
     name: str
     open: Callable[[Office], Awaitable[QWidget]]
@@ -42,7 +42,7 @@ class View:
 
 async def _first_run(office: Office) -> QWidget:
     office.window.commands.do("new_task")
-    office.window.dialogs.settings_closed.emit()  # models are looked for anew then
+    office.window.dialogs.settings_closed.emit()  # searches for models again
     welcome = office.front.welcome
     await until(lambda: welcome.currentWidget() is welcome.first)
     QTest.keyClicks(office.front.composer.field, "Count")

@@ -109,7 +109,7 @@ def test_an_end_without_being_done_is_told_as_one() -> None:
 
 
 class Told:
-    """The notices that are wanted now."""
+    """The notifications that are currently wanted."""
 
     def __init__(self, stores: Stores) -> None:
         self.eyes = Eyes()

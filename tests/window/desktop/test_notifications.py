@@ -18,7 +18,7 @@ DONE = ended_notification(ended("task_1", summary="All green."), "Test it")
 
 
 class Shown:
-    """Notifications at work, and the buttons that came back."""
+    """A notification backend, and the buttons that were pressed."""
 
     def __init__(self) -> None:
         self.notifications = DBusNotifications()
@@ -110,7 +110,7 @@ async def test_nobody_else_on_the_bus_can_press_a_button(
     number = server.told[0].number
     for name in (server.clients[0], None):
         stranger.send_to(name, NOTIFICATIONS_PATH, NOTIFICATIONS_NAME, "ActionInvoked", "us", number, "allow")
-    await stranger.own()  # after it the bus has passed on what was sent before
+    await stranger.own()  # afterwards the bus has delivered everything sent before
     server.press(server.told[0], "deny")
     await until(lambda: bool(shown.acted))
     assert [button for _, button, _ in shown.acted] == ["deny"]

@@ -20,7 +20,7 @@ WIDTH = 700
 
 
 def part(block: RowView[Row], kind: type[W], name: str) -> W:
-    """The part in view that a screen reader calls so."""
+    """The visible part with this accessible name."""
     for widget in block.findChildren(kind):
         if widget.isVisible() and widget.accessibleName() == name:
             return widget
@@ -34,9 +34,9 @@ def actions() -> KeptActions:
 
 @pytest.fixture
 def show(qtbot: QtBot, theme: Theme, actions: KeptActions) -> MakeBlock:
-    """Shows a row in a block of its own."""
+    """Shows a row in a separate view."""
 
-    kept: list[RowView[Row]] = []  # qtbot holds weakly
+    kept: list[RowView[Row]] = []  # qtbot has only a weak reference
 
     def make(row: Row) -> RowView[Row]:
         block = kind_of(row).view(theme, actions)

@@ -19,7 +19,7 @@ WIDTH = 600
 
 
 class Shown:
-    """A block on the screen with an ask in it."""
+    """A visible row view with an ask."""
 
     def __init__(self, theme: Theme, qtbot: QtBot) -> None:
         self.answers = Answers()

@@ -21,7 +21,7 @@ HTML = "<b>bold</b><img/src='file:///etc/passwd'/><a/href='http://127.0.0.1:1'>l
 
 
 def read_as_html(widget: QWidget) -> list[str]:
-    """The texts of labels and tool tips in a widget that Qt would lay out as HTML of others."""
+    """The texts of labels and tool tips in a widget that Qt would render as HTML."""
     widgets = (widget, *widget.findChildren(QWidget))
     labels = [label for label in widgets if isinstance(label, QLabel)]
     wrong = [one.text() for one in labels if one.textFormat() != Qt.TextFormat.PlainText and is_html(one.text())]
@@ -29,7 +29,7 @@ def read_as_html(widget: QWidget) -> list[str]:
 
 
 def is_html(text: str) -> bool:
-    """True where a tag is read as one: the text that is shown lacks it."""
+    """True if a tag is interpreted: the displayed text lacks it."""
     if not GuiQt.mightBeRichText(text):
         return False
     document = QTextDocument()

@@ -19,7 +19,7 @@ from tests.support.store_engine import stores_on
 
 
 class Mirror:
-    """Keeps ids by what a listing tells, as a view does; each change must leave both the same."""
+    """Mirrors the ids by a list's signals, as a view does; after each change both must be equal."""
 
     def __init__(self, listing: PagedListStore) -> None:
         self.listing = listing
@@ -101,7 +101,7 @@ async def test_pinned_ones_stand_first_and_the_rest_is_paged(stores: Stores) -> 
         (msgspec.structs.replace(numbered(147), title="New"), ["updated 3"]),
         (numbered(147, archived=True), ["removed 3"]),
         (numbered(900), ["inserted 2 1"]),
-        (numbered(3), ["removed 1"]),  # its place is in a page that is not loaded
+        (numbered(3), ["removed 1"]),  # it belongs to a page that is not loaded
     ],
 )
 async def test_each_change_is_told_as_a_view_takes_it(

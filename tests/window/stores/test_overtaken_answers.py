@@ -20,7 +20,7 @@ from tests.support.records import NOW, agent, conversation, node, task
 
 
 class OvertakenSession(EngineSession):
-    """Every answer comes after `first` was called."""
+    """Every answer arrives after `first` was called."""
 
     def __init__(self, connect: Callable[[], Awaitable[Connection]], first: Callable[[], object]) -> None:
         super().__init__(connect)

@@ -60,7 +60,7 @@ def test_only_the_icons_that_the_window_names_are_vendored() -> None:
 
 
 def test_every_icon_that_is_named_where_one_is_drawn_is_there() -> None:
-    """Those named in tables are drawn in the walk through all views, which a missing file ends."""
+    """Icons named in tables are drawn by the tests of all views, which a missing file fails."""
     vendored = {file.stem for file in ICONS.glob("*.svg")}
     made = r"(?:IconButton|EmptyStateView)\(\s*(?:self\.)?_?theme,"
     drawn = rf'(?:\bicon\(|set_face\(|show_line\(|{made})\s*"([a-z0-9-]+)"'
@@ -73,7 +73,7 @@ def test_fonts_have_the_size_in_pixels_and_code_is_a_little_smaller(theme: Theme
     assert theme.font(13).pixelSize() == 13
     assert theme.font(15, mono=True).pixelSize() == 14
     assert theme.font(13, bold=True).bold()
-    code = QFontMetrics(theme.font(13, mono=True))  # QFontInfo denies of some monospace fonts that they are
+    code = QFontMetrics(theme.font(13, mono=True))  # QFontInfo does not recognise some monospace fonts
     assert code.horizontalAdvance("i") == code.horizontalAdvance("W")
 
 

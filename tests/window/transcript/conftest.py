@@ -16,7 +16,7 @@ from tests.support.rows import KeptActions, RowList
 
 
 class Page:
-    """What a person sees of a transcript."""
+    """A transcript as its user sees it."""
 
     def __init__(self, view: TranscriptView, rows: RowList, actions: KeptActions) -> None:
         self.view = view
@@ -24,14 +24,14 @@ class Page:
         self.actions = actions
 
     def blocks(self) -> list[RowView[Row]]:
-        """Those in view, from top to bottom."""
+        """The visible row views, from top to bottom."""
         height = self.view.viewport().height()
         made: list[RowView[Row]] = self.view.findChildren(RowView)
         seen = [block for block in made if block.isVisible() and block.y() < height]
         return sorted((one for one in seen if one.y() + one.height() > 0), key=QWidget.y)
 
     def made(self) -> int:
-        """How many blocks there are, in view or not."""
+        """The number of row views, visible or not."""
         made: list[RowView[Row]] = self.view.findChildren(RowView)
         return len(made)
 
@@ -39,7 +39,7 @@ class Page:
         return [text for text in map(text_of, self.blocks()) if text]
 
     def top_of(self, text: str) -> int:
-        """Where the block with this text begins, in pixels of the view."""
+        """The top of the row view with this text, in pixels of the view."""
         block = next(block for block in self.blocks() if text_of(block) == text)
         return block.mapTo(self.view.viewport(), QPoint(0, 0)).y()
 
@@ -51,7 +51,7 @@ def text_of(block: RowView[Row]) -> str:
 
 @pytest.fixture
 def page(qtbot: QtBot, theme: Theme) -> Callable[..., Page]:
-    """Makes a transcript of 800 × 600 with these rows, shown and laid out; nothing glides."""
+    """Creates a transcript of 800 × 600 with these rows, shown and laid out, without smooth scrolling."""
     theme.set_motion(False)
 
     def make(rows: list[Row], *, has_older: bool = False) -> Page:

@@ -126,7 +126,7 @@ def test_tab_goes_through_the_blocks_as_they_stand_and_out(page: MakePage, qtbot
     assert focused() is after
     QApplication.sendEvent(focused(), _tab(back=True))
     assert focused() is shown.view or shown.view.isAncestorOf(focused())
-    shown.view.setParent(None)  # it is closed by itself
+    shown.view.setParent(None)  # it closes by itself
 
 
 def test_what_tab_reaches_comes_into_view(page: MakePage, qtbot: QtBot) -> None:

@@ -20,7 +20,7 @@ def test_pages_leave_no_widgets_behind(theme: Theme) -> None:
     for _ in range(3):
         _turn_back_and_forth(view)
     grown = len(view.findChildren(QWidget)) - kept
-    assert grown < 3 * _PAGES  # the pool still fills; one left behind by each page would be twice as many
+    assert grown < 3 * _PAGES  # the pool still fills; a leak per page would be twice as many
     view.close()
 
 
@@ -33,4 +33,4 @@ def _page(view: TranscriptView, pages: int) -> None:
     for _ in range(abs(pages)):
         view.scroll_by(view.viewport().height() * (1 if pages > 0 else -1))
         view.viewport().repaint()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # as Qt's loop does once it turns
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # as Qt's event loop does

@@ -185,7 +185,7 @@ def test_rows_that_are_removed_are_measured_no_more(page: MakePage, qtbot: QtBot
 
 
 def _about_to_measure(page: MakePage, qtbot: QtBot) -> Page:
-    """At the end of 200 rows, of which those near the view are measured at the next turn of the loop."""
+    """At the end of 200 rows, with rows near the view to be measured in the next iteration of the loop."""
     found = page(_many(200))
     qtbot.waitUntil(found.view.windowHandle().isExposed)
     found.view.to_end()
@@ -217,5 +217,5 @@ def test_what_changes_below_the_view_is_not_laid_out(page: MakePage, qtbot: QtBo
 
 
 def _shows(page: Page, text: str) -> bool:
-    """Whether a block has this text, in view or not."""
+    """True if a row view has this text, visible or not."""
     return any(view.toPlainText() == text for view in page.view.findChildren(TextView))

@@ -19,7 +19,7 @@ MakePage = Callable[..., Page]
 
 
 class Mouse:
-    """Events go where they would: to the text under the press, until the button is up."""
+    """Delivers events like a real mouse: to the text under the press, until the button is released."""
 
     def __init__(self, page: Page) -> None:
         self._viewport = page.view.viewport()
@@ -60,7 +60,7 @@ class Mouse:
 
 
 def letter(page: Page, text: str, word: str, *, after: bool = False) -> QPoint:
-    """Where a word begins, or ends, in the block that shows this text."""
+    """The start or end of a word in the row view that shows this text."""
     view = next(view for block in page.blocks() for view in block.findChildren(TextView) if view.toPlainText() == text)
     cursor = QTextCursor(view.document())
     cursor.setPosition(text.index(word) + (len(word) if after else 0))
@@ -73,7 +73,7 @@ def copied(page: Page) -> str:
 
 
 def marked(page: Page) -> list[str]:
-    """What is painted as selected, block by block."""
+    """The text painted as selected, row by row."""
     views = [view for block in page.blocks() for view in block.findChildren(TextView) if view.isVisible()]
     return [view.between(mark.start, mark.end).selectedText() for view in views for mark in view.marks]
 

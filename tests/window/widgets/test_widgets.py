@@ -85,7 +85,7 @@ def test_a_dot_that_is_deleted_while_it_works_leaves_the_pulse(theme: Theme, qtb
     deleted.destroyed.connect(lambda: gone.append(True))
     deleted.deleteLater()
     qtbot.waitUntil(lambda: bool(gone))
-    theme.changed.emit()  # repaints what follows, as a frame does
+    theme.changed.emit()  # repaints the followers, as a frame does
     assert pulse.is_running
     kept.hide()
     assert not pulse.is_running

@@ -23,12 +23,12 @@ def is_summary(request: ReceivedRequest) -> bool:
 
 
 def size(request: ReceivedRequest) -> int:
-    """As a provider would count it: a token for four characters."""
+    """The provider's count: a token per four characters."""
     return len(str(request.body)) // 4
 
 
 def reader(step: Callable[[int], Reply], summary: Callable[[ReceivedRequest], Reply]) -> ModelServer:
-    """Counts what it is sent; `step` gives the reply of a turn, `summary` that to a request for one."""
+    """Counts its input; `step` gives the reply of a turn, `summary` the reply to a summary request."""
     turns = iter(range(1_000))
 
     def answer(request: ReceivedRequest) -> Reply:

@@ -20,7 +20,7 @@ PNG = base64.b64decode(
 
 
 def picture(folder: Path, name: str = "shot.dat", size: int = 0) -> str:
-    """A PNG, whatever its name says; grown to a size by bytes at its end."""
+    """A PNG, whatever its name; padded to a size with bytes at its end."""
     path = folder / name
     path.write_bytes(PNG.ljust(size, b"\0"))
     return str(path)

@@ -19,7 +19,7 @@ from tests.support.model_server import ModelServer, Reply
 async def say(
     engine: EngineParts, prompt: str, conversation_id: str | None = None, sibling_of: str | None = None
 ) -> Task:
-    """A task, from its start to its end."""
+    """Run a task to its end."""
     started = await engine.services.runner.start(
         TaskStartParams(
             prompt=prompt,
@@ -45,7 +45,7 @@ async def agent_of(engine: EngineParts, task: Task) -> Agent:
 
 
 async def branch(engine: EngineParts, task: Task) -> list[str]:
-    """What the branch at the agent's head says."""
+    """The texts of the branch at the agent's head."""
     agent = await agent_of(engine, task)
     assert agent.head_id is not None
     nodes = await engine.services.database.nodes.path(agent.head_id)
@@ -53,7 +53,7 @@ async def branch(engine: EngineParts, task: Task) -> list[str]:
 
 
 def asked(engine: EngineParts, number: int) -> list[str]:
-    """What the model was sent, without the system's prompt."""
+    """The model's input without the system prompt."""
     return [str(one["content"]) for one in engine.model.requests[number].messages if one["role"] != "system"]
 
 

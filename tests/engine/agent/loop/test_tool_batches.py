@@ -7,7 +7,7 @@ ABORTED_TURN = ["turn_start", "assistant aborted:  (Request was aborted)", "turn
 
 
 def middle(lines: list[str]) -> list[str]:
-    """What happens between the first reply that calls tools and the end of its turn."""
+    """The events between the first reply that calls tools and the end of its turn."""
     begin = lines.index("assistant tool_use: ") + 1
     return lines[begin : lines.index("turn_end", begin)]
 

@@ -49,5 +49,5 @@ def test_a_front_matter_that_is_not_closed_is_read_to_its_end() -> None:
 
 @pytest.mark.parametrize("unit", ["a: ", '"\\', "' ", "x: >\n ", "\t", "# ", "a: '''", "---", "- "])
 def test_reading_one_takes_a_time_in_proportion_to_its_size(unit: str) -> None:
-    front_matter("---\n" + unit * 100_000)  # hangs for hours where a pattern goes back and forth
+    front_matter("---\n" + unit * 100_000)  # a backtracking pattern would hang for hours
     front_matter("---\nname: " + unit * 100_000)

@@ -39,7 +39,7 @@ def parts(home: Path, workspace: Path, role: str = "", mode: TaskMode = "auto") 
 
 
 def project(home: Path, branch: str = "main") -> Path:
-    """A repository below the home directory; the folder worked in is within it."""
+    """A repository below the home directory; the workspace is inside it."""
     root = home / "code" / "project"
     write(root / ".git" / "HEAD", f"ref: refs/heads/{branch}\n")
     (root / "app").mkdir()

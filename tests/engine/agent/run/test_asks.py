@@ -82,7 +82,7 @@ async def test_a_grant_for_the_workspace_settles_what_waits_there_for_the_same_a
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         tasks = [await engine.start(approve="ask")]
         asks = [await engine.watcher.ask(tasks[0].id)]
-        for _ in range(2):  # one after the other, for the model answers in this order
+        for _ in range(2):  # sequential, since the model answers in this order
             tasks.append(await engine.start(approve="ask"))
             asks.append(await engine.watcher.ask(tasks[-1].id))
         remember = AskAnswerParams(ask_id=asks[0].id, allow=True, remember="workspace")

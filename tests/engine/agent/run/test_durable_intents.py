@@ -16,7 +16,7 @@ Intent = tuple[str, bool]
 
 
 async def intents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> list[Intent]:
-    """The intents of a task that makes one call, in their order, and whether each was on the disk first."""
+    """The intents of a task with one call, in order, and whether each was on disk first."""
     found: list[Intent] = []
 
     class Listening(SqliteWriter):

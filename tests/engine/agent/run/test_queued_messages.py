@@ -36,7 +36,7 @@ def texts(task: Task) -> list[tuple[str, str]]:
 
 
 def said(nodes: Sequence[Node]) -> list[str]:
-    """What stands in the tree as said by a person, in its order."""
+    """The user messages in the tree, in order."""
     blocks = [block for node in nodes if node.role == "user" for block in node.blocks]
     return [block.text for block in blocks if isinstance(block, TextBlock)]
 
@@ -63,7 +63,7 @@ async def test_what_waits_is_on_record_and_shown_until_it_is_read(tmp_path: Path
 
 
 async def test_words_said_again_under_their_id_are_not_said_twice(tmp_path: Path) -> None:
-    """A client whose answer was lost with an engine sends them again, to an engine where the task is interrupted."""
+    """A client whose answer was lost with an engine resends them to an engine where the task is interrupted."""
     gate = asyncio.Event()
     server = ModelServer(replies=[Reply(calls=(UPDATE,), gate=gate)])
     words = {"text": "rather that", "queuedId": "queued_1"}
@@ -192,7 +192,7 @@ async def test_a_crash_loses_nothing_that_waits_and_the_resumed_task_reads_it_on
 
 @dataclass(slots=True)
 class Commits:
-    """At each commit that clients hear of: what a killed engine would find of the texts given, tree and queue."""
+    """At each commit: where a killed engine would leave the given texts, in the tree or the queue."""
 
     database: Path
     texts: tuple[str, ...]

@@ -25,7 +25,7 @@ from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply
 
-# A wait that the provider asks for is the task's, however short it is.
+# Every wait that the provider asks for belongs to the task, however short it is.
 AT_ONCE = RetryPolicy(attempts=1, longest_asked_s=0.1)
 SECOND = Reply(status=429, error="slow down", headers={"Retry-After": "1"})
 HOUR = Reply(status=429, error="slow down", headers={"Retry-After": "3600"})
@@ -211,7 +211,7 @@ async def test_a_stop_in_a_wait_after_half_a_reply_leaves_no_node_that_streams(t
 
 
 class Clock:
-    """The real one, set forward or back."""
+    """The real clock, set forward or back."""
 
     off = timedelta()
 

@@ -18,7 +18,7 @@ _POISON = "a word that the database does not take"
 
 
 def refuse(home: Path, where: str) -> None:
-    """Have the database refuse what cannot be foreseen: `where` names the table and the condition."""
+    """Make the database reject a change: `where` names the table and the condition."""
     with closing(sqlite3.connect(home / "data" / "errand.db")) as connection:
         for verb in ("INSERT", "UPDATE"):
             connection.execute(
@@ -39,7 +39,7 @@ def notices(engine: EngineParts, task_id: str) -> list[str]:
 
 
 async def stored(engine: EngineParts, task_id: str, agent_id: str) -> tuple[Node, ...]:
-    """The branch that the agent stands on, as it is stored."""
+    """The stored branch at the agent's head."""
     agent = await engine.services.database.agents.get(agent_id)
     assert agent is not None and agent.head_id is not None
     return await engine.services.database.nodes.path(agent.head_id)

@@ -19,7 +19,7 @@ GREEDY = f"{sys.executable} -c 'x = b\"x\" * 400_000_000; print(len(x))'"
 
 
 async def told_after(tmp_path: Path, command: str) -> str:
-    """What the model reads of a command; its task has gone on to its end."""
+    """What the model reads about a command; its task completes."""
     replies = [Reply(calls=(Call("shell", {"command": command}),)), DONE]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         ended = await engine.watcher.end((await engine.start()).id)
@@ -63,7 +63,7 @@ async def test_without_descriptors_a_command_is_an_error_and_the_task_goes_on(tm
 
 @contextmanager
 def no_descriptors() -> Generator[None]:
-    """This process may open not one more file."""
+    """This process can open no further file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
     try:

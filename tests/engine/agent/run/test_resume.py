@@ -34,7 +34,7 @@ async def answer(
 
 
 async def crash_in_command(home: Path, after: Path, reply: Reply, is_reached: Path) -> tuple[Task, int]:
-    """A task whose engine is gone while one of its commands runs: once `is_reached` is there."""
+    """A task whose engine dies while one of its commands runs: once `is_reached` exists."""
     async with engine_parts(home, ModelServer(replies=[reply])) as engine:
         started = await engine.start()
         await until(is_reached.exists)
@@ -45,7 +45,7 @@ async def crash_in_command(home: Path, after: Path, reply: Reply, is_reached: Pa
 
 
 def results(engine: EngineParts) -> list[str]:
-    """Summaries of the results that came in this engine."""
+    """Summaries of the results that this engine produced."""
     blocks = [block for node in engine.watcher.nodes() for block in node.blocks]
     return [block.summary.split(",")[0] for block in blocks if isinstance(block, ToolResultBlock)]
 

@@ -118,7 +118,7 @@ async def test_a_paused_task_can_be_stopped(tmp_path: Path) -> None:
 
 
 async def _lines(file: Path, count: int) -> list[str]:
-    """The file's lines once there are so many of them."""
+    """The file's lines once there are this many."""
 
     def read() -> list[str]:
         return file.read_text().split() if file.exists() else []

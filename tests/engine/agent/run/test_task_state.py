@@ -13,7 +13,7 @@ from app.protocol.tasks import Task, TaskStatus
 
 STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
 
-# From the design's section 4 and seed 002's diagram, written out once more by hand.
+# Written out by hand from the design's section 4 and seed 002's diagram.
 ALLOWED = {
     "running": "thinking waiting_user paused completed cancelled error interrupted",
     "thinking": "running tool_executing waiting_user paused completed cancelled error interrupted",

@@ -21,7 +21,7 @@ from tests.support.records import NOW, conversation
 
 
 def talking() -> ModelServer:
-    """Answers each message by its own words."""
+    """Answers each message with its own text."""
     return ModelServer(answer=lambda request: Reply(text=f"re: {request.messages[-1]['content']}"))
 
 

@@ -16,7 +16,7 @@ MODELS = ("openai_compatible/one", "openai_compatible/two", "openai_compatible/t
 
 
 def by_name(gate: asyncio.Event | None = None) -> ModelServer:
-    """Each model answers with its own name; all of them wait for the gate."""
+    """Each model answers with its name; all of them wait for the gate."""
 
     def answer(request: ReceivedRequest) -> Reply:
         return Reply(text=f"I am {request.body['model']}.", gate=gate)

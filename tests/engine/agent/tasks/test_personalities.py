@@ -23,7 +23,7 @@ def hello() -> ModelServer:
 
 
 async def prompt_and_tools(engine: EngineParts) -> tuple[str, set[str]]:
-    """What the model was sent last."""
+    """The model's last input."""
     body = engine.model.requests[-1].body
     tools = body["tools"]
     assert isinstance(tools, list)

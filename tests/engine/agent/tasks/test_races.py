@@ -81,7 +81,7 @@ async def test_what_comes_while_the_end_is_being_saved_is_refused_and_the_end_st
         for move in (runner.pause, runner.resume):
             with pytest.raises(IllegalMove):
                 await move(started.id)
-        with suppress(IllegalMove):  # the end is on its way
+        with suppress(IllegalMove):  # the end is being processed
             await runner.stop(started.id, "me")
         task = await engine.watcher.end(started.id)
         await engine.services.log.flush()

@@ -22,7 +22,7 @@ Speech = Callable[[str, ReceivedRequest], Reply]
 
 
 def speaking(speech: Speech, port: int = 0) -> ModelServer:
-    """Who is asked is read from the system's prompt."""
+    """The system prompt tells which agent is asked."""
     return ModelServer(answer=lambda request: speech(_name(request), request), port=port)
 
 
@@ -32,7 +32,7 @@ def _name(request: ReceivedRequest) -> str:
 
 
 async def company(engine: EngineParts, rule: TurnTaking) -> tuple[Agent, Agent, Agent]:
-    """Anna, Coder and Writer, who stand together in a new conversation."""
+    """Anna, Coder and Writer, at the same node of a new conversation."""
     roster = engine.services.roster
     anna = await roster.create(AgentCreateParams(name="Anna"))
     place = AgentCreateParams(conversation_id=anna.conversation_id)
@@ -50,7 +50,7 @@ async def company(engine: EngineParts, rule: TurnTaking) -> tuple[Agent, Agent, 
 
 
 async def spoken(engine: EngineParts, prompt: str, conversation_id: str) -> list[str]:
-    """Who replied to a message, in turn, once it is quiet."""
+    """The agents that replied to a message, in order, once the round has ended."""
     before = len(engine.watcher.events)
     started = await engine.start(prompt, conversation_id=conversation_id, mode="chat")
     await engine.watcher.end(started.id)
@@ -62,7 +62,7 @@ async def spoken(engine: EngineParts, prompt: str, conversation_id: str) -> list
 
 
 async def quiet(engine: EngineParts) -> None:
-    """Until no task is at work and none is about to begin."""
+    """Wait until no task runs and none is about to start."""
     while at_work := [one for one in asyncio.all_tasks() if one.get_name().startswith("task task_")]:
         await asyncio.wait(at_work)
     assert engine.services.running.shown() == ()
@@ -238,7 +238,7 @@ async def test_a_round_whose_engine_was_killed_goes_on_with_the_task_that_is_res
 
 
 async def test_what_the_engine_says_within_a_task_begins_no_new_round(tmp_path: Path) -> None:
-    """In the mode `task` a reply that completes nothing is followed by a word of the engine."""
+    """In `task` mode the engine sends a message after a reply that does not complete the task."""
     done = Reply(calls=(Call("task_complete", {"summary": "done"}),))
 
     def speech(name: str, request: ReceivedRequest) -> Reply:

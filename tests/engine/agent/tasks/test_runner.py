@@ -242,7 +242,7 @@ async def test_a_task_interrupted_in_the_middle_of_a_reply_is_told_to_go_on(tmp_
 
 
 async def _point_to(engine: EngineParts, task_id: str) -> None:
-    """Tell the interrupted task where the model server is now: each one of a test has a port of its own."""
+    """Tell the interrupted task the model server's new port."""
     stored = await engine.services.database.tasks.get(task_id)
     assert stored is not None
     engine.services.keys.choose("openai_compatible", engine.model.url)

@@ -66,7 +66,7 @@ async def test_a_file_that_is_cut_off_says_what_was_taken_before(tmp_path: Path)
 
 
 async def test_no_cut_of_a_file_and_no_change_of_a_byte_is_more_than_a_refusal(tmp_path: Path) -> None:
-    """Each either comes in or is refused in words."""
+    """Each is either imported or refused with a clear error."""
     odd = tmp_path / "odd.json"
     async with home(tmp_path / "home") as one:
         for name, *_ in CASES:

@@ -54,7 +54,7 @@ async def lists(answer: web.Response | None) -> AsyncGenerator[str]:
 
 
 async def fetched(folder: Path, base: str, fetch: bool = True) -> ModelListResult:
-    """What is listed for OpenAI at `base`; the file of lists is in the folder."""
+    """The list for OpenAI at `base`; the file of lists is in the folder."""
     keys = KeyStore(folder / "keys", {**NO_LOCAL_SERVERS, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": base}, lambda: None)
     models = ModelRouter(keys, folder, RetryPolicy(attempts=1), SettingValues, folder / "models.json")
     try:

@@ -18,7 +18,7 @@ from app.engine.core.messages import Usage
 from app.engine.models.catalog import model_facts
 from app.engine.models.catalog.providers import PROVIDERS
 
-# A Wednesday morning in Beijing: providers that charge less at night do not now.
+# A Wednesday morning in Beijing: no night discounts apply.
 DAY = datetime(2026, 11, 18, 2, 0, tzinfo=UTC)
 CALLS = [
     Usage(input_tokens=1_000, output_tokens=500),
@@ -37,7 +37,7 @@ def table() -> dict[str, dict[str, object]]:
 
 
 def priced_rows() -> Iterator[tuple[str, str, str]]:
-    """Our id, the library's provider and its name, of every row with a price that a provider of ours can have."""
+    """Our id, the library's provider and its name, for every priced row of our providers."""
     own = {row.price_prefix: row.name for row in PROVIDERS if row.price_prefix}
     for name, row in table().items():
         provider = str(row.get("litellm_provider"))

@@ -14,14 +14,14 @@ from app.engine.models.react.parser import HiddenMarkup, InventedResult, ParsedC
 LIST = '<tool_code>\n<name>shell</name>\n<parameters>\n{"command": "ls"}\n</parameters>\n</tool_code>'
 LISTED = ToolCallText("shell", '{"command": "ls"}')
 
-# What such replies are made of, and what can spoil them.
+# The parts of such replies, and what can break them.
 SIGNS = (
     *("<tool_code>", "</tool_code>", "<name>", "</name>", "<parameters>", "</parameters>", "<observation>"),
     *("<final_answer>", "</final_answer>", "<", "<tool", "</", "<![CDATA[", "]]>", "&quot;", "&lt;"),
     *("{", "}", '"', "\\", ":", '{"a": 1}', '{"name": "shell"}', "NaN", "\ud800"),
     *("```", "```xml\n", "`", "\n", "\r\n", " ", " " * 70, "shell", "é🙂", "Done."),
 )
-# What is shown before the call, the call, and what is shown after it.
+# The text shown before the call, the call, and the text shown after it.
 Shown: TypeAlias = tuple[str, list[ToolCallText], str]
 replies = some.lists(some.sampled_from(SIGNS), max_size=30).map("".join) | some.text(max_size=200)
 
@@ -48,7 +48,7 @@ TEXTS: list[tuple[str, Shown]] = [
 
 
 def taken(text: str, cuts: Iterable[int] = ()) -> list[ParsedPiece]:
-    """The pieces of a text that comes cut at these places."""
+    """The pieces of a text that is split at these positions."""
     pieces, found = ReActParser(), list[ParsedPiece]()
     at = 0
     for cut in (*cuts, len(text)):

@@ -23,7 +23,7 @@ from tests.support.model_replies import SHELL, collect, final, request_for
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 
-# The library's own use of pydantic, not ours.
+# The library's use of pydantic, not ours.
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
 
 LIST = '<tool_code>\n<name>shell</name>\n<parameters>\n{"command": "ls"}\n</parameters>\n</tool_code>'

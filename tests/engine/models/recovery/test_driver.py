@@ -24,7 +24,7 @@ WHOLE, TEXT, BARE = "whole", "tools as text", "no temperature"
 
 @dataclass(slots=True)
 class Failing:
-    """Every attempt at `FIRST` fails in one way; `says` is what it streams before. Other models reply."""
+    """Every attempt at `FIRST` fails in one way; `says` is the text streamed before. Other models reply."""
 
     kind: FailureKind
     says: str = ""
@@ -48,7 +48,7 @@ class Failing:
 
 
 def steps_after(kind: FailureKind) -> list[str]:
-    """The attempts that are made, where each fails in this way and there is another model."""
+    """The attempts, if each fails in this way and there is another model."""
     match kind:
         case FailureKind.RATE_LIMITED | FailureKind.UNAVAILABLE:
             return [WHOLE, WHOLE, "other model"]

@@ -29,7 +29,7 @@ TWICE = RetryPolicy(attempts=2, first_delay_s=0.001)
 
 
 def router(folder: Path, local: str, others: str, own: str = "") -> ModelRouter:
-    """Ollama at `local`; `others` are asked in turn; `own` describes models."""
+    """Ollama at `local`; `others` are the fallbacks; `own` describes models."""
     keys = KeyStore(folder, {**NO_LOCAL_SERVERS, "OLLAMA_HOST": local.removesuffix("/v1")}, lambda: None)
     return ModelRouter(keys, folder, TWICE, lambda: SettingValues(fallback_models=others, own_models=own))
 
@@ -45,7 +45,7 @@ def two_models(
 
 
 async def asked(models: ModelRouter, base: str) -> tuple[ReplyEnd, list[str]]:
-    """The end of the reply, and the remarks before it."""
+    """The end of the reply, and the notices before it."""
     model = models.open(FIRST, base, "key-of-this-run-0123")
     events = await collect(model, request_for(FIRST))
     end = events[-1]
@@ -78,7 +78,7 @@ async def test_what_a_failed_reply_took_is_counted_too(tmp_path: Path) -> None:
         end, _ = await asked(models, first.url)
         await models.close()
     assert end.message.text == "Here."
-    assert (end.message.usage.input_tokens, end.message.usage.output_tokens) == (300, 60)  # the first was asked twice
+    assert (end.message.usage.input_tokens, end.message.usage.output_tokens) == (300, 60)  # the first was called twice
 
 
 async def test_no_other_is_asked_once_something_was_shown(tmp_path: Path) -> None:

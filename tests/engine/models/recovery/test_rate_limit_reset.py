@@ -13,7 +13,7 @@ LATER = datetime.now(UTC) + timedelta(hours=1)
 
 
 def ends_later(wait: float | None) -> bool:
-    """True for a wait from now to `LATER`; some shapes tell whole seconds only."""
+    """True for a wait from now to `LATER`; some formats have whole seconds only."""
     return wait is not None and abs(wait - (LATER - datetime.now(UTC)).total_seconds()) < 2
 
 
@@ -42,7 +42,7 @@ def test_retry_after_is_read_as_seconds_or_as_a_date(headers: dict[str, str], se
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
-        # OpenAI: lengths; what is used up counts.
+        # OpenAI: durations; exhausted limits count.
         (
             {
                 "x-ratelimit-remaining-requests": "59",
@@ -54,10 +54,10 @@ def test_retry_after_is_read_as_seconds_or_as_a_date(headers: dict[str, str], se
         ),
         ({"x-ratelimit-reset-requests": "8.64s", "x-ratelimit-reset-tokens": "1h2m3s"}, 8.64),
         ({"x-ratelimit-reset-requests": "20ms"}, 0.02),
-        # GitHub and others: seconds to go.
+        # GitHub and others: remaining seconds.
         ({"X-RateLimit-Reset": "45"}, 45),
         ({"X-RateLimit-Reset": "never"}, None),
-        # A wait that is asked for leads.
+        # An explicit wait takes precedence.
         ({"Retry-After": "30", "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}, 30),
     ],
 )

@@ -79,7 +79,7 @@ def around(provider: Picky) -> RecoveringModel:
 
 
 async def told(model: RecoveringModel, request: ModelRequest) -> list[str]:
-    """What a reply says, remarks among it."""
+    """The text of a reply, including notices."""
     said: list[str] = []
     async for event in model.stream(request, CancelSignal()):
         match event:

@@ -16,7 +16,7 @@ from tests.support.store_engine import Mirror, StoreEngine, store_engine
 
 
 class Company:
-    """A conversation of two agents, each at the end of the first reply."""
+    """A conversation of two agents, both at the end of the first reply."""
 
     def __init__(self, engine: StoreEngine, store: ConversationStore, mirror: Mirror) -> None:
         self.engine = engine
@@ -27,7 +27,7 @@ class Company:
 
     @property
     def said(self) -> list[str]:
-        """What was said, and by whom where that is told."""
+        """The texts, with their authors where these are shown."""
         words: list[str] = []
         for row in self.mirror.rows:
             match row:
@@ -68,7 +68,7 @@ async def company(stack: AsyncExitStack, home: Path, model: ModelServer) -> Comp
 
 
 def echo(request: ReceivedRequest) -> Reply:
-    """Says again what was said last."""
+    """Repeats the last text."""
     said = [str(message["content"]) for message in request.messages if message.get("role") == "user"]
     return Reply(text=f"You said {said[-1]}.")
 
@@ -82,7 +82,7 @@ async def test_who_joins_is_looked_at_and_names_stand_above_what_each_says(tmp_p
         await people.until_said("begin", "Assistant:", "You said begin.", "go on", "Coder:", "You said go on.")
         assert people.store.task is not None
         assert people.store.task.agent_id == people.agent("Coder").id
-        await until(lambda: people.has_answered("Coder"))  # else the assistant answers beside it
+        await until(lambda: people.has_answered("Coder"))  # otherwise a side-branch agent answers
         people.store.requests.send("@Assistant and you?")
         await until(lambda: people.said[-2:] == ["Assistant:", "You said @Assistant and you?."])
         assert people.trouble == []
@@ -103,7 +103,7 @@ async def test_two_that_work_side_by_side_each_have_a_branch_and_one_is_stopped_
         await until(lambda: store.agents.shown is not None and store.agents.shown.id == coder.id)
         store.requests.send("one")
         await people.until_said("begin", "Assistant:", "Hello.", "one")
-        await until(lambda: people.agent("Assistant").head_id != assistant.head_id)  # it goes along
+        await until(lambda: people.agent("Assistant").head_id != assistant.head_id)  # it moves along
         store.agents.move_head(assistant.id, assistant.head_id or "")
         await until(lambda: people.agent("Assistant").head_id == assistant.head_id)
         store.agents.show_agent(assistant.id)

@@ -15,7 +15,7 @@ ONE, TWO, THREE = Reply(text="One."), Reply(text="Two."), Reply(text="Three.")
 
 
 class Talk:
-    """A conversation that has had one task, as a window shows it."""
+    """An open conversation with one ended task."""
 
     def __init__(self, engine: StoreEngine, store: ConversationStore, mirror: Mirror) -> None:
         self.engine = engine
@@ -26,7 +26,7 @@ class Talk:
 
     @property
     def said(self) -> list[str]:
-        """What people and the agent said, and the switches between."""
+        """The texts of people and the agent, and the branch switches between."""
         words: list[str] = []
         for row in self.mirror.rows:
             match row:
@@ -49,7 +49,7 @@ class Talk:
 
     @property
     def message(self) -> str:
-        """The first message's node."""
+        """The node of the first message."""
         return next(row.node.id for row in self.mirror.rows if isinstance(row, UserRow))
 
     @property

@@ -32,7 +32,7 @@ def _said(number: int, text: str, node_id: str = "", parent: str | None = None) 
 
 
 async def _tell(engine: EngineServer) -> None:
-    """A branch of 120 messages, of which n5, n20, n110 and n115 say it, and one beside n10 that does too."""
+    """A branch of 120 messages, of which n5, n20, n110 and n115 match, and a matching node on another branch at n10."""
     engine.log.publish(ConversationUpdate(conversation=conversation()))
     for number in range(_COUNT):
         has_it = number in (5, 20, 110, 115)

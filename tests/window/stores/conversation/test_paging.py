@@ -19,7 +19,7 @@ from tests.support.store_engine import Mirror, stores_on
 
 
 def turn(number: int, parent: str | None) -> list[Node]:
-    """A task's request, a call under the id that every turn uses, and its result."""
+    """A task's message, a call with the id that every turn uses, and its result."""
     user = Node(
         id=f"u{number}", conversation_id="c1", parent_id=parent, role="user", author="user",
         blocks=(TextBlock(text=f"Request {number}."),), status="complete", created_at=at(number, 0),
@@ -41,7 +41,7 @@ def at(number: int, second: int) -> datetime:
 
 
 async def store_turns(engine: EngineServer, first: int, count: int) -> None:
-    """Publish so many turns, each a task of its own with an answered approval."""
+    """Publish this many turns, each a separate task with an answered approval."""
     if first == 0:
         engine.log.publish(ConversationUpdate(conversation=conversation()))
         engine.log.publish(AgentUpdate(agent=agent()))
@@ -104,7 +104,7 @@ async def test_a_node_far_above_is_found_with_all_that_is_between(tmp_path: Path
         row = store.row(reached[0])
         assert isinstance(row, UserRow)
         assert (row.text, store.rows.place_of(reached[0]), store.is_seeking) == ("Request 3.", ("u3", 0), False)
-        store.seek("a7")  # a result stands at its call
+        store.seek("a7")  # a result is shown with its call
         store.seek("r7", 1)
         store.seek("gone")
         assert [store.rows.place_of(index) for index in reached[1:]] == [("r7", 0), ("r7", 1)]

@@ -18,7 +18,7 @@ def row(name: str, number: int = 0) -> Row:
 
 @dataclass
 class Listener:
-    """Keeps names by what it is told, and counts."""
+    """Mirrors the names by the signals, and counts them."""
 
     def __post_init__(self) -> None:
         self.list = RowList(self.on_inserted, self.on_changed, self.on_removed)

@@ -208,7 +208,7 @@ async def test_an_approval_knows_what_waits_for_the_same_elsewhere(tmp_path: Pat
 async def test_live_output_stands_once_however_often_more_of_it_comes(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    # The shell keeps the gate open: opened for each step it could meet the writer of the step before, and its end.
+    # The shell holds the gate open: opened for each step, it could meet the writer of the previous step and its end.
     step = "read -r _ <&3"
     prints = ("echo 1", "printf '10%%\\r20%%'", "printf '\\rgr\\303'", "printf '\\274n\\n'")
     command = "; ".join((f"exec 3<> '{gate}'", *(f"{step}; {line}" for line in prints), step))
@@ -217,7 +217,7 @@ async def test_live_output_stands_once_however_often_more_of_it_comes(tmp_path: 
         task = await engine.parts.start("do it", approve="all")
         _, mirror = await engine.open(task.conversation_id)
         await mirror.until("ToolCall")
-        await asyncio.to_thread(gate.write_text, "\n")  # what came before somebody looked is not sent again
+        await asyncio.to_thread(gate.write_text, "\n")  # output before the subscription is not sent again
         for text in ("1", "1\n20%", "1\ngr", "1\ngrün"):
             await until(lambda text=text: [row.output for row in mirror.rows if isinstance(row, ToolCallRow)] == [text])
             await asyncio.to_thread(gate.write_text, "\n")

@@ -6,7 +6,7 @@ from tests.support.records import NOW, task
 
 
 def nodes(*links: tuple[str, str | None, Role]) -> dict[str, TreeNode]:
-    """In the order in which they are stored."""
+    """Nodes in the order of storage."""
     return {
         node_id: TreeNode(
             id=node_id, parent_id=parent_id, role=role, status="complete", created_at=NOW, text=node_id, task_id="t1"
@@ -16,7 +16,7 @@ def nodes(*links: tuple[str, str | None, Role]) -> dict[str, TreeNode]:
 
 
 def drawn(lines: tuple[TreeLine, ...]) -> list[str]:
-    """A text for each line: `|` is a lane that goes past (`!` in front), `-` leaves it, `*` is in front, `@` here."""
+    """A text for each line: `|` is a passing lane (`!` if active), `-` leaves it, `*` is active, `@` is the head."""
     return [
         "".join("!" if lane else "|" for lane in line.lanes)
         + ("-" if line.is_side else "")

@@ -41,7 +41,7 @@ def files(*paths: Path) -> QMimeData:
 
 
 def drop(person: Desk, mime: QMimeData) -> None:
-    """As Qt tells it: first that something is dragged above the view."""
+    """Drop as Qt does: first a drag event, then the drop."""
     action, button, keys = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
     QApplication.sendEvent(person.view, QDragEnterEvent(QPoint(50, 50), action, mime, button, keys))
     hint = person.view.findChild(DropHintView)
@@ -124,7 +124,7 @@ async def test_a_pipe_is_told_and_not_waited_for(person: Desk, tmp_path: Path) -
     person.view.composer.attachments.refused.connect(refused.append)
     drop(person, files(tmp_path / "pipe.png"))
     assert refused == ["pipe.png could not be attached: it is a named pipe, not a file."]
-    person.view.composer.attachments.restore([str(tmp_path / "pipe.png")])  # as of a draft, where a file was before
+    person.view.composer.attachments.restore([str(tmp_path / "pipe.png")])  # as in a draft whose file was deleted
     assert chips(person) == ["pipe.png"]
 
 

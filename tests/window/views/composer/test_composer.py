@@ -19,7 +19,7 @@ SAID = ["newest", "older", "oldest"]
 
 
 def texts(signal: SignalInstance) -> list[str]:
-    """What a signal of the composer tells from now on."""
+    """Collects the values of a composer's signal."""
     heard: list[str] = []
 
     def hear(text: str) -> None:

@@ -53,7 +53,7 @@ def panel(choices: TaskOptionsView) -> TaskOptionsDialog:
 
 
 def take(box: QComboBox, text: str) -> None:
-    """As a person chooses in a box."""
+    """Choose an item in a combo box, as a user does."""
     box.setCurrentIndex(box.findText(text))
     box.activated.emit(box.currentIndex())
 

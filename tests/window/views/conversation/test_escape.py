@@ -28,7 +28,7 @@ ESCAPE = Qt.Key.Key_Escape
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """`open` shows something over the conversation at work and gives what an Esc must close."""
+    """`open` shows something over the running conversation and returns what Esc must close."""
 
     name: str
     open: Callable[[Office], QWidget]
@@ -36,7 +36,7 @@ class Overlay:
 
 @pytest.fixture
 async def at_work(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Office]:
-    """A main window with a task at work in front."""
+    """A main window with an active conversation whose task runs."""
     async with office(qapp, theme, tmp_path) as opened:
         view = await opened.open(opened.busy)
         opened.window.activateWindow()
@@ -46,7 +46,7 @@ async def at_work(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGene
 
 
 def escape(dialog: QWidget | None = None) -> None:
-    """Where the keyboard is, as a person presses it: in a popup, in the dialog that has just come, or in the window."""
+    """Press Esc where the focus is: in a popup, a new dialog, or the window."""
     above = QApplication.activePopupWidget() or dialog
     place = (above.focusWidget() or above) if above is not None else QApplication.focusWidget()
     assert place is not None

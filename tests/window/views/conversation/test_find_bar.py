@@ -28,7 +28,7 @@ FIELD = "Find in this conversation"
 
 
 class Searched:
-    """A conversation of 40 messages with its search, on a page."""
+    """A conversation of 40 messages with its find bar, in a window."""
 
     def __init__(self, page: QWidget, transcript: TranscriptView, bar: FindBarView, composer: QLineEdit) -> None:
         self.page = page

@@ -19,7 +19,7 @@ _QUESTION = Reply(calls=(Call("ask_user", {"question": "Which colour?", "choices
 
 
 async def joined(place: Desk, name: str = "Coder") -> str:
-    """One more agent, which is looked at; its id."""
+    """Add an agent, which becomes the selected one; returns its id."""
     store = place.view.store
     known = len(store.agents.all)
     store.agents.add(store.conversation_id or "", NewAgent("assistant", name, color="teal"))
@@ -28,7 +28,7 @@ async def joined(place: Desk, name: str = "Coder") -> str:
 
 
 def names(place: Desk) -> list[str]:
-    """The chips as they are read aloud."""
+    """The accessible names of the chips."""
     return [chip.accessibleName() for chip in place.view.foot.agents.chips]
 
 
@@ -193,7 +193,7 @@ def test_two_to_eight_models_can_be_asked(qapp: QApplication, theme: Theme) -> N
 
 
 def answer(text: str) -> None:
-    """Choose in the question before an agent is removed."""
+    """Answer the question before an agent is removed."""
     dialog = top(RemoveAgentDialog)
     assert isinstance(dialog, RemoveAgentDialog)
     next(button for button in dialog.buttons() if button.text() == text).click()

@@ -17,7 +17,7 @@ __all__ = ["engine", "settings"]
 
 
 async def fill(engine: EngineServer) -> None:
-    """An open conversation and an archived one of long ago."""
+    """An open conversation and one that was archived long ago."""
     long_ago = datetime.now(UTC) - timedelta(days=400)
     old = msgspec.structs.replace(conversation("c2"), archived=True, updated_at=long_ago)
     for one in (conversation("c1"), old):

@@ -27,7 +27,7 @@ KEY = "k-of-the-test-1234567890"
 
 
 class Page:
-    """The page of models on the screen, as a person reads and uses it."""
+    """The models page as a user reads and operates it."""
 
     def __init__(self, dialog: SettingsDialog, models: ModelStore, engine: EngineServer) -> None:
         self.dialog = dialog

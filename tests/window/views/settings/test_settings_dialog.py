@@ -53,7 +53,7 @@ async def engine(tmp_path: Path) -> AsyncGenerator[EngineServer]:
 
 
 class Settings:
-    """The dialog on the screen, as a person reads and uses it."""
+    """The dialog as a user reads and operates it."""
 
     def __init__(self, dialog: SettingsDialog) -> None:
         self.dialog = dialog

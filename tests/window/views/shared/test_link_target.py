@@ -9,7 +9,7 @@ from app.window.views.shared.row_actions import LinkTarget, TargetKind, link_tar
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """With a file, a program and a way out of it."""
+    """A workspace with a file, a program and a link that leads out of it."""
     folder = tmp_path.resolve() / "work"
     (folder / "shop").mkdir(parents=True)
     (folder / "shop" / "basket.py").write_text("x", encoding="utf-8")

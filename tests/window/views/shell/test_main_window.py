@@ -44,7 +44,7 @@ async def test_every_control_has_a_name_and_is_reached_by_tab(window: MainWindow
     assert [repr(control) for control in controls if not control.accessibleName()] == []
     own = [control for control in controls if not isinstance(control.parent(), QLineEdit)]  # Esc clears a field
     unreached = [control.accessibleName() for control in own if not _is_reached(control)]
-    assert unreached == ["Close New task"]  # Ctrl+W is its way
+    assert unreached == ["Close New task"]  # closed with Ctrl+W
 
 
 async def test_every_action_has_a_slot_and_no_shortcut_is_given_twice(window: MainWindow) -> None:

@@ -55,7 +55,7 @@ def view(stores: Stores, theme: Theme, qtbot: QtBot) -> ConversationListView:
 
 
 def dated(number: int, *, pinned: bool = False) -> Conversation:
-    """One a day, number 0 of today."""
+    """One conversation per day, number 0 today."""
     made = conversation(f"c{number}", at=TODAY - timedelta(days=number))
     return msgspec.structs.replace(made, title=f"Title {number}", pinned=pinned)
 

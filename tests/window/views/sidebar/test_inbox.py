@@ -53,7 +53,7 @@ def inbox(stores: Stores, theme: Theme, tmp_path: Path, qtbot: QtBot) -> InboxVi
 
 
 async def ask(engine: EngineServer, inbox: InboxView, *asks: Ask) -> None:
-    """Have these wait, in this order."""
+    """Raise these asks, in this order."""
     count = len(inbox.rows)
     for number, one in enumerate(asks):
         engine.log.publish(TaskUpdate(task=task(one.task_id)))
@@ -64,7 +64,7 @@ async def ask(engine: EngineServer, inbox: InboxView, *asks: Ask) -> None:
 
 
 def reach(row: InboxRowView) -> None:
-    """As Tab and the arrows do."""
+    """Focus an entry, like Tab and the arrow keys."""
     row.setFocus(Qt.FocusReason.TabFocusReason)
 
 
@@ -74,7 +74,7 @@ def texts(row: InboxRowView) -> str:
 
 
 def asking(inbox: InboxView) -> list[str]:
-    """The entries that wait for an answer."""
+    """The entries with an open ask."""
     return [row.text for row in inbox.rows if row.entry.asks]
 
 
@@ -90,7 +90,7 @@ async def test_an_approval_is_settled_by_one_key_once_all_of_it_was_shown(
     await ask(engine, inbox, APPROVAL)
     (row,) = inbox.rows
     QTest.keyClick(row, key)
-    assert (row.detail is not None, engine.runner.answers) == (True, [])  # only shown by the first press
+    assert (row.detail is not None, engine.runner.answers) == (True, [])  # the first press only shows it
     assert "Medium risk" in texts(row) and "it runs a program" in texts(row)
     await until(lambda: row.detail is not None and row.detail.can_decide)
     QTest.keyClick(row, key)

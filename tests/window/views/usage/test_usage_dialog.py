@@ -81,7 +81,7 @@ def dialog_on(engine: StoreEngine, theme: Theme, qapp: QApplication, qtbot: QtBo
 
 
 async def store_turns(engine: StoreEngine) -> None:
-    """Today, and two months ago without a price."""
+    """Turns of today, and of two months ago without a price."""
     journal = engine.parts.services.database.journal
     now = datetime.now(UTC)
     journal.put(conversations.save(conversation()), tasks.save(task()))
