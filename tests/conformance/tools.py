@@ -67,9 +67,7 @@ class ScriptedTool:
 
 async def _sleep_until_aborted(clock: Clock, milliseconds: float, cancel: CancelSignal) -> None:
     aborted = asyncio.Event()
-    unsubscribe = cancel.subscribe(
-        aborted.set
-    )  # concurrent calls are notified in the order in which they began to wait
+    unsubscribe = cancel.subscribe(aborted.set)  # concurrent calls are notified in the order of their waits
     try:
         async with asyncio.timeout(milliseconds / 1000):
             await aborted.wait()
