@@ -14,7 +14,12 @@ class ConnectionLost(Exception):
 
 
 class LaunchError(Exception):
-    """No connection could be made; the text has the engine's last output."""
+    """No connection could be made, for the `reason`; `details` has the engine's last output."""
+
+    def __init__(self, reason: str, details: str = "") -> None:
+        super().__init__(f"{reason} {details}" if details else reason)
+        self.reason = reason
+        self.details = details
 
 
 class NoEngine(LaunchError):

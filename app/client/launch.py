@@ -178,7 +178,7 @@ async def _start(paths: Paths, connection: Connection) -> None:
             if process is None and starter is not None:
                 process = EngineProcess(paths)
             if process is not None and process.has_ended() and not has_engine(paths):
-                raise LaunchError(f"The engine did not start. {process.last_words()}")
+                raise LaunchError("The engine did not start.", process.last_words())
             if time.monotonic() > give_up_at:
                 raise LaunchError(f"The engine did not answer in {_START_S:.0f} s. See {paths.logs / 'engine.log'}.")
             await asyncio.sleep(delay)

@@ -154,9 +154,10 @@ async def _engine(paths: Paths) -> list[Finding]:
     """Connect to the engine, starting one if none runs, and ask it for models and keys."""
     try:
         connection, was_running = await _reach(paths)
-    except (LaunchError, ConnectionLost) as error:
-        first, _, rest = str(error).partition("\n")
-        return [Finding("bad", "engine", first, rest or f"Its log is in {paths.logs}.")]
+    except LaunchError as error:
+        return [Finding("bad", "engine", error.reason, error.details or f"Its log is in {paths.logs}.")]
+    except ConnectionLost as error:
+        return [Finding("bad", "engine", str(error), f"Its log is in {paths.logs}.")]
     try:
         return [await _running(connection, was_running), await _models(connection)]
     except (CallError, ConnectionLost) as error:

@@ -34,13 +34,14 @@ class ModelOptions:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class ModelRequest:
-    """One model call. `model` is the id `provider/model`."""
+    """One model call. `model` is the id `provider/model`. The purpose is not sent."""
 
     model: str
     system_prompt: str
     messages: tuple[ModelMessage, ...]
     tools: tuple[ToolDefinition, ...] = ()
     options: ModelOptions = ModelOptions()
+    purpose: Literal["reply", "summary"] = "reply"
 
 
 class PartialReply(Protocol):

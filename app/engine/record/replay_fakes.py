@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.agent.compaction.summary import is_summary_request
 from app.engine.agent.history.conversion import messages_of
 from app.engine.agent.run.pending_asks import PendingAsks
 from app.engine.core.cancel import CancelSignal
@@ -38,7 +37,7 @@ class RecordedModel:
         self._stage = stage
 
     async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        if is_summary_request(request):
+        if request.purpose == "summary":
             yield await self._summary(request, cancel)
             return
         if self._stage.is_refused():

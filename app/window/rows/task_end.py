@@ -90,12 +90,12 @@ class TaskEndView(RowView[TaskEndRow]):
         set_style(self._words, "tone", ending.state)
         refused = refused_words(task) if task.stop_reason == "completed" else ""
         self._account.set_text(" · ".join(part for part in (refused, *account(task)) if part))
-        said = task.error if ending.state == "failed" and task.error else task.summary
+        has_error = ending.state == "failed" and bool(task.error)
+        said = task.error if has_error else task.summary
         self._text.setVisible(bool(said))
         if said:
-            is_plain = said == task.error
-            document = plain_document(plain(said), self.theme) if is_plain else markdown_document(said, self.theme)
-            self._text.setAccessibleName("What went wrong" if is_plain else "Summary")
+            document = plain_document(plain(said), self.theme) if has_error else markdown_document(said, self.theme)
+            self._text.setAccessibleName("What went wrong" if has_error else "Summary")
             self._text.show_document(document)
         self._remarks.setVisible(bool(row.remarks))
         self._remarks.show_document(plain_document(plain(" ".join(row.remarks)), self.theme, colour="muted"))

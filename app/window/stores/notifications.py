@@ -29,8 +29,11 @@ _GATHER_MS = 150
 
 @dataclass(frozen=True, slots=True)
 class NotificationButton:
+    """`choice` is the index of the answer that the button gives to a question."""
+
     key: str
     label: str
+    choice: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ def _choices(choices: tuple[str, ...]) -> tuple[NotificationButton, ...]:
     labels = [plain(choice) for choice in choices]
     if len(labels) > _MOST_CHOICES or any(len(label) > _LONGEST_CHOICE or "\n" in label for label in labels):
         return ()
-    return tuple(NotificationButton(f"choice {place}", label) for place, label in enumerate(labels))
+    return tuple(NotificationButton(f"choice {place}", label, place) for place, label in enumerate(labels))
 
 
 def _verdicts(approval: Approval) -> tuple[NotificationButton, ...]:
@@ -203,11 +206,11 @@ class NotificationStore(QObject):
         if notice is None:
             return
         ask = next((ask for ask in self._stores.asks.waiting() if ask.id == key), None)
-        kind, _, number = button.partition(" ")
-        if ask is not None and kind in ("allow", "deny"):
-            self._stores.asks.answer(ask.id, allow=kind == "allow")
-        elif ask is not None and kind == "choice":
-            self._stores.asks.answer(ask.id, text=ask.choices[int(number)])
+        choice = next((one.choice for one in notice.buttons if one.key == button), None)
+        if ask is not None and button in ("allow", "deny"):
+            self._stores.asks.answer(ask.id, allow=button == "allow")
+        elif ask is not None and choice is not None:
+            self._stores.asks.answer(ask.id, text=ask.choices[choice])
         else:
             self.opened.emit(notice.conversation_id)
 

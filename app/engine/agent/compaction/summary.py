@@ -67,12 +67,7 @@ def summary_input(reach: VisibleHistory, room: int) -> SummaryInput:
 def request_for(model: str, earlier: str, nodes: Sequence[Node], room: int, words: int) -> ModelRequest:
     """`room` limits the characters of the record: its texts are shortened, then the oldest entries left out."""
     system = Template(prompt_text("summarise")).substitute(words=words)
-    return ModelRequest(model, system, (user_text(record_of(earlier, nodes, room)),))
-
-
-def is_summary_request(request: ModelRequest) -> bool:
-    """True for requests made by `request_for`."""
-    return request.system_prompt.startswith(prompt_text("summarise").partition("$")[0])
+    return ModelRequest(model, system, (user_text(record_of(earlier, nodes, room)),), purpose="summary")
 
 
 def record_of(earlier: str, nodes: Sequence[Node], room: int) -> str:

@@ -132,7 +132,7 @@ class PendingAsks:
     def _settle_daily(self, params: AskAnswerParams, settled: Ask) -> None:
         """Settle the same daily-limit ask of all tasks: the limit is raised for all at once."""
         for entry in tuple(self._waiting.values()) if settled.allowed and _is_daily(settled) else ():
-            if not entry.answered.done() and _is_daily(entry.ask) and entry.ask.text == settled.text:
+            if not entry.answered.done() and _is_same_limit(entry.ask, settled):
                 self._settle(_settled(entry.ask, params, settled.answered_by or ""))
 
     def _cancel(self, ask: Ask) -> None:
@@ -221,6 +221,12 @@ def _check(ask: Ask, params: AskAnswerParams) -> None:
 
 def _is_daily(ask: Ask) -> bool:
     return ask.limit is not None and ask.limit.kind in ("day_money", "day_tokens")
+
+
+def _is_same_limit(ask: Ask, other: Ask) -> bool:
+    if ask.limit is None or other.limit is None:
+        return False
+    return (ask.limit.kind, ask.limit.limit) == (other.limit.kind, other.limit.limit)
 
 
 def _check_amount(ask: Ask, amount: float) -> None:

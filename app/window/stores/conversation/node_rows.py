@@ -154,9 +154,8 @@ class _Reply:
         return [replace(row, waiting="approval" in waiting, unknown="unknown" in waiting, interrupted=open_), *asks]
 
     def _question_rows(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> list[Row]:
-        question = content_of(call)
         for ask in self._asks:
-            if ask.kind == "question" and ask.text == question:
+            if ask.kind == "question" and ask.call_id in (call.call_id, None):  # older asks name no call
                 self._asks.remove(ask)
                 return [AskRow(ask.id, ask)]
         # It was never put: the card says why. Before it is put there is nothing to show.

@@ -1,5 +1,8 @@
 """The command palette: every action, conversation and setting, found by typing."""
 
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
@@ -14,6 +17,18 @@ from app.window.views.shared.picker import PickerDialog, PickerItem
 
 _MOST_CONVERSATIONS = 200
 _TITLE = "Find an action, a conversation or a setting"
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What an item stands for: the name of an action or a setting, or the id of a conversation."""
+
+    kind: Literal["action", "conversation", "setting"]
+    name: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind} {self.name}"
 
 
 class CommandPalette(QObject):
@@ -34,12 +49,14 @@ class CommandPalette(QObject):
         self._titles = TitleSearchStore(session)
         self._declared = SettingsStore(session)
         self._picker: PickerDialog | None = None
+        self._targets: dict[str, _Target] = {}
         self._theme = theme
         self._titles.found.connect(self._on_titles_found)
         self._declared.found.connect(self._on_settings_found)
         self._shortcuts = shortcuts
 
     def open_over(self, window: QWidget, *, has_tabs: bool) -> None:
+        self._targets.clear()
         offered = (action for action in ACTIONS if action.in_palette and (has_tabs or not action.of_tab))
         actions = [self._choice(action) for action in offered]
         picker = PickerDialog(self._theme, _TITLE, (*actions, *self._chats()), window)
@@ -53,28 +70,40 @@ class CommandPalette(QObject):
     def _chats(self) -> list[PickerItem]:
         store = self._conversations
         shown = map(store.at, range(min(store.count(), _MOST_CONVERSATIONS)))
-        return [_chat(conversation) for conversation in shown]
+        return [self._chat(conversation) for conversation in shown]
 
     def _choice(self, action: Action) -> PickerItem:
-        return PickerItem(f"do {action.name}", action.text, self._shortcuts.shown(action.name))
+        return self._item(_Target("action", action.name), action.text, self._shortcuts.shown(action.name))
+
+    def _chat(self, conversation: Conversation) -> PickerItem:
+        hint = "archived" if conversation.archived else "conversation"
+        return self._item(_Target("conversation", conversation.id), conversation.title, hint)
+
+    def _item(self, target: _Target, text: str, hint: str) -> PickerItem:
+        self._targets[target.key] = target
+        return PickerItem(target.key, text, hint)
 
     def _on_chosen(self, key: str) -> None:
-        kind, _, name = key.partition(" ")
-        {"open": self.conversation_chosen, "set": self.setting_chosen, "do": self.action_chosen}[kind].emit(name)
+        target = self._targets[key]
+        match target.kind:
+            case "action":
+                self.action_chosen.emit(target.name)
+            case "conversation":
+                self.conversation_chosen.emit(target.name)
+            case "setting":
+                self.setting_chosen.emit(target.name)
+            case _:
+                assert_never(target.kind)
 
     def _on_titles_found(self, conversations: tuple[Conversation, ...]) -> None:
         if self._picker is not None:
-            self._picker.add(tuple(map(_chat, conversations)))
+            self._picker.add(tuple(map(self._chat, conversations)))
 
     def _on_settings_found(self, settings: tuple[Setting, ...]) -> None:
         if self._picker is not None:
-            self._picker.add(tuple(PickerItem(f"set {known.name}", known.title, "setting") for known in settings))
+            self._picker.add(
+                tuple(self._item(_Target("setting", known.name), known.title, "setting") for known in settings)
+            )
 
     def _on_closed(self) -> None:
         self._picker = None
-
-
-def _chat(conversation: Conversation) -> PickerItem:
-    return PickerItem(
-        f"open {conversation.id}", conversation.title, "archived" if conversation.archived else "conversation"
-    )

@@ -116,10 +116,15 @@ class TabState:
     @property
     def words(self) -> str:
         """The complete text, for the tool tip and screen readers."""
+        return " · ".join(part for part in (self.title, self.hint) if part)
+
+    @property
+    def hint(self) -> str:
+        """The text without the title."""
         state = "" if self.state == "idle" else STATE_LABELS[self.state].lower()
         unread = f"{self.unread} new" if self.unread else ""
         pinned = "pinned" if self.pinned else ""
-        return " · ".join(part for part in (self.title, state, unread, pinned) if part)
+        return " · ".join(part for part in (state, unread, pinned) if part)
 
     @property
     def short(self) -> str:

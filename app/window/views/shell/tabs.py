@@ -12,7 +12,7 @@ from app.window.theme.style import set_style
 from app.window.theme.theme import Theme
 from app.window.views.conversation.conversation_view import ConversationView
 from app.window.views.shell.open_conversation import OpenConversation, OpenConversationFactory
-from app.window.views.shell.tab_bar import TabBarView, TabMenu, TabState
+from app.window.views.shell.tab_bar import TabBarView, TabMenu
 from app.window.widgets.buttons import IconButton
 from app.window.widgets.pulse import PulseTimer
 
@@ -132,7 +132,7 @@ class TabsView(QWidget):
         from app.window.views.shared.picker import PickerDialog, PickerItem  # not needed at startup
 
         looks = {key: self.pages[key].look for key in self.tabs.keys}
-        choices = tuple(PickerItem(key, look.title, _hint(look)) for key, look in looks.items())
+        choices = tuple(PickerItem(key, look.title, look.hint) for key, look in looks.items())
         picker = PickerDialog(self._theme, "Find an open tab", choices, self)
         picker.chosen.connect(self.tabs.go_to)
         picker.open_over(self)
@@ -248,7 +248,3 @@ class SavedTabs(QObject):
         kept.titles = {page.conversation_id: page.title for page in self._tabs.pages.values()}
         wanted = {*self._tabs.open_ids, *kept.closed}
         kept.places = {known: place for known, place in kept.places.items() if known in wanted}
-
-
-def _hint(look: TabState) -> str:
-    return look.words.removeprefix(look.title).removeprefix(" · ")

@@ -34,6 +34,7 @@ class _Result:
     detail: str
     hint: str
     heading: str
+    archived: bool
     around: str = ""
 
 
@@ -108,15 +109,14 @@ class _ResultList(QListView):
 
 
 def _of_title(found: Conversation, now: datetime, place: int) -> _Result:
-    hint = short_time(found.updated_at, now)
-    hint = f"Archived · {hint}" if found.archived else hint
-    return _Result(found.id, "", found.title, "", hint, "" if place else "Titles")
+    return _Result(
+        found.id, "", found.title, "", short_time(found.updated_at, now), "" if place else "Titles", found.archived
+    )
 
 
 def _of_hit(hit: SearchHit, now: datetime, place: int) -> _Result:
     snippet = " ".join(hit.snippet.translate(_MARKS).split())
     hint = short_time(hit.created_at, now)
-    hint = f"Archived · {hint}" if hit.conversation_archived else hint
     heading = "" if place else "Messages"
     where = f"Entry {hit.place:,} of {hit.of:,}"
     lines = (where, _labelled("Before", hit.before), _labelled("After", hit.after))
@@ -124,7 +124,8 @@ def _of_hit(hit: SearchHit, now: datetime, place: int) -> _Result:
 
     # Qt renders tool tips that look like HTML as rich text: user text must be escaped.
     around = "<br>".join(escape(line) for line in lines if line)
-    return _Result(hit.conversation_id, hit.node_id, hit.conversation_title, snippet, hint, heading, around)
+    archived = hit.conversation_archived
+    return _Result(hit.conversation_id, hit.node_id, hit.conversation_title, snippet, hint, heading, archived, around)
 
 
 def _labelled(word: str, text: str) -> str:
@@ -135,9 +136,9 @@ def _item(result: _Result) -> QStandardItem:
     item = QStandardItem(result.title)
     item.setEditable(False)
     item.setData(result.detail, DETAIL)
-    item.setData(result.hint, HINT)
+    item.setData(f"Archived · {result.hint}" if result.archived else result.hint, HINT)
     item.setData(result.heading, HEADING)
     item.setToolTip(result.around)
-    told = (result.title, result.detail, result.hint if result.hint.startswith("Archived") else "")
+    told = (result.title, result.detail, f"Archived · {result.hint}" if result.archived else "")
     item.setData(": ".join(part for part in told if part), Qt.ItemDataRole.AccessibleTextRole)
     return item
