@@ -4,7 +4,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -20,7 +20,8 @@ _UNKNOWN = "-"
 
 _LARGEST = 1_000_000
 _MOST_MINUTES = 1_000_000
-_MOST_USD = 1_000_000
+_Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
+_Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000_000)]
 _Kind = Literal["string", "integer", "number", "boolean", "null"]
 _SERVERS = "model_servers"
 _ADDRESSES = ("default_api_base", "proxy_url")
@@ -126,24 +127,17 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         _about("Minutes", "Minutes of a task before it asks to go on; 0 for no limit."),
     ] = 30.0
     budget_usd: Annotated[
-        float,
-        msgspec.Meta(ge=0, le=_MOST_USD),
-        _about("Budget", "US dollars of a task before it asks to go on; 0 for no limit."),
+        _Dollars, _about("Budget", "US dollars of a task before it asks to go on; 0 for no limit.")
     ] = 0.0
     max_tokens: Annotated[
-        int,
-        msgspec.Meta(ge=0, le=1_000_000_000_000),
-        _about("Tokens", "Tokens of a task, read and written, before it asks to go on; 0 for no limit."),
+        _Tokens, _about("Tokens", "Tokens of a task, read and written, before it asks to go on; 0 for no limit.")
     ] = 0
     day_budget_usd: Annotated[
-        float,
-        msgspec.Meta(ge=0, le=_MOST_USD),
+        _Dollars,
         _about("Budget of a day", "US dollars of all tasks in a day before they ask to go on; 0 for no limit."),
     ] = 0.0
     day_max_tokens: Annotated[
-        int,
-        msgspec.Meta(ge=0, le=1_000_000_000_000),
-        _about("Tokens of a day", "Tokens of all tasks in a day before they ask to go on; 0 for no limit."),
+        _Tokens, _about("Tokens of a day", "Tokens of all tasks in a day before they ask to go on; 0 for no limit.")
     ] = 0
     summarise_at: Annotated[
         float,

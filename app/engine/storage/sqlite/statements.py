@@ -50,7 +50,7 @@ def upsert(table: Table, key: Sequence[str], columns: Sequence[str] = (), *, onl
 @compiles(OnConflictDoNothing, "postgresql")
 @compiles(OnConflictDoUpdate, "postgresql")
 def in_postgresql(clause: OnConflictDoNothing | OnConflictDoUpdate, compiler: SQLCompiler, **options: Any) -> str:
-    """PostgreSQL's own clause has one attribute more. Its dialect, 30 ms to import, is not loaded where SQLite is used."""
+    """PostgreSQL's own clause has one attribute more; with SQLite its dialect (30 ms to import) is not loaded."""
     vars(clause)["constraint_target"] = None
     return getattr(compiler, f"visit_{clause.__visit_name__}")(clause, **options)
 
