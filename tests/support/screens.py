@@ -168,8 +168,8 @@ class PseudoTerminal:
         assert self._process is not None
         self._process.send_signal(signal.SIGINT)
 
-    async def shows(self, text: str) -> None:
-        """Wait until the text is written, starting after the last text that was waited for."""
+    async def shows(self, text: str, then: str = "") -> None:
+        """Wait until the text is written, starting after the last text that was waited for; then type `then`."""
         try:
             async with asyncio.timeout(LONGEST_S):
                 while (place := self.seen.find(text, self._read_from)) < 0:
@@ -178,6 +178,8 @@ class PseudoTerminal:
         except TimeoutError:
             raise AssertionError(f"The terminal did not show {text!r} but:\n{self.seen[self._read_from :]}") from None
         self._read_from = place + len(text)
+        if then:
+            self.type(then)
 
     async def ended(self) -> int:
         """Wait until the command exits; returns its exit code."""

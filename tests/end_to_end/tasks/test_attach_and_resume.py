@@ -37,8 +37,7 @@ async def test_29_a_task_whose_terminal_was_killed_is_answered_from_another_one(
             await screen.shows("write a note")
             await screen.shows("I have begun.")
             await screen.shows("2  friendly")
-            await screen.shows("answer >")
-            screen.type("2\r")
+            await screen.shows("answer >", then="2\r")
             await screen.shows("All settled.")
             await screen.shows("task complete")
             code = await screen.ended()
@@ -73,8 +72,7 @@ async def test_31_ctrl_c_at_a_question_of_a_followed_task_leaves_it_waiting(erra
             await screen.shows("answer >")
         task_id = (await errand.task("waiting_user")).id
         async with terminal(errand, "attach", task_id) as screen:
-            await screen.shows("answer >")
-            screen.type("\x03")
+            await screen.shows("answer >", then="\x03")
             await screen.shows("the task goes on")
             code = await screen.ended()
         assert (await errand.task("waiting_user")).id == task_id

@@ -30,20 +30,16 @@ async def test_23_a_person_allows_denies_with_a_reason_and_answers(errand: Erran
     ]
     async with ModelServer(turns=replies) as server, terminal(errand, "run", *MODEL, server.url, "make") as screen:
         await screen.shows("run    touch first")
-        await screen.shows("allow? a c w d r >")
-        screen.type("yes\r")
+        await screen.shows("allow? a c w d r >", then="yes\r")
         await screen.shows("Nothing was decided.")
-        await screen.shows("allow? a c w d r >")
-        screen.type("a\r")
+        await screen.shows("allow? a c w d r >", then="a\r")
         await screen.shows("allowed once")
         await screen.shows("run    touch second")
-        await screen.shows("allow? a c w d r >")
-        screen.type("r not that one\r")
+        await screen.shows("allow? a c w d r >", then="r not that one\r")
         await screen.shows("denied")
         await screen.shows("✗ running `touch second` · denied\r\n")
         await screen.shows("2  friendly")
-        await screen.shows("answer >")
-        screen.type("2\r")
+        await screen.shows("answer >", then="2\r")
         await screen.shows("task complete")
         code = await screen.ended()
         told = [str(request.messages[-1]["content"]) for request in server.requests[2:]]
@@ -57,8 +53,7 @@ async def test_23_a_person_allows_denies_with_a_reason_and_answers(errand: Erran
 async def test_24_ctrl_c_at_a_question_stops_the_task(errand: Errand) -> None:
     replies = [Reply(calls=(Call("ask_user", {"question": "Which tone?"}),))]
     async with ModelServer(turns=replies) as server, terminal(errand, "run", *MODEL, server.url, "ask") as screen:
-        await screen.shows("answer >")
-        screen.type("\x03")
+        await screen.shows("answer >", then="\x03")
         await screen.shows("task stopped")
         code = await screen.ended()
     assert code == 130
@@ -84,19 +79,16 @@ async def test_26_a_conversation_keeps_its_prompt_while_a_task_works(errand: Err
         Reply(text="And that was all."),
     ]
     async with ModelServer(replies=replies) as server, terminal(errand, "chat", *MODEL, server.url) as screen:
-        await screen.shows("Ctrl+D leaves")
-        screen.type("paint it\r")
+        await screen.shows("Ctrl+D leaves", then="paint it\r")
         await screen.shows("I have begun.")
         await server.request(1)
         screen.type("make it blue\r")
-        await screen.shows("it reads this next")
-        screen.type("then say goodbye\x1b\r")
+        await screen.shows("it reads this next", then="then say goodbye\x1b\r")
         await screen.shows("queued for when the work at hand is done")
         gate.set()
         await screen.shows("A blue one it is.")
         await screen.shows("And that was all.")
-        await screen.shows("task complete")
-        screen.type("\x04")
+        await screen.shows("task complete", then="\x04")
         code = await screen.ended()
         asked = [str(request.messages[-1]["content"]) for request in server.requests]
     assert code == 0, screen.seen
@@ -108,17 +100,12 @@ async def test_27_leaving_a_conversation_at_work_asks_what_to_do(errand: Errand)
         ModelServer(replies=[Reply(text="never", stall_after=1)]) as server,
         terminal(errand, "chat", *MODEL, server.url) as screen,
     ):
-        await screen.shows("Ctrl+D leaves")
-        screen.type("/nope\r")
-        await screen.shows("There is no /nope.")
-        screen.type("/model 2\r")
-        await screen.shows("'2' is no model id")
-        screen.type("leave me at work\r")
+        await screen.shows("Ctrl+D leaves", then="/nope\r")
+        await screen.shows("There is no /nope.", then="/model 2\r")
+        await screen.shows("'2' is no model id", then="leave me at work\r")
         await server.request(0)
-        await screen.shows("thinking")
-        screen.type("\x04")
-        await screen.shows("A task is still working.")
-        screen.type("l\r")
+        await screen.shows("thinking", then="\x04")
+        await screen.shows("A task is still working.", then="l\r")
         code = await screen.ended()
         left = await errand.task("thinking")
     assert code == 0
@@ -130,19 +117,14 @@ async def test_28_two_at_a_limit_stops_and_three_raises_it(errand: Errand) -> No
     limited = ("run", "--max-turns", "1", *MODEL)
     async with ModelServer(replies=[update] * 3) as server, terminal(errand, *limited, server.url, "walk") as screen:
         await screen.shows("2  Stop here")
-        await screen.shows("go on? 1 to 3 >")
-        screen.type("3\r")
-        await screen.shows("new limit in turns >")
-        screen.type("1\r")
+        await screen.shows("go on? 1 to 3 >", then="3\r")
+        await screen.shows("new limit in turns >", then="1\r")
         await screen.shows("The limit was not raised: type a whole number, more than 1 turn.")
-        await screen.shows("new limit in turns >")
-        screen.type("3\r")
+        await screen.shows("new limit in turns >", then="3\r")
         await screen.shows("raised to 3 turns")
-        await screen.shows("go on? 1 to 3 >")
-        screen.type("20\r")
+        await screen.shows("go on? 1 to 3 >", then="20\r")
         await screen.shows("There is no 20 in the list.")
-        await screen.shows("go on? 1 to 3 >")
-        screen.type("2\r")
+        await screen.shows("go on? 1 to 3 >", then="2\r")
         await screen.shows("task ended at its limit of turns")
         code = await screen.ended()
         asked = len(server.requests)
@@ -155,22 +137,14 @@ async def test_29_a_path_is_an_answer_and_no_command(errand: Errand) -> None:
         Reply(text="Good."),
     ]
     async with ModelServer(turns=replies) as server, terminal(errand, "chat", *MODEL, server.url) as screen:
-        await screen.shows("Ctrl+D leaves")
-        screen.type("look\r")
-        await screen.shows("answer >")
-        screen.type("\r")
-        await screen.shows("Nothing was answered.")
-        screen.type("/etc\r")
-        await screen.shows("There is no /etc.")
-        screen.type("\x04")
-        await screen.shows("A task is still working.")
-        screen.type("x\r")
-        await screen.shows("There is no 'x' to choose.")
-        screen.type("\r")
-        await screen.shows("answer >")
-        screen.type("/etc/hosts\r")
-        await screen.shows("answered as a chat")
-        screen.type("\x04")
+        await screen.shows("Ctrl+D leaves", then="look\r")
+        await screen.shows("answer >", then="\r")
+        await screen.shows("Nothing was answered.", then="/etc\r")
+        await screen.shows("There is no /etc.", then="\x04")
+        await screen.shows("A task is still working.", then="x\r")
+        await screen.shows("There is no 'x' to choose.", then="\r")
+        await screen.shows("answer >", then="/etc/hosts\r")
+        await screen.shows("answered as a chat", then="\x04")
         assert await screen.ended() == 0, screen.seen
         told = str(server.requests[1].messages[-1]["content"])
     assert told == "/etc/hosts"
@@ -184,14 +158,10 @@ async def test_30_nothing_that_a_model_says_steers_the_terminal_of_a_conversatio
         Reply(text=f"{evil} All of it."),
     ]
     async with ModelServer(turns=replies) as server, terminal(errand, "chat", *MODEL, server.url) as screen:
-        await screen.shows("Ctrl+D leaves")
-        screen.type("go\r")
-        await screen.shows("approval needed")
-        screen.type("a\r")
-        await screen.shows("2  b")
-        screen.type("2\r")
+        await screen.shows("Ctrl+D leaves", then="go\r")
+        await screen.shows("approval needed", then="a\r")
+        await screen.shows("2  b", then="2\r")
         await screen.shows("All of it.")
-        await screen.shows("task ")
-        screen.type("\x04")
+        await screen.shows("task ", then="\x04")
         await screen.ended()
     assert [code for code in ("\x1b]52", "\x1b]0", "\x1b[8m", "\x9b", "\u202e") if code in screen.seen] == []
