@@ -12,7 +12,9 @@ RoundEndReason = Literal["limit", "budget", "failed", "not_started"]
 
 
 class EndedProcess(Wire, frozen=True, kw_only=True, omit_defaults=True):
-    """A process that was ended. `started`, in the clock of the process table, tells it from others with its pid.
+    """A process that was ended.
+
+    `started`, in the clock of the process table, distinguishes processes with a reused pid.
 
     `still_there`: it could not be ended, since it belongs to another user or hangs in the kernel.
     """

@@ -1,6 +1,6 @@
-"""What `.gitignore` files leave out of a walk.
+"""`.gitignore` files: which paths a walk skips.
 
-The files come from untrusted repositories. So their size and number of rules are bounded, and a match takes a bounded
+The files come from untrusted repositories. So their size and number of rules are bounded, and a match takes bounded
 time: `fnmatch` never backtracks, unlike the regular expressions of the library pathspec.
 """
 
@@ -24,7 +24,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A pattern without a slash matches the name in any folder (`name`), another one the path (`parts`)."""
+    """A pattern without a slash matches a name in any folder (`name`), any other one matches the path (`parts`)."""
 
     is_negated: bool
     only_folders: bool
@@ -34,13 +34,13 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _IgnoreFile:
-    """The rules of one file, last one first: the last match decides."""
+    """The rules of one file in reverse order, since the last match decides."""
 
     folder: str
     rules: tuple[_Rule, ...]
 
     def verdict(self, path: str, is_folder: bool) -> bool | None:
-        """True to leave the path out, False to keep it, None if no rule matches."""
+        """True to skip the path, False to keep it, None if no rule matches."""
         parts = path[len(self.folder) :].split(os.sep)
         for rule in self.rules:
             if rule.only_folders and not is_folder:
@@ -53,8 +53,8 @@ class _IgnoreFile:
 class GitIgnore:
     """The rules for a walk from `root`: those of its repository above it, and those found on the way.
 
-    A folder that was asked for is walked even if rules above it leave it out. Files that git follows all the same are
-    left out too, as in ripgrep. `has_left_out` tells whether anything was.
+    An explicitly named folder is walked even if rules above it exclude it. Files tracked by git are skipped too, as in
+    ripgrep. `has_left_out` is true if anything was skipped.
     """
 
     def __init__(self, root: Path) -> None:
@@ -67,7 +67,7 @@ class GitIgnore:
         self._files = {str(root): files}
 
     def leaves_out(self, path: str, is_folder: bool) -> bool:
-        """To be asked about folders before their content."""
+        """True to skip the path. Call it for a folder before its content."""
         found = _leaves_out(self._files_for(os.path.dirname(path)), path, is_folder)
         self.has_left_out |= found
         return found
@@ -80,7 +80,7 @@ class GitIgnore:
 
 
 def _repository_folders(root: Path) -> list[Path]:
-    """The folder and those above it up to the root of its repository; the folder alone outside of one."""
+    """The folder and its parents up to the root of its repository; outside of one only the folder."""
     above: list[Path] = []
     for folder in (root, *root.parents):
         above.append(folder)
@@ -95,7 +95,7 @@ def _leaves_out(files: Iterable[_IgnoreFile], path: str, is_folder: bool) -> boo
 
 
 def _with_own(files: tuple[_IgnoreFile, ...], folder: str) -> tuple[_IgnoreFile, ...]:
-    """The files with the folder's own one first: it decides before those above it."""
+    """The files with the folder's own one first: it takes precedence over those above it."""
     try:
         text = read_regular(Path(folder, _NAME), _LARGEST, follow_links=False).decode("utf-8-sig", "replace")
     except OSError:
@@ -118,11 +118,11 @@ def _rules(lines: Iterable[str]) -> Iterator[_Rule]:
             yield _Rule(is_negated, text.endswith("/"), re.compile(translate(parts[0])))
             continue
         if parts[-1] == "**":
-            parts.append("*")  # what is inside, not the folder itself
+            parts.append("*")  # matches the content, not the folder itself
         yield _Rule(is_negated, text.endswith("/"), None, tuple(parts[1:] if parts[0] == "" else parts))
 
 
 def _as_glob(pattern: str) -> str:
-    """With the escapes and the negation of `fnmatch`."""
+    """Convert to the escapes and the negation of `fnmatch`."""
     plain = _ESCAPED.sub(lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], pattern)
     return plain.replace("[^", "[!")

@@ -191,7 +191,7 @@ class TrayNotifications(QObject):
         icon.messageClicked.connect(self._on_clicked)
 
     def show(self, wanted: tuple[Notification, ...]) -> None:
-        """Shows the new ones among them."""
+        """Shows those that were not shown yet."""
         for notice in wanted:
             if self._shown.get(notice.key) != notice:
                 self._newest = notice.key
