@@ -6,7 +6,7 @@ Streamed deltas are coalesced.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias, assert_never
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -44,38 +44,63 @@ class _Pending:
     after: int
 
 
-class DeltaBuffer:
-    """Deltas to be sent, and the text already sent of streaming nodes."""
+class DeltaStream:
+    """Joins the deltas of about 33 ms and sends them; knows the text already sent of streaming nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, listeners: "Listeners[EventListener]", committed: int) -> None:
+        """`committed` is the newest event sent to the listeners."""
+        self._listeners = listeners
+        self._committed = committed
         self._pending: dict[_Key, _Pending] = {}
         self._sent: dict[_Key, tuple[TextDelta, list[str]]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_due = False
 
     @property
     def is_empty(self) -> bool:
         return not self._pending
 
     def add(self, delta: Delta, after: int) -> None:
-        """Buffer `delta`; `take` withholds it until event number `after` is committed."""
+        """Send `delta`, joined with what follows for the same block or call, once event number `after` is committed."""
         key = _key(delta)
         pending = self._pending.get(key)
         if pending is None or _replaces(delta):
             self._forget_from(key) if _replaces(delta) else None
             self._pending[key] = _Pending(delta, [delta.text], after)
-            return
-        pending.pieces.append(delta.text)
+        else:
+            pending.pieces.append(delta.text)
+        if self._timer is None and not self._is_due:
+            self._timer = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self.send)
 
-    def take(self, committed: int) -> list[Delta]:
-        """All deltas that may be sent now, one for each block and tool call."""
-        ready = [(key, pending) for key, pending in self._pending.items() if pending.after <= committed]
-        for key, _ in ready:
+    def committed(self, sequence: int) -> None:
+        """Event number `sequence` was sent. A delta must not overtake the event that announced its node."""
+        self._committed = sequence
+        if self._is_due:
+            self.send()
+
+    def send(self) -> None:
+        """Send what may be sent now, one delta for each block and call; the rest follows its event."""
+        self.close()
+        ready = [(key, pending) for key, pending in self._pending.items() if pending.after <= self._committed]
+        for key, pending in ready:
             del self._pending[key]
-        return [self._send(key, pending) for key, pending in ready]
+            first, text = pending.first, "".join(pending.pieces)
+            if isinstance(first, TextDelta):
+                self._sent.setdefault(key, (first, []))[1].append(text)
+                delta = msgspec.structs.replace(first, text=text)
+            else:
+                delta = msgspec.structs.replace(first, text=text[-_MOST_OUTPUT:])
+            data = _ENCODER.encode(Notice("delta", delta))
+            self._listeners.tell(lambda listener, delta=delta, data=data: listener.on_delta(delta, data))
+        self._is_due = bool(self._pending)
 
     def so_far(self, conversation_id: str | None) -> list[TextDelta]:
-        """The text already sent of streaming nodes, from offset 0; None means all conversations."""
+        """The text already sent of streaming nodes, from offset 0; None means all conversations.
+
+        For a client that connects in the middle.
+        """
         return [
-            _with_text(first, 0, "".join(pieces))
+            msgspec.structs.replace(first, offset=0, text="".join(pieces))
             for first, pieces in self._sent.values()
             if conversation_id in (None, first.conversation_id)
         ]
@@ -89,16 +114,11 @@ class DeltaBuffer:
             if isinstance(block, ToolResultBlock):
                 self._pending.pop(_call_key(node.task_id or "", block.call_id), None)
 
-    def _send(self, key: _Key, pending: _Pending) -> Delta:
-        text = "".join(pending.pieces)
-        match pending.first:
-            case TextDelta() as first:
-                self._sent.setdefault(key, (first, []))[1].append(text)
-                return _with_text(first, first.offset, text)
-            case ToolOutput() as first:
-                return msgspec.structs.replace(first, text=text[-_MOST_OUTPUT:])
-            case _:
-                assert_never(pending.first)
+    def close(self) -> None:
+        """Stop the timer. Unsent deltas are dropped: they are not part of the stored log."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _forget_from(self, start: _Key) -> None:
         """Drop a node's blocks from one on: a retry voids the later ones too."""
@@ -120,20 +140,8 @@ def _replaces(delta: Delta) -> bool:
     return isinstance(delta, ToolOutput) or delta.offset == 0
 
 
-def _with_text(first: TextDelta, offset: int, text: str) -> TextDelta:
-    return TextDelta(
-        conversation_id=first.conversation_id,
-        task_id=first.task_id,
-        node_id=first.node_id,
-        block=first.block,
-        kind=first.kind,
-        offset=offset,
-        text=text,
-    )
-
-
 class Frame:
-    """A notice for the wire, encoded on first use and shared by all clients."""
+    """The notice of an event for the wire, encoded on first use and shared by all clients."""
 
     __slots__ = ("_data", "_notice")
 
@@ -158,11 +166,16 @@ class EventListener(Protocol):
 
     def on_event(self, record: EventRecord, frame: Frame) -> None: ...
 
-    def on_delta(self, delta: Delta, frame: Frame) -> None: ...
+    def on_delta(self, delta: Delta, data: bytes) -> None:
+        """`data` is the notice for the wire."""
+        ...
 
 
 class EventLog:
-    """The engine's event log. `head` is the newest number assigned, `committed` the newest sent to clients."""
+    """The engine's event log. `head` is the newest number assigned, `committed` the newest sent to clients.
+
+    `deltas` sends streamed text, which is not stored.
+    """
 
     def __init__(
         self, journal: Journal, epoch: str, head: int, note: Callable[[int], None] = lambda sequence: None
@@ -174,9 +187,7 @@ class EventLog:
         self._journal = journal
         self._note = note
         self._listeners = Listeners[EventListener]()
-        self._deltas = DeltaBuffer()
-        self._timer: asyncio.TimerHandle | None = None
-        self._due = False
+        self.deltas = DeltaStream(self._listeners, head)
 
     @property
     def listener_count(self) -> int:
@@ -203,32 +214,16 @@ class EventLog:
         if self.head % _PRUNE_EVERY == 0:
             self._journal.put(events.prune(_MOST_EVENTS))
         if isinstance(event, TaskMessage):
-            self._deltas.finish(event.node)
+            self.deltas.finish(event.node)
         return change
 
     async def flush(self, *, durable: bool = True) -> None:
         """Return when all events so far are committed, see `Journal.flush`. Raises `StorageError` on failure."""
         await self._journal.flush(durable=durable)
 
-    def stream(self, delta: Delta) -> None:
-        """Send text after about 33 ms, joined with further text for the same block or call."""
-        self._deltas.add(delta, self.head)
-        if self._timer is None and not self._due:
-            self._timer = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self._on_timer)
-
-    def so_far(self, conversation_id: str | None) -> list[TextDelta]:
-        """Text already streamed of unfinished nodes, for a client that connects in the middle."""
-        return self._deltas.so_far(conversation_id)
-
     def attach(self, listener: EventListener) -> Callable[[], None]:
         """Pass every event and delta from now on to `listener`; returns the unsubscriber."""
         return self._listeners.add(listener)
-
-    def close(self) -> None:
-        """Stop the timer. Unsent deltas are dropped: they are not part of the stored log."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _on_commit(self, record: EventRecord, then: Callable[[], None] | None) -> None:
         self.committed = record.sequence
@@ -239,18 +234,4 @@ class EventLog:
         finally:
             frame = event_frame(record)
             self._listeners.tell(lambda listener: listener.on_event(record, frame))
-            if self._due:
-                self._send_deltas()
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._send_deltas()
-
-    def _send_deltas(self) -> None:
-        # A delta must not overtake the event that announced its node: it is sent right after that commit.
-        for delta in self._deltas.take(self.committed):
-            self._send(delta, Frame(Notice("delta", delta)))
-        self._due = not self._deltas.is_empty
-
-    def _send(self, delta: Delta, frame: Frame) -> None:
-        self._listeners.tell(lambda listener: listener.on_delta(delta, frame))
+            self.deltas.committed(record.sequence)

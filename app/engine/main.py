@@ -203,7 +203,7 @@ async def open_services(
     stack.callback(newest.close)
     stack.callback(end_idle)
     log = EventLog(database.journal, database.epoch, head, newest.write)
-    stack.callback(log.close)
+    stack.callback(log.deltas.close)
     database.journal.put(
         commands.prune(datetime.now(UTC) - _COMMANDS_STORED),
         *(agents.add_personality(shipped) for shipped in BUILTIN_PERSONALITIES),

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.event_log import DeltaBuffer
+from app.engine.event_log import DeltaStream, EventListener, Frame
+from app.listeners import Listeners
 from app.protocol.blocks import ToolResultBlock
 from app.protocol.conversations import Conversation
-from app.protocol.events import ConversationUpdate, TextDelta, ToolOutput
+from app.protocol.events import ConversationUpdate, Delta, EventRecord, TextDelta, ToolOutput
+from app.protocol.methods import Notice
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import ModelServer
 from tests.support.records import node
@@ -50,71 +52,103 @@ def output(words: str) -> ToolOutput:
     return ToolOutput(conversation_id="c1", task_id="t1", call_id="call", tool="shell", text=words)
 
 
-def test_pieces_of_one_block_are_joined_and_output_is_replaced() -> None:
-    buffer = DeltaBuffer()
+class Receiver:
+    """A client that keeps what is sent to it."""
+
+    def __init__(self) -> None:
+        self._sent: list[Delta] = []
+        listeners = Listeners[EventListener]()
+        listeners.add(self)
+        self.stream = DeltaStream(listeners, committed=0)
+
+    def on_event(self, record: EventRecord, frame: Frame) -> None:
+        raise AssertionError("deltas are no events")
+
+    def on_delta(self, delta: Delta, data: bytes) -> None:
+        assert msgspec.json.decode(data) == msgspec.to_builtins(Notice("delta", delta))
+        self._sent.append(delta)
+
+    def take(self) -> list[Delta]:
+        """What was sent since the last time, the rest of the 33 ms skipped."""
+        self.stream.send()
+        sent, self._sent = self._sent, []
+        return sent
+
+
+async def test_pieces_of_one_block_are_joined_and_output_is_replaced() -> None:
+    receiver = Receiver()
+    stream = receiver.stream
     for delta in (text("a", 0), text("b", 1), text("x", 0, block=1), text("c", 2), output("1"), output("2")):
-        buffer.add(delta, after=0)
-    assert buffer.take(committed=0) == [text("abc", 0), text("x", 0, block=1), output("2")]
-    assert buffer.is_empty
-    assert buffer.take(committed=0) == []
+        stream.add(delta, after=0)
+    assert receiver.take() == [text("abc", 0), text("x", 0, block=1), output("2")]
+    assert stream.is_empty
+    assert receiver.take() == []
 
 
-def test_text_waits_for_the_event_that_was_published_before_it() -> None:
-    buffer = DeltaBuffer()
-    buffer.add(text("a", 0), after=5)
-    assert buffer.take(committed=4) == []
-    assert not buffer.is_empty
-    assert buffer.take(committed=5) == [text("a", 0)]
+async def test_text_waits_for_the_event_that_was_published_before_it() -> None:
+    receiver = Receiver()
+    stream = receiver.stream
+    stream.add(text("a", 0), after=5)
+    stream.committed(4)
+    assert receiver.take() == []
+    assert not stream.is_empty
+    stream.committed(5)
+    assert receiver.take() == [text("a", 0)]
 
 
-def test_a_retry_starts_the_node_anew() -> None:
-    buffer = DeltaBuffer()
-    buffer.add(text("thought", 0), after=0)
-    buffer.add(text("half", 0, block=1), after=0)
-    buffer.take(committed=0)
-    buffer.add(text("more", 4, block=1), after=0)
-    buffer.add(text("again", 0), after=0)
-    assert buffer.take(committed=0) == [text("again", 0)]
-    assert buffer.so_far("c1") == [text("again", 0)]
+async def test_a_retry_starts_the_node_anew() -> None:
+    receiver = Receiver()
+    stream = receiver.stream
+    stream.add(text("thought", 0), after=0)
+    stream.add(text("half", 0, block=1), after=0)
+    receiver.take()
+    stream.add(text("more", 4, block=1), after=0)
+    stream.add(text("again", 0), after=0)
+    assert receiver.take() == [text("again", 0)]
+    assert stream.so_far("c1") == [text("again", 0)]
 
 
-def test_what_was_sent_of_unfinished_nodes_can_be_told_again() -> None:
-    buffer = DeltaBuffer()
-    buffer.add(text("ab", 0), after=0)
-    buffer.add(text("z", 0, node_id="n2"), after=0)
-    buffer.take(committed=0)
-    buffer.add(text("cd", 2), after=0)
-    buffer.take(committed=0)
-    buffer.add(text("not sent", 4), after=0)
-    buffer.finish(node("n2"))
-    assert buffer.so_far("c1") == buffer.so_far(None) == [text("abcd", 0)]
-    assert buffer.so_far("c2") == []
+async def test_what_was_sent_of_unfinished_nodes_can_be_told_again() -> None:
+    receiver = Receiver()
+    stream = receiver.stream
+    stream.add(text("ab", 0), after=0)
+    stream.add(text("z", 0, node_id="n2"), after=0)
+    receiver.take()
+    stream.add(text("cd", 2), after=0)
+    receiver.take()
+    stream.add(text("not sent", 4), after=0)
+    stream.finish(node("n2"))
+    assert stream.so_far("c1") == stream.so_far(None) == [text("abcd", 0)]
+    assert stream.so_far("c2") == []
 
 
-def test_a_finished_node_drops_what_waits_for_it_and_its_calls() -> None:
-    buffer = DeltaBuffer()
-    buffer.add(text("a", 0), after=0)
-    buffer.add(output("1"), after=0)
-    buffer.finish(node("n1", status="streaming"))
-    assert not buffer.is_empty
+async def test_a_finished_node_drops_what_waits_for_it_and_its_calls() -> None:
+    receiver = Receiver()
+    stream = receiver.stream
+    stream.add(text("a", 0), after=0)
+    stream.add(output("1"), after=0)
+    stream.finish(node("n1", status="streaming"))
+    assert not stream.is_empty
     result = ToolResultBlock(call_id="call", tool="shell", text="12", is_error=False)
-    buffer.finish(node("n1"))
-    buffer.finish(msgspec.structs.replace(node("n2"), blocks=(result,), task_id="t1"))
-    assert buffer.is_empty
+    stream.finish(node("n1"))
+    stream.finish(msgspec.structs.replace(node("n2"), blocks=(result,), task_id="t1"))
+    assert stream.is_empty
 
 
-def test_output_of_calls_under_one_id_in_two_tasks_is_kept_apart() -> None:
-    buffer = DeltaBuffer()
+async def test_output_of_calls_under_one_id_in_two_tasks_is_kept_apart() -> None:
+    receiver = Receiver()
+    stream = receiver.stream
     other = msgspec.structs.replace(output("2"), conversation_id="c2", task_id="t2")
-    buffer.add(output("1"), after=0)
-    buffer.add(other, after=0)
-    assert buffer.take(committed=0) == [output("1"), other]
+    stream.add(output("1"), after=0)
+    stream.add(other, after=0)
+    assert receiver.take() == [output("1"), other]
 
 
-def test_a_flood_of_output_is_cut_to_its_end() -> None:
-    buffer = DeltaBuffer()
+async def test_a_flood_of_output_is_cut_to_its_end() -> None:
+    receiver = Receiver()
+    stream = receiver.stream
     for number in range(3):
-        buffer.add(output(f"{number:04}" * 100_000), after=0)
-    (sent,) = buffer.take(committed=0)
+        stream.add(output(f"{number:04}" * 100_000), after=0)
+    (sent,) = receiver.take()
     assert len(sent.text) == 64 * 1024
     assert sent.text.endswith("0002")

@@ -36,7 +36,7 @@ class Watcher:
         self.events.append(record.event)
         self._news.set()
 
-    def on_delta(self, delta: Delta, frame: Frame) -> None:
+    def on_delta(self, delta: Delta, data: bytes) -> None:
         self.deltas.append(delta)
         self._news.set()
 

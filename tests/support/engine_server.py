@@ -237,5 +237,5 @@ async def engine_server(
     finally:
         await server.close()
         await models.close()
-        log.close()
+        log.deltas.close()
         await database.close()

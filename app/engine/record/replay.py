@@ -63,7 +63,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         database = await Database.open(sqlite_url(paths.database), paths.copies)
         stack.push_async_callback(database.close)
         log = EventLog(database.journal, database.epoch, 0)
-        stack.callback(log.close)
+        stack.callback(log.deltas.close)
         settings = Settings(paths.settings)
         head = record.head
         settings.set("max_minutes", 0)  # no time elapses in a replay

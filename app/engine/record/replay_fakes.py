@@ -209,7 +209,7 @@ class RecordedPerson:
             self._seen.add(event.ask.id)
             self._asked.put_nowait(event.ask)
 
-    def on_delta(self, delta: Delta, frame: Frame) -> None:
+    def on_delta(self, delta: Delta, data: bytes) -> None:
         """Streamed text needs no answer."""
 
     async def answer_all(self) -> None:

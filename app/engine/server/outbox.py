@@ -8,17 +8,18 @@ from enum import Enum
 _MOST_MESSAGES = 2_000
 _MOST_BYTES = 8 * 1024 * 1024
 # Deltas go only to clients that keep up: they are dropped first.
-_DELTA_SHARE = 4
+_DELTA_SHARE = 0.25
 
 
-class _Kind(Enum):
+class MessageKind(Enum):
     REPLY = "reply"
     EVENT = "event"
+    DELTA = "delta"
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    kind: _Kind
+    kind: MessageKind
     data: bytes
 
 
@@ -40,25 +41,29 @@ class Outbox:
     def free_messages(self) -> int:
         return self._most_messages - len(self._items)
 
-    def reply(self, data: bytes) -> None:
-        self._add(_Item(_Kind.REPLY, data))
-        if len(self._items) >= self._most_messages or self._bytes >= self._most_bytes:
-            self._room.clear()
+    def put(self, kind: MessageKind, data: bytes) -> bool:
+        """Queue a message; False if it does not fit. A reply always does, a delta while the client keeps up.
 
-    def event(self, data: bytes) -> bool:
-        """False if it does not fit: the caller drops the other events too and notifies the client."""
-        if len(self._items) >= self._most_messages or self._bytes + len(data) > self._most_bytes:
-            return False
-        self._add(_Item(_Kind.EVENT, data))
+        After an event that does not fit the caller drops the other events too and notifies the client.
+        """
+        count, size = len(self._items), self._bytes
+        match kind:
+            case MessageKind.EVENT if count >= self._most_messages or size + len(data) > self._most_bytes:
+                return False
+            case MessageKind.DELTA if max(count / self._most_messages, size / self._most_bytes) >= _DELTA_SHARE:
+                return False
+            case _:
+                pass
+        self._items.append(_Item(kind, data))
+        self._bytes += len(data)
+        self._empty.clear()
+        self._filled.set()
+        if kind is MessageKind.REPLY and (len(self._items) >= self._most_messages or self._bytes >= self._most_bytes):
+            self._room.clear()
         return True
 
-    def delta(self, data: bytes) -> None:
-        """Add it if the client keeps up."""
-        if len(self._items) * _DELTA_SHARE < self._most_messages and self._bytes * _DELTA_SHARE < self._most_bytes:
-            self._add(_Item(_Kind.EVENT, data))
-
     def drop_events(self) -> None:
-        self._items = deque(item for item in self._items if item.kind is _Kind.REPLY)
+        self._items = deque(item for item in self._items if item.kind is MessageKind.REPLY)
         self._bytes = sum(len(item.data) for item in self._items)
 
     async def take(self) -> bytes:
@@ -80,9 +85,3 @@ class Outbox:
     async def emptied(self) -> None:
         """Wait until everything is handed to the socket and the sender has come back for more."""
         await self._empty.wait()
-
-    def _add(self, item: _Item) -> None:
-        self._items.append(item)
-        self._bytes += len(item.data)
-        self._empty.clear()
-        self._filled.set()

@@ -8,7 +8,7 @@ import msgspec
 
 from app.engine.core.errors import Conflict, InvalidParams
 from app.engine.event_log import EventLog, Frame, event_frame
-from app.engine.server.outbox import Outbox
+from app.engine.server.outbox import MessageKind, Outbox
 from app.engine.storage.records.events import conversation_of
 from app.local_trust import is_proof, new_nonce, proof
 from app.protocol.events import Delta, Event, EventRecord, Resync, TaskMessage, TaskPlan
@@ -79,9 +79,6 @@ class Subscription:
             return False
         return self.scope == ALL or self.scope == conversation_of(event)
 
-    def covers_delta(self, delta: Delta) -> bool:
-        return self.live and self.detail == "full" and self.scope in (ALL, delta.conversation_id)
-
 
 @dataclass(frozen=True, slots=True)
 class _Held:
@@ -112,9 +109,10 @@ class ClientSession:
         elif covering:
             self._overflow()
 
-    def on_delta(self, delta: Delta, frame: Frame) -> None:
-        if any(one.covers_delta(delta) for one in self._subscriptions.values()):
-            self.outbox.delta(frame.data)
+    def on_delta(self, delta: Delta, data: bytes) -> None:
+        scopes = (ALL, delta.conversation_id)
+        if any(one.live and one.detail == "full" and one.scope in scopes for one in self._subscriptions.values()):
+            self.outbox.put(MessageKind.DELTA, data)
 
     def follow(self, subscription: Subscription) -> None:
         """Hold covered events from now on; replaces the subscription with the same scope."""
@@ -145,7 +143,7 @@ class ClientSession:
         self._ready.append(subscription)
 
     def reply(self, data: bytes) -> None:
-        self.outbox.reply(data)
+        self.outbox.put(MessageKind.REPLY, data)
         ready, self._ready = self._ready, []
         for subscription in ready:
             if subscription.dropped:
@@ -161,11 +159,11 @@ class ClientSession:
             if subscription.live and _wants(subscription, item.record):
                 self._send(item.frame)
         if subscription.live and subscription.detail == "full":
-            for delta in self._log.so_far(None if subscription.scope == ALL else subscription.scope):
-                self.outbox.delta(Frame(Notice("delta", delta)).data)
+            for delta in self._log.deltas.so_far(None if subscription.scope == ALL else subscription.scope):
+                self.outbox.put(MessageKind.DELTA, msgspec.json.encode(Notice("delta", delta)))
 
     def _send(self, frame: Frame) -> None:
-        if not self.outbox.event(frame.data):
+        if not self.outbox.put(MessageKind.EVENT, frame.data):
             self._overflow()
 
     def _overflow(self) -> None:
@@ -179,7 +177,7 @@ class ClientSession:
 
     def _send_resync(self) -> None:
         notice = Notice("resync", Resync(reason="This client was too slow: events were dropped. Subscribe again."))
-        self.outbox.reply(msgspec.json.encode(notice))
+        self.outbox.put(MessageKind.REPLY, msgspec.json.encode(notice))
 
 
 def _wants(subscription: Subscription, record: EventRecord) -> bool:

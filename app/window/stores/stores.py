@@ -95,8 +95,9 @@ class Stores:
                 assert_never(event)
 
     def apply_delta(self, delta: Delta) -> None:
-        for store in self._of(delta.conversation_id):
-            store.put_delta(delta)
+        for store in self._opened:
+            if store.conversation_id == delta.conversation_id:
+                store.put_delta(delta)
 
     def apply_health(self, update: HealthUpdate) -> None:
         """Update running tasks: while nothing can be saved they are paused without an event."""

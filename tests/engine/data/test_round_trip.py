@@ -80,7 +80,7 @@ async def home(folder: Path) -> AsyncGenerator[Home]:
     try:
         yield Home(paths, database, log)
     finally:
-        log.close()
+        log.deltas.close()
         await database.close()
 
 

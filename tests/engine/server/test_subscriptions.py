@@ -234,11 +234,11 @@ async def test_streamed_text_is_joined_and_a_client_that_comes_late_gets_what_wa
     async with raw_client(engine, client_id="early") as early, raw_client(engine, client_id="late") as late:
         await early.ask("subscribe", scope="c1", detail="full")
         for number in range(10):
-            engine.log.stream(delta(str(number), number))
+            engine.log.deltas.add(delta(str(number), number), after=engine.log.head)
         assert await next_delta(early) == delta("0123456789", 0)
         await late.ask("subscribe", scope="c1", detail="full")
         assert await next_delta(late) == delta("0123456789", 0)
-        engine.log.stream(delta("abc", 10))
+        engine.log.deltas.add(delta("abc", 10), after=engine.log.head)
         assert await next_delta(early) == await next_delta(late) == delta("abc", 10)
 
 
@@ -248,10 +248,11 @@ async def test_text_not_sent_yet_is_dropped_when_the_finished_node_comes(engine:
     async with raw_client(engine) as client:
         await client.ask("subscribe", scope="c1", detail="full")
         engine.log.publish(TaskMessage(node=node("n1", status="streaming")))
-        engine.log.stream(delta("half", 0))
+        engine.log.deltas.add(delta("half", 0), after=engine.log.head)
         engine.log.publish(TaskMessage(node=node("n1")))
-        engine.log.stream(
-            TextDelta(conversation_id="c1", task_id="t1", node_id="n2", block=0, kind="text", offset=0, text="next")
+        engine.log.deltas.add(
+            TextDelta(conversation_id="c1", task_id="t1", node_id="n2", block=0, kind="text", offset=0, text="next"),
+            after=engine.log.head,
         )
         assert [record.sequence for record in await read_events(client, 2)] == [2, 3]
         assert (await next_delta(client)).text == "next"

@@ -116,7 +116,9 @@ class TaskRecorder(Feature):
     async def on_event(self, event: AgentEvent) -> None:
         match event:
             case MessageUpdate(event=BlockDelta() as delta):
-                self._delta(delta)
+                if self._live.task.activity:
+                    self._live.set_activity("")
+                self._reply.delta(delta)
             case MessageUpdate(event=Retry() as retry):
                 self._reply.restart()
                 if self._live.task.retry_at is not None:
@@ -221,11 +223,6 @@ class TaskRecorder(Feature):
             self.notice("model", data)
         self._remarks.clear()
 
-    def _delta(self, delta: BlockDelta) -> None:
-        if self._live.task.activity:
-            self._live.set_activity("")
-        self._reply.delta(delta)
-
     def _message(self, message: Message) -> None:
         if self._skip > 0:
             self._skip -= 1
@@ -325,12 +322,7 @@ class TaskRecorder(Feature):
     def _output(self, event: ToolExecutionUpdate) -> None:
         task = self._live.task
         text = "".join(block.text for block in event.result.content if isinstance(block, Text))
-        self._log.stream(
-            ToolOutput(
-                conversation_id=task.conversation_id,
-                task_id=task.id,
-                call_id=event.call_id,
-                tool=event.tool,
-                text=text,
-            )
+        output = ToolOutput(
+            conversation_id=task.conversation_id, task_id=task.id, call_id=event.call_id, tool=event.tool, text=text
         )
+        self._log.deltas.add(output, after=self._log.head)

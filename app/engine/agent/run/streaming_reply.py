@@ -35,7 +35,7 @@ class StreamingReply:
         self._node: Node | None = None
         self._offsets: dict[int, int] = {}
         self._length = 0
-        self._held: list[tuple[BlockDelta, int]] = []
+        self._held: list[TextDelta] = []
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -53,10 +53,19 @@ class StreamingReply:
         offset = self._offsets.get(delta.content_index, 0)
         self._offsets[delta.content_index] = offset + len(delta.delta)
         self._length += len(delta.delta)
+        text = TextDelta(
+            conversation_id=self._live.task.conversation_id,
+            task_id=self._live.task.id,
+            node_id=self._node.id if self._node is not None else "",
+            block=delta.content_index,
+            kind="toolCall" if delta.kind == "tool_call" else delta.kind,
+            offset=offset,
+            text=delta.delta,
+        )
         if self._node is not None:
-            self._send(self._node, delta, offset)
+            self._log.deltas.add(text, after=self._log.head)
         else:
-            self._held.append((delta, offset))
+            self._held.append(text)
         if self._timer is None:
             wait = _SHOWN_AFTER_S if self._node is None else _SAVED_EACH_S * max(1.0, self._length / _USUAL_LENGTH)
             self._timer = asyncio.get_running_loop().call_later(wait, self._save)
@@ -79,19 +88,6 @@ class StreamingReply:
         self._held.clear()
         return shown
 
-    def _send(self, node: Node, delta: BlockDelta, offset: int) -> None:
-        self._log.stream(
-            TextDelta(
-                conversation_id=node.conversation_id,
-                task_id=self._live.task.id,
-                node_id=node.id,
-                block=delta.content_index,
-                kind="toolCall" if delta.kind == "tool_call" else delta.kind,
-                offset=offset,
-                text=delta.delta,
-            )
-        )
-
     def _save(self) -> None:
         self._timer = None
         if self._node is None:
@@ -111,7 +107,7 @@ class StreamingReply:
             model=task.model,
         )
         self._branch.show(node)
-        for delta, offset in self._held:
-            self._send(node, delta, offset)
+        for delta in self._held:
+            self._log.deltas.add(msgspec.structs.replace(delta, node_id=node.id), after=self._log.head)
         self._held.clear()
         return node

@@ -206,7 +206,7 @@ class Commits:
         waiting = [entry.text for (body,) in tasks for entry in msgspec.json.decode(body, type=Task).queue]
         self.found.append([text for text in (*here, *waiting) if text in self.texts])
 
-    def on_delta(self, delta: Delta, frame: Frame) -> None:
+    def on_delta(self, delta: Delta, data: bytes) -> None:
         """Not stored."""
 
 
