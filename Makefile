@@ -25,24 +25,23 @@ lint: $(VENV)/.ready-dev
 bench: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.benchmarks $(ARGS)
 
-# N crowds of twenty clients that come and go at random; SEED is the first one's.
+# N crowds of twenty clients that connect and disconnect at random; SEED is that of the first crowd.
 clients: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.clients $(or $(N),20) $(or $(SEED),0)
 
-# The long form of every attack of tests/attacks; SEED repeats a run, ARGS go to pytest.
+# The long form of every attack in tests/attacks; SEED repeats a run, ARGS are passed to pytest.
 attacks: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.attacks "$(SEED)" $(ARGS)
 
-# N small changes of the program, one at a time: which of them does no test notice? SEED repeats a run; MODULES are
-# parts such as `permissions storage`, or pieces of paths.
+# Mutation tests with N mutants; SEED repeats a run; MODULES are parts such as `permissions storage`, or parts of paths.
 mutants: $(VENV)/.ready-mutants
 	@$(BIN)/python -m tests.mutants $(or $(N),60) $(SEED) $(if $(MODULES),--modules $(MODULES))
 
-# Twenty tasks at a time for HOURS or MINUTES (ten by default): is the engine flat?
+# Soak test: twenty concurrent tasks for HOURS or MINUTES (ten by default); fails if memory or latency grow.
 soak: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.soak --minutes $(if $(HOURS),$$(( $(HOURS) * 60 )),$(or $(MINUTES),10))
 
-# Kills N engines, before and after commits and at random instants, and counts what is left; SEED repeats a run.
+# Kills N engines, before and after commits and at random instants, and counts what is lost; SEED repeats a run.
 crash: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.crash $(or $(N),20) $(SEED)
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Says plainly what is wrong with the Python that `make setup` was given, before anything is installed.
+# Checks the Python given to `make setup` before anything is installed, and says what is wrong with it.
 python=${1:-python3}
 if ! command -v "$python" >/dev/null 2>&1; then
     echo "Errand needs Python 3.11 or newer; '$python' is not there. Install it, or name yours: make setup PYTHON=/path/to/python3" >&2

@@ -1,7 +1,7 @@
 #!/bin/sh
-# What Errand and its tests use of the system: programs, and the libraries Qt needs to open a window under X and Wayland.
-# Installs what is missing where it may, else says what to install. With the word `check` it only says.
-# The tests also want a virtual display and a session bus; `check` leaves those out.
+# The system requirements of Errand and its tests: programs, and the libraries Qt needs for a window under X and Wayland.
+# Installs what is missing if it may, otherwise says what to install. With the argument `check` it only says so.
+# The tests also need a virtual display and a session bus; `check` omits these.
 missing=
 programs="bash:bash git:git setsid:util-linux ps:procps"
 [ "${1:-}" = check ] || programs="$programs Xvfb:xvfb xdotool:xdotool dbus-daemon:dbus"
