@@ -6,7 +6,8 @@ import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import msgspec
 
@@ -166,6 +167,14 @@ class Connection:
     async def unsubscribe_scope(self, scope: str = "all") -> None:
         self._follows.drop(scope)
         await self.call(UNSUBSCRIBE, UnsubscribeParams(scope=scope))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
     async def close(self) -> None:
         """Close the connection; the engine and its tasks keep running. Pending calls raise `ConnectionLost`."""

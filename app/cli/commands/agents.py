@@ -66,8 +66,7 @@ class AgentsOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def agents(options: AgentsOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand agents")
-    try:
+    async with await connect(paths, "errand agents") as connection:
         match options.words:
             case ["add", *place] if len(place) < 2:
                 await _add(connection, place[0] if place else None, options, terminal)
@@ -81,8 +80,6 @@ async def agents(options: AgentsOptions, paths: Paths, terminal: Terminal) -> in
                 await _list(connection, conversation, options, terminal)
             case _:
                 raise UsageError(_USAGE)
-    finally:
-        await connection.close()
     return 0
 
 

@@ -289,16 +289,13 @@ class ChatOptions(CommandOptions, frozen=True, kw_only=True):
 async def chat(options: ChatOptions, paths: Paths, terminal: Terminal) -> int:
     if not terminal.interactive:
         raise UsageError("A conversation needs a terminal to type in. Without one use: errand run 'what to do'")
-    connection = await connect(paths, "errand chat")
-    try:
+    async with await connect(paths, "errand chat") as connection:
         terminal.line(terminal.style.dim(wrapped(WELCOME, terminal.width)))
         prompt = LivePrompt(terminal.style, lambda: terminal.width, paths.home / "chat_history")
         params = start_params("", options.target, options.task, someone=True)
         first = await resolve_agent(connection, params, options.target)
         await confirm_workspace(connection, first, terminal)
         await Chat(connection, prompt, first).run()
-    finally:
-        await connection.close()
     return 0
 
 

@@ -42,12 +42,9 @@ class CompareOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def compare(options: CompareOptions, paths: Paths, terminal: Terminal) -> int:
     one, other = options.ids
-    connection = await connect(paths, "errand compare")
-    try:
+    async with await connect(paths, "errand compare") as connection:
         params = ConversationCompareParams(a_node_id=one, b_node_id=other)
         told = await connection.call(CONVERSATION_COMPARE, params)
-    finally:
-        await connection.close()
     if options.json:
         terminal.line(msgspec.json.encode(told).decode())
         return 0
@@ -127,14 +124,11 @@ async def ask_models(options: AskModelsOptions, paths: Paths, terminal: Terminal
     start = start_params(
         read_prompt(options.prompt), TargetOptions(conversation=options.conversation), options.task, someone=someone
     )
-    connection = await connect(paths, "errand ask-models")
-    try:
+    async with await connect(paths, "errand ask-models") as connection:
         if someone:
             await confirm_workspace(connection, start, terminal)
         params = TaskCompareModelsParams(models=options.models, start=start)
         tasks = await _asked(connection, params, terminal, someone=someone)
-    finally:
-        await connection.close()
     if not tasks:
         return EXIT_STOPPED
     for line in [msgspec.json.encode(task).decode() for task in tasks] if options.json else _lines(tasks, terminal):

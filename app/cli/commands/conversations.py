@@ -60,13 +60,10 @@ class SearchOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def search(options: SearchOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand search")
-    try:
+    async with await connect(paths, "errand search") as connection:
         found = await connection.call(
             CONVERSATION_SEARCH, ConversationSearchParams(text=options.text, limit=options.limit)
         )
-    finally:
-        await connection.close()
     if found.advice:
         raise UsageError(found.advice)
     if not found.hits and not options.json:
@@ -127,11 +124,8 @@ async def export(options: ExportOptions, paths: Paths, terminal: Terminal) -> in
         leaf_id=options.branch,
         overwrite=options.overwrite,
     )
-    connection = await connect(paths, "errand export")
-    try:
+    async with await connect(paths, "errand export") as connection:
         done = await connection.call(DATA_EXPORT, params)
-    finally:
-        await connection.close()
     what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"
     terminal.line(f"{what} written to {done.path} ({file_size(done.bytes)})")
     return 0
@@ -145,11 +139,8 @@ class ImportOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def import_file(options: ImportOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand import")
-    try:
+    async with await connect(paths, "errand import") as connection:
         done = await connection.call(DATA_IMPORT, DataImportParams(path=_absolute(options.path)))
-    finally:
-        await connection.close()
     for words in import_words(done):
         terminal.line(words)
     return 0
@@ -164,11 +155,8 @@ class PruneOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def prune(options: PruneOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand prune")
-    try:
+    async with await connect(paths, "errand prune") as connection:
         done = await connection.call(DATA_PRUNE, DataPruneParams(days=options.days, dry_run=not options.yes))
-    finally:
-        await connection.close()
     what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')} ({file_size(done.bytes)})"
     terminal.line(f"{what} {'deleted' if options.yes else 'would be deleted'}")
     if not options.yes and done.conversations:
@@ -184,11 +172,8 @@ class DeleteOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def delete(options: DeleteOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand delete")
-    try:
+    async with await connect(paths, "errand delete") as connection:
         await connection.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=options.conversation_id))
-    finally:
-        await connection.close()
     terminal.line(f"{options.conversation_id} deleted")
     return 0
 
@@ -209,8 +194,7 @@ class OrphansOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def orphans(options: OrphansOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand orphans")
-    try:
+    async with await connect(paths, "errand orphans") as connection:
         found = await connection.call(DATA_ORPHANS, OrphansParams(limit=_MOST))
         for orphan in found.orphans:
             terminal.line(
@@ -223,8 +207,6 @@ async def orphans(options: OrphansOptions, paths: Paths, terminal: Terminal) -> 
             terminal.note(f"errand: {'deleted' if options.delete else 'archived'}: {len(found.orphans):,}")
         elif options.delete and found.orphans:
             terminal.note("errand: this cannot be undone. Add --yes to delete them, or export them first.")
-    finally:
-        await connection.close()
     return 0
 
 

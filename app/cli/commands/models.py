@@ -73,11 +73,8 @@ MODELS = Command(ModelsOptions, models)
 
 
 async def list_models(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand models")
-    try:
+    async with await connect(paths, "errand models") as connection:
         found = await connection.call(MODEL_LIST, ModelListParams(refresh=True, fetch=options.refresh))
-    finally:
-        await connection.close()
     if options.json:
         terminal.line(msgspec.json.encode(found).decode())
         return 0
@@ -92,12 +89,9 @@ async def list_models(options: ModelsOptions, paths: Paths, terminal: Terminal) 
 
 async def test_models(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
     """Send a small real request to one provider or model, or to each ready provider; returns 1 if one failed."""
-    connection = await connect(paths, "errand models")
-    try:
+    async with await connect(paths, "errand models") as connection:
         names = [options.test] if options.test else await _ready_names(connection)
         results = await asyncio.gather(*(connection.call(MODEL_TEST, _what_to_try(name)) for name in names))
-    finally:
-        await connection.close()
     if not names:
         terminal.line(NO_MODELS_TEXT)
     for name, result in zip(names, results, strict=True):
@@ -200,16 +194,13 @@ async def add_server(options: ModelsOptions, paths: Paths, terminal: Terminal) -
     address = options.add_server or ""
     name = options.name or _host(address)
     key = read_api_key(options.api_key_env)
-    connection = await connect(paths, "errand models")
-    try:
+    async with await connect(paths, "errand models") as connection:
         known = _named(await _own(connection), name)
         params = ModelServerSaveParams(
             name=name, address=address, key=key, id=known.name if known is not None else None
         )
         result = await connection.call(MODEL_SERVER_SAVE, params)
         models = (await connection.call(MODEL_LIST, ModelListParams())).models
-    finally:
-        await connection.close()
     if options.json:
         terminal.line(msgspec.json.encode(result).decode())
         return 0 if result.ok else EXIT_ERROR
@@ -225,16 +216,13 @@ async def add_server(options: ModelsOptions, paths: Paths, terminal: Terminal) -
 async def remove_server(options: ModelsOptions, paths: Paths, terminal: Terminal) -> int:
     """Remove the server and its key."""
     name = options.remove_server or ""
-    connection = await connect(paths, "errand models")
-    try:
+    async with await connect(paths, "errand models") as connection:
         servers = await _own(connection)
         known = _named(servers, name)
         if known is None:
             names = ", ".join(plain(server.title) for server in servers)
             raise UsageError(f"There is no model server {name!r}. There are: {names or 'none'}.")
         result = await connection.call(MODEL_SERVER_REMOVE, ModelServerRemoveParams(id=known.name))
-    finally:
-        await connection.close()
     terminal.line(plain(result.text))
     return 0
 

@@ -38,8 +38,7 @@ class PersonalitiesOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def personalities(options: PersonalitiesOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand personalities")
-    try:
+    async with await connect(paths, "errand personalities") as connection:
         match options.words or ("list",):
             case ["list"]:
                 await _list(connection, options, terminal)
@@ -49,8 +48,6 @@ async def personalities(options: PersonalitiesOptions, paths: Paths, terminal: T
                 await _take_in(connection, file, terminal)
             case _:
                 raise UsageError("Say what to do: errand personalities list, export NAME --to FILE, or import FILE")
-    finally:
-        await connection.close()
     return 0
 
 

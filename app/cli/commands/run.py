@@ -68,8 +68,7 @@ async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
     )
     if options.task.approve == "ask" and not someone:
         terminal.note("errand: nobody is there to ask, so what needs approval is refused (--approve all allows it)")
-    connection = await connect(paths, "errand run")
-    try:
+    async with await connect(paths, "errand run") as connection:
         start = await resolve_agent(connection, params, options.target)
         if someone:
             await confirm_workspace(connection, start, terminal)
@@ -78,8 +77,6 @@ async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
             return (await connection.call(TASK_START, start)).task
 
         return await _follower(connection, terminal, options).to_its_end(begin, is_new=True)
-    finally:
-        await connection.close()
 
 
 RUN = Command(RunOptions, run, epilog=EXIT_CODES_TEXT)

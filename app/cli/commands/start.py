@@ -38,8 +38,7 @@ class WindowOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def start(options: CommandOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand")
-    try:
+    async with await connect(paths, "errand") as connection:
         found = await connection.call(MODEL_LIST, ModelListParams(refresh=True))
         if found.default is None:
             terminal.line("No API key, no local model server and no default model: this is the guided tour.\n")
@@ -55,8 +54,6 @@ async def start(options: CommandOptions, paths: Paths, terminal: Terminal) -> in
             return EXIT_STOPPED
         if chosen == "tour":
             return await play(connection, paths, terminal)
-    finally:
-        await connection.close()
     return await chat(ChatOptions(), paths, terminal)
 
 

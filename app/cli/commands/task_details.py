@@ -51,12 +51,9 @@ class ContextOptions(TaskIdOptions, frozen=True, kw_only=True):
 
 
 async def show_context(options: ContextOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand context")
-    try:
+    async with await connect(paths, "errand context") as connection:
         task = await find_task(connection, options.task_id)
         found = await connection.call(CONTEXT_EXPLAIN, ContextExplainParams(task_id=task.id, largest=_LARGEST))
-    finally:
-        await connection.close()
     if options.json:
         terminal.line(msgspec.json.encode(found).decode())
         return 0
@@ -111,8 +108,7 @@ class OutputOptions(TaskIdOptions, frozen=True, kw_only=True):
 
 
 async def show_output(options: OutputOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand output")
-    try:
+    async with await connect(paths, "errand output") as connection:
         task = await find_task(connection, options.task_id)
         found = (await connection.call(EXECUTION_LIST, ExecutionListParams(task_id=task.id))).executions
         if options.number is None:
@@ -121,8 +117,6 @@ async def show_output(options: OutputOptions, paths: Paths, terminal: Terminal) 
             raise UsageError(f"This task has {len(found)} tool calls. See them with: errand output {options.task_id}")
         else:
             await _show(connection, found[options.number - 1], terminal)
-    finally:
-        await connection.close()
     return 0
 
 
@@ -172,11 +166,8 @@ class PromptOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def show_prompt(options: PromptOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand prompt")
-    try:
+    async with await connect(paths, "errand prompt") as connection:
         parts = (await connection.call(PROMPT_GET, await _params(options, connection))).parts
-    finally:
-        await connection.close()
     if options.json:
         terminal.line(msgspec.json.encode(parts).decode())
         return 0
@@ -216,12 +207,9 @@ class RecordOptions(TaskIdOptions, frozen=True, kw_only=True):
 
 async def write_record(options: RecordOptions, paths: Paths, terminal: Terminal) -> int:
     file = Path(options.to)
-    connection = await connect(paths, "errand record")
-    try:
+    async with await connect(paths, "errand record") as connection:
         task = await find_task(connection, options.task_id)
         lines = (await connection.call(TASK_RECORD, TaskIdParams(task_id=task.id))).lines
-    finally:
-        await connection.close()
     _write_record(file, "".join(f"{line}\n" for line in lines), paths)
     terminal.line(f"Wrote {file}: {len(lines)} lines. Play it with: errand replay {file}")
     terminal.note(

@@ -48,11 +48,8 @@ class TasksOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def list_tasks(options: TasksOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand tasks")
-    try:
+    async with await connect(paths, "errand tasks") as connection:
         tasks = await _tasks(connection, options.active, options.limit)
-    finally:
-        await connection.close()
     if options.json:
         for task in tasks:
             terminal.line(msgspec.json.encode(task).decode())
@@ -69,15 +66,12 @@ TASKS = Command(TasksOptions, list_tasks)
 
 async def stop_task(options: TaskIdOptions, paths: Paths, terminal: Terminal) -> int:
     """Stop one task and wait until everything it started has ended."""
-    connection = await connect(paths, "errand stop", on_silence=lambda: terminal.note(_SILENT))
-    try:
+    async with await connect(paths, "errand stop", on_silence=lambda: terminal.note(_SILENT)) as connection:
         task = await find_task(connection, options.task_id)
         if task.ended_at is not None:
             terminal.line(f"Task {short_id(task.id)} had ended already: {status_text(task)}.")
             return 0
         await _stop(connection, task, terminal)
-    finally:
-        await connection.close()
     return 0
 
 
@@ -183,14 +177,11 @@ class FollowTaskOptions(FollowOptions, frozen=True, kw_only=True):
 
 async def attach(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -> int:
     """Show a task's past and further events, until it ends or the person leaves."""
-    connection = await connect(paths, "errand attach")
-    try:
+    async with await connect(paths, "errand attach") as connection:
         task = await find_task(connection, options.task_id)
         if task.ended_at is not None or task.status == "interrupted":
             return _not_under_way(task, options, terminal)
         return await TaskFollower(connection, terminal, as_json=options.json).as_onlooker(task)
-    finally:
-        await connection.close()
 
 
 ATTACH = Command(FollowTaskOptions, attach, epilog=f"{EXIT_CODES_TEXT[:-1]} or left at work with Ctrl+C.")
@@ -198,28 +189,22 @@ ATTACH = Command(FollowTaskOptions, attach, epilog=f"{EXIT_CODES_TEXT[:-1]} or l
 
 async def resume(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -> int:
     """Resume a paused or interrupted task and follow it to its end, as `errand run` does."""
-    connection = await connect(paths, "errand resume")
-    try:
+    async with await connect(paths, "errand resume") as connection:
         task = await find_task(connection, options.task_id)
 
         async def begin() -> Task:
             return (await connection.call(TASK_RESUME, TaskIdParams(task_id=task.id))).task
 
         return await TaskFollower(connection, terminal, as_json=options.json).to_its_end(begin, is_new=False)
-    finally:
-        await connection.close()
 
 
 RESUME = Command(FollowTaskOptions, resume, epilog=EXIT_CODES_TEXT)
 
 
 async def pause(options: TaskIdOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand pause")
-    try:
+    async with await connect(paths, "errand pause") as connection:
         task = await find_task(connection, options.task_id)
         await connection.call(TASK_PAUSE, TaskIdParams(task_id=task.id))
-    finally:
-        await connection.close()
     name = short_id(task.id)
     terminal.line(f"Task {name} pauses when the step at hand is done. Go on with it: errand resume {name}")
     return 0
@@ -247,13 +232,10 @@ class ModeOptions(TaskIdOptions, frozen=True, kw_only=True):
 
 
 async def set_mode(options: ModeOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand mode")
-    try:
+    async with await connect(paths, "errand mode") as connection:
         task = await find_task(connection, options.task_id)
         params = TaskSetModeParams(task_id=task.id, mode=options.mode)
         taken = (await connection.call(TASK_SET_MODE, params)).task
-    finally:
-        await connection.close()
     terminal.line(mode_text(task, taken))
     return 0
 

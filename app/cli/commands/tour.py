@@ -41,11 +41,8 @@ class TourAnswerer:
 
 async def tour(options: CommandOptions, paths: Paths, terminal: Terminal) -> int:
     """Play the tour; returns 0 if every task is complete."""
-    connection = await connect(paths, "errand tour")
-    try:
+    async with await connect(paths, "errand tour") as connection:
         return await play(connection, paths, terminal)
-    finally:
-        await connection.close()
 
 
 TOUR = Command(CommandOptions, tour)

@@ -26,11 +26,8 @@ class UsageOptions(CommandOptions, frozen=True, kw_only=True):
 
 
 async def show_usage(options: UsageOptions, paths: Paths, terminal: Terminal) -> int:
-    connection = await connect(paths, "errand usage")
-    try:
+    async with await connect(paths, "errand usage") as connection:
         found = await connection.call(USAGE_REPORT, period_of(options.days))
-    finally:
-        await connection.close()
     if options.json:
         terminal.line(msgspec.json.encode(found).decode())
         return 0
