@@ -12,7 +12,6 @@ import pytest
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.tools.base import ToolError
-from app.engine.tools.processes import termination
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand, rest
 from tests.support.loop_parts import make_workplace, run, tool_of
@@ -75,7 +74,7 @@ async def test_a_stop_leaves_nothing_of_a_process_with(tmp_path: Path, trick: st
         await running_tool
     assert running(marker) == []
     campaign.count("runaway processes ended by a stop")
-    await termination.end_task(workplace.task_id, lambda count: None)
+    await workplace.processes.end()
 
 
 @pytest.mark.parametrize("trick", TRICKS)
@@ -84,7 +83,7 @@ async def test_the_end_of_a_task_leaves_nothing_of_a_process_with(tmp_path: Path
     command = _command(workplace.workspace, trick, marker, "sleep 0.2")
     await run(tool_of(workplace, "shell"), {"command": command})
     await until(_is_up(workplace.workspace, marker))
-    await termination.end_task(workplace.task_id, lambda count: None)
+    await workplace.processes.end()
     assert running(marker) == []
 
 
@@ -94,8 +93,8 @@ async def test_what_one_task_hides_is_ended_with_the_last_task_that_may_have_sta
     command = _command(hidden.workspace, "a double fork first", marker, "true")
     await run(tool_of(hidden, "shell"), {"command": command})
     await until(_is_up(hidden.workspace, marker))
-    await termination.end_task(hidden.task_id, lambda count: None)
-    await termination.end_task(other.task_id, lambda count: None)
+    await hidden.processes.end()
+    await other.processes.end()
     assert running(marker) == []
 
 
@@ -110,7 +109,7 @@ async def test_a_hundred_processes_that_fork_on_are_ended(tmp_path: Path) -> Non
     with pytest.raises(ToolError):
         await running_tool
     assert running(marker) == []
-    await termination.end_task(workplace.task_id, lambda count: None)
+    await workplace.processes.end()
 
 
 async def test_a_process_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
@@ -118,7 +117,7 @@ async def test_a_process_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     program = [sys.executable, "-c", "import time; time.sleep(60)", marker]
     stranger = await asyncio.create_subprocess_exec(*program, start_new_session=True)
     await run(tool_of(workplace, "shell"), {"command": "true"})
-    await termination.end_task(workplace.task_id, lambda count: None)
+    await workplace.processes.end()
     assert running(marker) == [stranger.pid]
     stranger.kill()
     await stranger.wait()

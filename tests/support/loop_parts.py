@@ -14,7 +14,7 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import AssistantMessage, Text, ToolCall
 from app.engine.models.base import BlockDelta, ModelEvent, ModelRequest, ReplyEnd, ReplyStart
 from app.engine.tools.base import ExecutionMode, OnUpdate, Tool, ToolContext, ToolError, ToolResult, text_result
-from app.engine.tools.processes import termination
+from app.engine.tools.processes.termination import ProcessSweep
 from app.engine.tools.registry import bind
 from app.engine.tools.shell.environment import clean_environment
 from app.protocol.base import JsonObject, JsonValue
@@ -195,7 +195,9 @@ def make_workplace(folder: Path, task_id: str = "task_1") -> ToolContext:
     workspace = folder / "workspace"
     workspace.mkdir(parents=True, exist_ok=True)
     environment = {**clean_environment(os.environ), "HOME": str(folder)}
-    return ToolContext(task_id, Path(os.path.realpath(workspace)), folder / "outputs" / task_id, environment)
+    return ToolContext(
+        task_id, Path(os.path.realpath(workspace)), folder / "outputs" / task_id, environment, ProcessSweep(task_id)
+    )
 
 
 def tool_of(workplace: ToolContext, name: str) -> Tool:
@@ -209,7 +211,7 @@ async def task_of(workplace: ToolContext) -> AsyncGenerator[ToolContext]:
     try:
         yield workplace
     finally:
-        await termination.end_task(workplace.task_id, lambda count: None)
+        await workplace.processes.end()
 
 
 async def run(

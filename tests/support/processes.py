@@ -27,7 +27,7 @@ import app
 from app.engine.core.workspace_threads import end_idle
 from app.engine.tools.processes.marks import all_marks
 from app.engine.tools.processes.process_table import children_of, has_proc
-from app.engine.tools.processes.termination import end_task
+from app.engine.tools.processes.termination import ProcessSweep
 
 _GROUPS = Path("/sys/fs/cgroup/memory")
 
@@ -224,7 +224,7 @@ def end_tasks() -> None:
     if task_ids:
         with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
             for task_id in task_ids:
-                runner.run(end_task(task_id, lambda count: None))
+                runner.run(ProcessSweep(task_id).end())
 
 
 def _has_children() -> bool:

@@ -45,7 +45,7 @@ class RecordedModel:
             return
         turn = self._stage.next_turn()
         if turn is None and self._stage.ends_early and not cancel.is_set:
-            await self._stage.halt()
+            self._stage.halt()
             await cancel.wait()
             yield ReplyEnd(AssistantMessage((), "aborted", "Request was aborted", request.model))
             return
@@ -59,7 +59,7 @@ class RecordedModel:
         self._stage.reply_ends()
         reply = _reply(turn.reply, is_aborted=self._stage.ends_early and self._stage.is_last)
         if reply.stop_reason == "aborted":
-            await self._stage.halt()
+            self._stage.halt()
             await cancel.wait()
         yield ReplyEnd(reply)
 
@@ -72,7 +72,7 @@ class RecordedModel:
         if isinstance(said, str):
             return ReplyEnd(AssistantMessage((Text(said),), model=request.model))
         if said.ended:
-            await self._stage.halt()
+            self._stage.halt()
             await cancel.wait()
             return ReplyEnd(AssistantMessage((), "aborted", "Request was aborted", request.model))
         later = RetryLater(said.why) if said.passes else None
@@ -169,7 +169,7 @@ class RecordedTool:
         if self._is_real:
             return await self._tool.execute(call_id, arguments, cancel, on_update)
         if self._stage.is_stopped_in(call_id):
-            await self._stage.halt()
+            self._stage.halt()
             await cancel.wait()
         result = self._stage.turn.results.get(call_id)
         if result is None:
@@ -220,7 +220,7 @@ class RecordedPerson:
         """An ask that is not in the record, or was not answered then, ends the task."""
         then = self._take(ask)
         if then is None or then.status != "answered":
-            await self._stage.halt()
+            self._stage.halt()
             return
         params = AskAnswerParams(
             ask_id=ask.id, text=then.answer or "", allow=then.allowed, remember=then.remember, amount=then.amount
@@ -228,7 +228,7 @@ class RecordedPerson:
         try:
             await self._desk.answer(params, then.answered_by or "")
         except EngineError:  # the recorded answer is invalid now: the diff shows the changed ask
-            await self._stage.halt()
+            self._stage.halt()
 
     def _take(self, ask: Ask) -> Ask | None:
         """The first remaining ask of the same kind."""

@@ -153,14 +153,14 @@ class ReplayScript:
     def is_stopped_in(self, call_id: str) -> bool:
         return self._stops_in_a_step and self.is_last and call_id == self.turn.stopping_call()
 
-    async def halt(self) -> None:
+    def halt(self) -> None:
         """Stop or interrupt the task, as recorded."""
         assert self.run is not None
         if self._was_interrupted:
             self.run.interrupt(resumes=False)
             return
         with suppress(IllegalMove):  # it is ending already
-            await self.run.stop("the record")
+            self.run.stop("the record")
 
     def _speak(self) -> None:
         assert self.run is not None

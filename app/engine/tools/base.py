@@ -10,6 +10,7 @@ import msgspec
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import EngineError
 from app.engine.core.messages import Text, UserContent
+from app.engine.tools.processes.termination import ProcessSweep
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import CallDisplay
 
@@ -82,12 +83,16 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """The task's context for a tool. `output_dir` is for output too long for a result; `environment` has no keys."""
+    """The task's context for a tool. `output_dir` is for output too long for a result; `environment` has no keys.
+
+    `processes` ends what the task has started.
+    """
 
     task_id: str
     workspace: Path
     output_dir: Path
     environment: Mapping[str, str]
+    processes: ProcessSweep
 
 
 class AgentTool(Protocol):

@@ -104,7 +104,7 @@ async def test_the_end_of_a_task_outruns_a_chain_with(tmp_path: Path, chain: str
     workplace = make_workplace(tmp_path)
     await run(tool_of(workplace, "shell"), {"command": chain})
     await _hops(workplace)
-    ended = await termination.end_task(workplace.task_id, lambda count: None)
+    ended = await workplace.processes.end()
     assert ended and not any(process.still_there for process in ended)
 
 
@@ -128,7 +128,7 @@ async def test_a_stop_that_outruns_a_chain_leaves_the_other_call_of_the_task_alo
     with pytest.raises(ToolError):
         await run(tool_of(workplace, "shell"), {"command": f"{CHAINS['no pause']}\nsleep 71", "timeout_secs": 0.3})
     assert termination.alive(workplace.task_id) == 2
-    ended = await termination.end_task(workplace.task_id, lambda count: None)
+    ended = await workplace.processes.end()
     assert sorted(process.name for process in ended) == ["sleep 72", "sleep 73"]
 
 

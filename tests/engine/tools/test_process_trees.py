@@ -80,7 +80,7 @@ async def test_the_end_of_a_task_ends_what_its_commands_left(tmp_path: Path) -> 
     pids = [int(pid) for pid in re.findall(r"pid (\d+)", text_of(result))]
     assert termination.alive(workplace.task_id) == len(pids) == 3
     counts: list[int] = []
-    ended = await termination.end_task(workplace.task_id, counts.append)
+    ended = await termination.ProcessSweep(workplace.task_id, counts.append).end()
     assert sorted(process.name for process in ended) == ["sleep 72", "sleep 73", "sleep 74"]
     assert not any(map(is_running, pids))
     assert (counts[0], counts[-1]) == (3, 0)
@@ -91,7 +91,7 @@ async def test_ending_one_task_leaves_the_others_alone(tmp_path: Path) -> None:
     async with task_of(make_workplace(tmp_path, "task_a")) as one, task_of(make_workplace(tmp_path, "task_b")) as other:
         for workplace in (one, other):
             await run(tool_of(workplace, "shell"), {"command": "setsid sleep 75 & (env -i sleep 76 &)"})
-        await termination.end_task(one.task_id, lambda count: None)
+        await one.processes.end()
         assert (termination.alive(one.task_id), termination.alive(other.task_id)) == (0, 2)
 
 
@@ -104,8 +104,42 @@ async def test_a_timeout_ends_its_own_call_only(tmp_path: Path) -> None:
         assert termination.alive(workplace.task_id) == 1
 
 
+async def test_a_call_that_ends_with_its_task_reports_its_own_processes_only(tmp_path: Path) -> None:
+    workplace, cancel = make_workplace(tmp_path), CancelSignal()
+    shell = tool_of(workplace, "shell")
+    await run(shell, {"command": "sleep 81 &"})
+    running = asyncio.create_task(run(shell, {"command": "sleep 82 & echo $$ > pid; wait"}, cancel))
+    await until(lambda: pid_in(workplace.workspace / "pid") > 0)
+    stopping = asyncio.create_task(workplace.processes.end())
+    await asyncio.sleep(0)
+    cancel.set()
+    with pytest.raises(ToolError) as caught:
+        await running
+    assert "sleep 82 (pid" in str(caught.value) and "sleep 81" not in str(caught.value)
+    names = [process.name for process in await stopping]
+    assert names == [process.name for process in workplace.processes.ended.values()]
+    assert {"sleep 81", "sleep 82"} <= set(names) and len(names) == 3
+
+
+async def test_a_call_ends_its_processes_itself_if_the_end_of_its_task_is_cancelled(tmp_path: Path) -> None:
+    workplace, cancel = make_workplace(tmp_path), CancelSignal()
+    running = asyncio.create_task(
+        run(tool_of(workplace, "shell"), {"command": "trap '' TERM; echo $$ > pid; sleep 83; sleep 84"}, cancel)
+    )
+    await until(lambda: pid_in(workplace.workspace / "pid") > 0)
+    stopping = asyncio.create_task(workplace.processes.end())
+    await asyncio.sleep(0)
+    cancel.set()
+    await asyncio.sleep(0)
+    stopping.cancel()
+    with pytest.raises(ToolError):
+        await running
+    assert stopping.cancelled() and workplace.processes.ended == {}
+    assert not is_running(pid_in(workplace.workspace / "pid"))
+
+
 async def test_a_task_that_ran_nothing_ends_at_once() -> None:
-    assert await termination.end_task("unknown", lambda count: None) == ()
+    assert await termination.ProcessSweep("unknown").end() == ()
     assert termination.alive("unknown") == 0
 
 

@@ -34,6 +34,7 @@ from app.engine.permissions.grants import Grants
 from app.engine.storage.database import Database
 from app.engine.tools.base import GuardedTool, ToolContext
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
+from app.engine.tools.processes.termination import ProcessSweep
 from app.engine.tools.registry import bind
 from app.engine.tools.shell.environment import environment_of_commands
 from app.paths import Paths
@@ -80,8 +81,11 @@ class TaskBuilder:
         queue = QueuedMessages(state, self.attachments)
         context = TaskContext(state, branch, queue, self.desk, self.log, self.database)
         values = self.settings.values
+        processes = ProcessSweep(task.id, state.show_left)
         executions = ToolExecutionLog(task.id, self.database.journal)
-        tools = TaskTools(self.replace_tools(self._tools(task, personality, state, completion)), Path(task.workspace))
+        tools = TaskTools(
+            self.replace_tools(self._tools(task, personality, state, completion, processes)), Path(task.workspace)
+        )
         recorder = TaskRecorder(context, executions, self.has_price, stored_prompts)
         warn = partial(recorder.notice, "warning")
         policy = StopPolicy(context, completion, self._limits(task), self.day, warn)
@@ -115,13 +119,18 @@ class TaskBuilder:
             agent.subscribe(listener)
         queue.follow(agent)
         prompt = TaskSystemPrompt(task, personality.system_prompt, self.database)
-        return TaskRun(context, gate, recorder, policy, completion, agent, prompt, window)
+        return TaskRun(context, gate, recorder, policy, completion, agent, prompt, window, processes)
 
     def _tools(
-        self, task: Task, personality: Personality, state: TaskState, completion: TaskComplete
+        self,
+        task: Task,
+        personality: Personality,
+        state: TaskState,
+        completion: TaskComplete,
+        processes: ProcessSweep,
     ) -> tuple[GuardedTool, ...]:
         output = self.paths.outputs / task.id
-        workplace = ToolContext(task.id, Path(task.workspace), output, environment_of_commands())
+        workplace = ToolContext(task.id, Path(task.workspace), output, environment_of_commands(), processes)
         ask_user = AskUser(UserQuestions(state, self.desk).ask)
         tools = (*bind(workplace, personality.tools), ask_user)
         return tools if task.mode == "chat" else (*tools, SendUpdate(), completion)  # a chat has nothing to complete

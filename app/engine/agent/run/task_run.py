@@ -23,11 +23,10 @@ from app.engine.core.cancel import CancelSignal, StopCause, stopped_by
 from app.engine.core.errors import CannotSave, IllegalMove, StorageError
 from app.engine.core.messages import AssistantMessage, UserMessage
 from app.engine.tools.control_tools import TaskComplete
-from app.engine.tools.processes.termination import end_task, running_of_task
+from app.engine.tools.processes.termination import ProcessSweep
 from app.notice_text import data_text
 from app.protocol.blocks import NoticeKind
 from app.protocol.notices import (
-    EndedProcess,
     EndNotSaved,
     EngineEnded,
     LimitReached,
@@ -75,6 +74,7 @@ class TaskRun:
         agent: Agent,
         briefing: TaskSystemPrompt,
         room: ContextWindow,
+        processes: ProcessSweep,
     ) -> None:
         self.branch = context.branch
         self._live = context.state
@@ -87,13 +87,13 @@ class TaskRun:
         self._agent = agent
         self._briefing = briefing
         self._room = room
+        self._processes = processes
         self._cancel = CancelSignal()
         self._summary_failure: TaskFailed | None = None
         self._has_replied = True
         self._engine_ends = asyncio.Event()
         self._accepts_messages = True
         self._resumes = False
-        self._ended: dict[tuple[int, float], EndedProcess] = {}
 
     @property
     def task(self) -> Task:
@@ -119,7 +119,7 @@ class TaskRun:
             failed = TaskFailed(text=text, cause="internal")
             end = _End("error", "error", "error", failed, text or type(error).__name__)
         try:
-            self._remember(await end_task(self.task.id, self._show_left))
+            await self._processes.end()
         except Exception:  # the end of a task: a failed process search must not prevent recording the end
             _logger.exception("the processes of task %s were not ended", self.task.id)
         try:
@@ -127,17 +127,14 @@ class TaskRun:
         except Exception:  # the end of a task: other tasks continue; the next start shows this one as interrupted
             _logger.exception("the end of task %s is not on record", self.task.id)
 
-    async def stop(self, by: str) -> None:
-        """Begin to stop; repeated calls have no effect. Lists processes first: tools end them on the signal."""
+    def stop(self, by: str) -> None:
+        """Begin to stop; repeated calls have no effect."""
         if not is_working(self.task):
             raise IllegalMove(f"The task is {status_text(self.task.status)} already.")
         if self.task.stopping or self._cancel.is_set:
             return
         self._live.set(msgspec.structs.replace(self.task, stopping=True, activity="stopping"))
-        try:
-            self._remember(await running_of_task(self.task.id))
-        finally:
-            self._cancel.set(stopped_by(by))
+        self._cancel.set(stopped_by(by))
 
     @property
     def is_between_steps(self) -> bool:
@@ -248,18 +245,10 @@ class TaskRun:
         """After the signal: end the processes, showing how many are left, then wait for the work to end."""
         await self._cancel.wait()
         try:
-            self._remember(await end_task(self.task.id, self._show_left))
+            await self._processes.end()
         finally:
             await asyncio.wait([work], timeout=_CANCEL_AFTER_S)
             work.cancel()
-
-    def _remember(self, ended: tuple[EndedProcess, ...]) -> None:
-        """Collect processes for the final notice, without duplicates: stop and tools see the same processes."""
-        self._ended |= {(process.pid, process.started): process for process in ended}
-
-    def _show_left(self, count: int) -> None:
-        if count:
-            self._live.set_activity(f"stopping, {count} {'process' if count == 1 else 'processes'} left")
 
     def _end(self) -> _End:
         if self._engine_ends.is_set():
@@ -335,7 +324,7 @@ class TaskRun:
 
     def _with_leftovers(self, notice: TaskEndNotice) -> TaskEndNotice:
         """The notice with the processes that were ended and the messages that were not read."""
-        ended = tuple(self._ended.values())
+        ended = tuple(self._processes.ended.values())
         match notice:
             case EndNotSaved():
                 return notice

@@ -117,6 +117,11 @@ class TaskState:
     def set_activity(self, activity: str) -> None:
         self.set(msgspec.structs.replace(self.task, activity=activity))
 
+    def show_left(self, count: int) -> None:
+        """Show how many processes are left while the task ends them."""
+        if count:
+            self.set_activity(f"stopping, {count} {'process' if count == 1 else 'processes'} left")
+
     def turn_started(self) -> None:
         turn = self.task.step_count + 1
         self.set(

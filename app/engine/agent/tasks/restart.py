@@ -19,7 +19,7 @@ from app.engine.event_log import EventLog
 from app.engine.storage.database import Database
 from app.engine.tools.argument_check import check_arguments
 from app.engine.tools.base import Access, Tool, ToolContext, ToolError
-from app.engine.tools.processes.termination import end_abandoned
+from app.engine.tools.processes.termination import ProcessSweep, end_abandoned
 from app.engine.tools.registry import bind
 from app.paths import Paths
 from app.protocol.blocks import ToolCallBlock
@@ -98,7 +98,8 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
     asked = {ask.unknown.execution_id for ask in asks if ask.unknown is not None}
     newest, _ = await database.nodes.branch(agent.head_id, _NEWEST)
     at = last_reply(newest, task.id)
-    workplace = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, environment={})
+    processes = ProcessSweep(task.id)
+    workplace = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, {}, processes)
     tools = {tool.name: tool for tool in bind(workplace)}
     for block in newest[at].blocks if at is not None else ():
         started = begun.get(block.call_id) if isinstance(block, ToolCallBlock) else None

@@ -79,7 +79,7 @@ class AgentTaskRunner:
                 run = self.running.get(task_id)
                 if run is None:
                     return await self._cancel_interrupted(await self.running.stored(task_id))
-        await run.stop(by)
+        run.stop(by)
         return run.task
 
     async def pause(self, task_id: str) -> Task:

@@ -25,7 +25,8 @@ _PF_EXITING = 0x4  # linux/sched.h
 class ProcessEntry:
     """One process. `started` (system ticks) distinguishes reused pids; a zombie has ended but is not reaped.
 
-    `group` is 0 if its process group may contain processes of others.
+    `group` is 0 if its process group may contain processes of others. `call` is the number of the mark by which it was
+    found, 0 if it was not found by a mark.
     """
 
     pid: int
@@ -34,6 +35,7 @@ class ProcessEntry:
     zombie: bool
     session: int = 0
     group: int = 0
+    call: int = 0
 
 
 def _ignore(entry: ProcessEntry) -> None:
@@ -109,6 +111,7 @@ class ProcTable:
             if mark is None:
                 mark = wanted[stamp] if stamp is not None else _mark_of(entry, wanted)
             if mark is not None:
+                entry = replace(entry, call=mark.number)
                 found.append(entry)
                 note_process(mark, pid, entry.started)
                 if entry.session != own:  # a starting child is in our session for a moment
@@ -225,12 +228,12 @@ def _environment(pid: int) -> list[bytes]:
 
 class PortableTable:
     def find(self, marks: tuple[ProcessMark, ...], search: Search) -> list[ProcessEntry]:
-        numbers = {str(mark.number) for mark in marks}
-        roots = [process for process in _own_processes() if _variable(process, "ERRAND_CALL") in numbers]
-        return _with_descendants(roots, search)
+        numbers = {str(mark.number): mark.number for mark in marks}
+        roots = [(process, numbers.get(_variable(process, "ERRAND_CALL"), 0)) for process in _own_processes()]
+        return _with_descendants([(process, call) for process, call in roots if call], search)
 
     def find_tasks(self, task_ids: frozenset[str], search: Search) -> list[ProcessEntry]:
-        roots = [process for process in _own_processes() if _variable(process, "ERRAND_TASK") in task_ids]
+        roots = [(process, 0) for process in _own_processes() if _variable(process, "ERRAND_TASK") in task_ids]
         return _with_descendants(roots, search)
 
     def name(self, pid: int) -> str:
@@ -251,9 +254,9 @@ def _variable(process: psutil.Process, name: str) -> str:
         return ""
 
 
-def _with_descendants(roots: list[psutil.Process], search: Search) -> list[ProcessEntry]:
+def _with_descendants(roots: list[tuple[psutil.Process, int]], search: Search) -> list[ProcessEntry]:
     found: dict[int, ProcessEntry] = {}
-    for root in roots:
+    for root, call in roots:
         try:
             family = [root, *root.children(recursive=True)]
         except psutil.Error:
@@ -261,7 +264,7 @@ def _with_descendants(roots: list[psutil.Process], search: Search) -> list[Proce
         for process in family:
             try:
                 zombie = process.status() == psutil.STATUS_ZOMBIE
-                entry = ProcessEntry(process.pid, process.ppid(), process.create_time(), zombie)
+                entry = ProcessEntry(process.pid, process.ppid(), process.create_time(), zombie, call=call)
             except psutil.Error:
                 continue
             if process.pid not in found:

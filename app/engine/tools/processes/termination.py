@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 
 import msgspec
 
@@ -111,35 +111,58 @@ def running(of: tuple[ProcessMark, ...]) -> tuple[EndedProcess, ...]:
     return tuple(_named(entry) for entry in _table.find(of, Search()) if not entry.zombie) if of else ()
 
 
-async def running_of_task(task_id: str) -> tuple[EndedProcess, ...]:
-    """The running processes of the task; the scan runs in a thread."""
-    of = marks.marks_of(task_id)
-    return await asyncio.to_thread(running, of) if of else ()
-
-
-async def end_task(task_id: str, on_progress: Callable[[int], None]) -> tuple[EndedProcess, ...]:
-    """End every process of the task, wait until they are gone, and return them.
-
-    `on_progress` receives the number of remaining processes each time it changes.
-    """
-    of = marks.marks_of(task_id)
-    if not of:
-        return ()
-    ended = await _Ending(lambda search: _table.find(of, search), on_progress).run()
-    marks.forget(of)
-    return ended
-
-
-async def end_call(mark: ProcessMark) -> tuple[EndedProcess, ...]:
-    """The same for one call."""
-    return await _Ending(lambda search: _table.find((mark,), search), lambda count: None).run()
-
-
 async def end_abandoned(task_ids: frozenset[str]) -> tuple[EndedProcess, ...]:
-    """The same for tasks of an engine that died: scans all processes of the machine by their environment."""
+    """End the processes of tasks of an engine that died: scans all processes of the machine by their environment."""
     if not task_ids:
         return ()
-    return await _Ending(lambda search: _table.find_tasks(task_ids, search), lambda count: None).run()
+    return await _Ending(lambda search: _table.find_tasks(task_ids, search)).run()
+
+
+def _ignore(count: int) -> None:
+    pass
+
+
+class ProcessSweep:
+    """Ends the processes of one task. `ended` are those that ended with the whole task, by pid and start.
+
+    `on_progress` receives the number of remaining processes each time it changes while the whole task is ended.
+    """
+
+    def __init__(self, task_id: str, on_progress: Callable[[int], None] = _ignore) -> None:
+        self.ended: dict[tuple[int, float], EndedProcess] = {}
+        self._task_id = task_id
+        self._on_progress = on_progress
+        self._shared: _Ending | None = None
+
+    async def end(self, mark: ProcessMark | None = None) -> tuple[EndedProcess, ...]:
+        """End the processes of one call, or of the whole task, wait until they are gone, and return them.
+
+        While the whole task is ended, its calls wait for that instead of searching by themselves.
+        """
+        shared = self._shared
+        if shared is not None and (mark is None or mark in shared.marks):
+            await shared.over.wait()
+            if mark is not None and shared.is_complete:
+                return tuple(shared.seen[key] for key, call in shared.calls.items() if call == mark.number)
+        if mark is not None:
+            return await _Ending(partial(_find, (mark,))).run()
+        of = marks.marks_of(self._task_id)
+        return await self._end_all(of) if of else ()
+
+    async def _end_all(self, of: tuple[ProcessMark, ...]) -> tuple[EndedProcess, ...]:
+        ending = self._shared = _Ending(partial(_find, of), self._on_progress, frozenset(of))
+        try:
+            ended = await ending.run()
+        finally:
+            self._shared = None
+            ending.over.set()
+        self.ended |= ending.seen
+        marks.forget(of)
+        return ended
+
+
+def _find(of: tuple[ProcessMark, ...], search: Search) -> list[ProcessEntry]:
+    return _table.find(of, search)
 
 
 @dataclass(slots=True)
@@ -148,12 +171,19 @@ class _Ending:
 
     First each process gets SIGTERM. Then each is stopped as soon as it is found, so that none starts another during
     the scan, and killed once all are known: descendants of an ended process cannot be found any more.
+
+    `calls` are the numbers of the marks of the processes in `seen`. `over` is set when the run has ended, `is_complete`
+    if it ended by itself.
     """
 
     find: Callable[[Search], list[ProcessEntry]]
-    on_progress: Callable[[int], None]
+    on_progress: Callable[[int], None] = _ignore
+    marks: frozenset[ProcessMark] = frozenset()
     seen: dict[tuple[int, float], EndedProcess] = field(default_factory=dict[tuple[int, float], EndedProcess])
+    calls: dict[tuple[int, float], int] = field(default_factory=dict[tuple[int, float], int])
     denied: set[int] = field(default_factory=set[int])
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    is_complete: bool = False
     _search: Search = field(default_factory=Search)
 
     async def run(self) -> tuple[EndedProcess, ...]:
@@ -176,8 +206,12 @@ class _Ending:
             if left:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.02)
-        stuck = {(entry.pid, entry.started) for entry in left}
-        return tuple(msgspec.structs.replace(ended, still_there=key in stuck) for key, ended in self.seen.items())
+        for entry in left:
+            key = entry.pid, entry.started
+            if key in self.seen:  # a zombie was never named
+                self.seen[key] = msgspec.structs.replace(self.seen[key], still_there=True)
+        self.is_complete = True
+        return tuple(self.seen.values())
 
     def _ask(self) -> list[ProcessEntry]:
         left = self._look()
@@ -208,6 +242,7 @@ class _Ending:
         """Name the processes seen for the first time and return them."""
         new = [entry for entry in left if not entry.zombie and (entry.pid, entry.started) not in self.seen]
         self.seen |= {(entry.pid, entry.started): _named(entry) for entry in new}
+        self.calls |= {(entry.pid, entry.started): entry.call for entry in new}
         return new
 
     def _signal(self, send: Callable[[ProcessEntry, int], None], entry: ProcessEntry, number: int) -> None:

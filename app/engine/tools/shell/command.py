@@ -153,10 +153,10 @@ class ShellCommand:
             raise
         try:
             end = await _wait(child.exit, timeout_s, cancel)
-            ended = () if end == "exited" else await termination.end_call(mark)
+            ended = () if end == "exited" else await self._workplace.processes.end(mark)
             await self._take_rest(child)
         except asyncio.CancelledError:
-            await termination.end_call(mark)
+            await self._workplace.processes.end(mark)
             raise
         finally:
             child.stdout.discard()
