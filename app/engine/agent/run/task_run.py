@@ -2,14 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 
 import msgspec
 
 from app.engine.agent.compaction.context_window import ContextWindow
-from app.engine.agent.history.visible_history import shorten
 from app.engine.agent.loop.agent import Agent
 from app.engine.agent.prompt.system_prompt import TaskSystemPrompt, join_parts
 from app.engine.agent.run.pause_gate import PauseGate
@@ -18,47 +15,29 @@ from app.engine.agent.run.recorder import TaskRecorder
 from app.engine.agent.run.resume import InterruptedTurn
 from app.engine.agent.run.stop_policy import StopPolicy
 from app.engine.agent.run.task_context import TaskContext
-from app.engine.agent.run.task_state import ended_task, is_working, status_text, with_status
+from app.engine.agent.run.task_end import TaskConclusion, TaskEnd, failed
+from app.engine.agent.run.task_state import is_working, status_text
 from app.engine.core.cancel import CancelSignal, StopCause, stopped_by
-from app.engine.core.errors import CannotSave, IllegalMove, StorageError
-from app.engine.core.messages import AssistantMessage, UserMessage
+from app.engine.core.errors import IllegalMove
+from app.engine.core.messages import UserMessage
 from app.engine.tools.control_tools import TaskComplete
 from app.engine.tools.processes.termination import ProcessSweep
-from app.notice_text import data_text
-from app.protocol.blocks import NoticeKind
 from app.protocol.notices import (
-    EndNotSaved,
     EngineEnded,
     LimitReached,
     Remark,
     TaskCompleted,
-    TaskEndNotice,
     TaskFailed,
     TaskStopped,
 )
-from app.protocol.tasks import Completion, DecidedMode, Queued, Task, TaskStatus, TaskStopReason
+from app.protocol.tasks import DecidedMode, Queued, Task
 
 _logger = logging.getLogger(__name__)
 
 NO_ANSWER = "The model ended its work without an answer that follows the schema. Try again, or choose another model."
 
-# Only runaway replies are longer; the node keeps the full text.
-_LONGEST_SUMMARY = 100_000
-_SUMMARISED = "What was said before is summarised for the model."
-
 # Tools stop on the signal; after this time they are cancelled.
 _CANCEL_AFTER_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """How a task ends: its status and reason, its error, and the notice in the conversation."""
-
-    status: TaskStatus
-    reason: TaskStopReason | None
-    kind: NoticeKind
-    notice: TaskEndNotice
-    error: str | None = None
 
 
 class TaskRun:
@@ -69,42 +48,41 @@ class TaskRun:
         context: TaskContext,
         gate: PauseGate,
         recorder: TaskRecorder,
-        course: StopPolicy,
+        policy: StopPolicy,
         completion: TaskComplete,
         agent: Agent,
-        briefing: TaskSystemPrompt,
-        room: ContextWindow,
+        system_prompt: TaskSystemPrompt,
+        window: ContextWindow,
         processes: ProcessSweep,
     ) -> None:
         self.branch = context.branch
-        self._live = context.state
-        self._log = context.log
+        self._state = context.state
         self._queue = context.queue
         self._gate = gate
         self._recorder = recorder
-        self._course = course
+        self._policy = policy
         self._completion = completion
         self._agent = agent
-        self._briefing = briefing
-        self._room = room
+        self._system_prompt = system_prompt
+        self._window = window
         self._processes = processes
+        self._conclusion = TaskConclusion(context, recorder, completion, agent)
         self._cancel = CancelSignal()
         self._summary_failure: TaskFailed | None = None
-        self._has_replied = True
         self._engine_ends = asyncio.Event()
         self._accepts_messages = True
         self._resumes = False
 
     @property
     def task(self) -> Task:
-        return self._live.task
+        return self._state.task
 
     @property
     def shown(self) -> Task:
-        return self._live.shown
+        return self._state.shown
 
     def hold(self, why: str) -> None:
-        self._live.hold(why)
+        self._state.hold(why)
 
     async def run(self, opening: UserMessage | InterruptedTurn | None) -> None:
         """Run the task to its end, from a message, an interrupted turn or the existing history. Never raises."""
@@ -116,14 +94,14 @@ class TaskRun:
         except Exception as error:  # the end of a task: the error is recorded, the engine continues
             _logger.exception("task %s failed", self.task.id)
             text = str(error)
-            failed = TaskFailed(text=text, cause="internal")
-            end = _End("error", "error", "error", failed, text or type(error).__name__)
+            notice = TaskFailed(text=text, cause="internal")
+            end = TaskEnd("error", "error", "error", notice, text or type(error).__name__)
         try:
             await self._processes.end()
         except Exception:  # the end of a task: a failed process search must not prevent recording the end
             _logger.exception("the processes of task %s were not ended", self.task.id)
         try:
-            await self._conclude(end)
+            await self._conclusion.write(end, tuple(self._processes.ended.values()))
         except Exception:  # the end of a task: other tasks continue; the next start shows this one as interrupted
             _logger.exception("the end of task %s is not on record", self.task.id)
 
@@ -133,7 +111,7 @@ class TaskRun:
             raise IllegalMove(f"The task is {status_text(self.task.status)} already.")
         if self.task.stopping or self._cancel.is_set:
             return
-        self._live.set(msgspec.structs.replace(self.task, stopping=True, activity="stopping"))
+        self._state.set(msgspec.structs.replace(self.task, stopping=True, activity="stopping"))
         self._cancel.set(stopped_by(by))
 
     @property
@@ -181,7 +159,7 @@ class TaskRun:
         if mode == "task" and not any(tool.name == TaskComplete.name for tool in self._agent.state.tools):
             raise IllegalMove("It was started as a chat. When it has answered, it can go on as a task.")
         if mode != self.task.mode:
-            self._course.take_for(mode)
+            self._policy.take_for(mode)
 
     def queue_message(self, entry: Queued) -> None:
         """Queue a message for the agent."""
@@ -216,14 +194,14 @@ class TaskRun:
         try:
             await self._set_system_prompt()
             if self.task.summarises:
-                self._summary_failure = await self._room.summarise(self.task.model, self._cancel)
-                self._has_replied = False
+                self._summary_failure = await self._window.summarise(self.task.model, self._cancel)
+                self._conclusion.has_replied = False
             elif isinstance(opening, UserMessage):
                 await self._agent.prompt(opening, self._cancel)
             else:
                 await self._agent.continue_(self._cancel, skip_first_poll=opening is not None)
             while self._has_unread():
-                self._has_replied = True
+                self._conclusion.has_replied = True
                 self._completion.completed = None
                 await self._agent.continue_(self._cancel)
         finally:
@@ -231,14 +209,14 @@ class TaskRun:
 
     async def _set_system_prompt(self) -> None:
         """Set the system prompt; notices about omitted parts appear once per conversation."""
-        parts = await self._briefing.parts()
+        parts = await self._system_prompt.parts()
         self._agent.set_system_prompt(join_parts(parts))
         if not self._agent.state.messages:
             self._recorder.remark(*(Remark(text=remark) for part in parts for remark in part.remarks))
 
     def _has_unread(self) -> bool:
         """True if messages arrived while the last turn ended: they are read although it ended the task."""
-        ended_well = not self._cancel.is_set and self._agent.state.error is None and not self._course.has_ended_it
+        ended_well = not self._cancel.is_set and self._agent.state.error is None and not self._policy.has_ended_it
         return ended_well and self._summary_failure is None and bool(self.task.queue)
 
     async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
@@ -250,102 +228,20 @@ class TaskRun:
             await asyncio.wait([work], timeout=_CANCEL_AFTER_S)
             work.cancel()
 
-    def _end(self) -> _End:
+    def _end(self) -> TaskEnd:
         if self._engine_ends.is_set():
             goes_on = self._gate.limit.is_on and not self.task.own_key
-            return _End("interrupted", None, "interrupted", EngineEnded(resumes=goes_on))
-        if (over := self._course.limit_end) is not None:
-            return _End("cancelled", over.reason, "limit", LimitReached(limit=over.kind, value=over.limit))
-        if self._course.stuck is not None:
-            return _End("cancelled", "iteration_limit", "limit", self._course.stuck)
+            return TaskEnd("interrupted", None, "interrupted", EngineEnded(resumes=goes_on), resumes=self._resumes)
+        if (over := self._policy.limit_end) is not None:
+            return TaskEnd("cancelled", over.reason, "limit", LimitReached(limit=over.kind, value=over.limit))
+        if self._policy.stuck is not None:
+            return TaskEnd("cancelled", "iteration_limit", "limit", self._policy.stuck)
         if (cause := self._cancel.cause) is not None:
-            return _End("cancelled", "manual_stop", "stopped", TaskStopped(by=cause.by))
+            return TaskEnd("cancelled", "manual_stop", "stopped", TaskStopped(by=cause.by))
         if self._agent.state.error is not None:
-            return _failed(TaskFailed(text=self._agent.state.error, cause="reply"))
+            return failed(TaskFailed(text=self._agent.state.error, cause="reply"))
         if self._summary_failure is not None:
-            return _failed(self._summary_failure)
+            return failed(self._summary_failure)
         if self.task.answer_schema is not None and self._completion.completed is None:
-            return _failed(TaskFailed(text=NO_ANSWER, cause="no_answer"))
-        return _End("completed", "completed", "info", TaskCompleted())
-
-    async def _conclude(self, end: _End) -> None:
-        """Write the final record, then publish the end; the task's processes have ended by now."""
-        self._recorder.close()
-        self._announce_end(end.kind, self._with_leftovers(end.notice))
-        lost = await self._try_save(self.branch.save)
-        if lost:
-            self.branch.take_back()
-            end = _End("error", "error", "error", EndNotSaved(text=lost), lost)
-            self._announce_end(end.kind, end.notice)
-            await self._try_save(self.branch.save)
-        if end.reason is None:
-            task = msgspec.structs.replace(
-                with_status(self.task, end.status),
-                stopping=False,
-                current_tool=None,
-                activity="",
-                resumes=self._resumes,
-            )
-        else:
-            task = ended_task(self.task, end.status, end.reason, end.error)
-        answer = self._completion.answer if end.status == "completed" else None
-        completion = self._completion_kind() if end.status == "completed" else None
-        self._live.set(msgspec.structs.replace(task, summary=self._summary(), answer=answer, completion=completion))
-        await self._try_save(self._log.flush)
-
-    def _announce_end(self, kind: NoticeKind, notice: TaskEndNotice) -> None:
-        """Add a notice about the end of the task. A good end has none, unless something was left over."""
-        if notice != TaskCompleted():
-            self._recorder.notice(kind, notice)
-        self.branch.announce_head()
-
-    async def _try_save(self, save: Callable[[], Awaitable[None]]) -> str:
-        """Save; returns the error text. Empty also for `CannotSave`: then the whole engine shuts down."""
-        try:
-            await save()
-        except StorageError as error:
-            _logger.error("the end of task %s is not saved: %s", self.task.id, error)
-            return "" if isinstance(error, CannotSave) else str(error)
-        return ""
-
-    def _completion_kind(self) -> Completion:
-        """How the completion was determined (docs/decisions/0003)."""
-        if self.task.refused_calls and not self.task.acting_calls:
-            return "refused"
-        if self._completion.completed is not None:
-            return "declared"
-        if not self._has_replied:
-            return "replied"
-        replies = (m for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage))
-        last = next(replies, None)
-        if last is not None and last.stop_reason == "length":
-            return "cut"
-        return "undeclared" if self.task.mode == "task" else "replied"
-
-    def _with_leftovers(self, notice: TaskEndNotice) -> TaskEndNotice:
-        """The notice with the processes that were ended and the messages that were not read."""
-        ended = tuple(self._processes.ended.values())
-        match notice:
-            case EndNotSaved():
-                return notice
-            case EngineEnded():  # the resumed task will read the messages
-                return msgspec.structs.replace(notice, ended=ended)
-            case _:
-                return msgspec.structs.replace(notice, ended=ended, unread=tuple(map(_shown, self.task.queue)))
-
-    def _summary(self) -> str:
-        if self._completion.completed is not None:
-            return self._completion.completed
-        if not self._has_replied:
-            return _SUMMARISED if self._summary_failure is None and not self._cancel.is_set else ""
-        replies = (m.text for m in reversed(self._agent.state.messages) if isinstance(m, AssistantMessage) and m.text)
-        return shorten(next(replies, ""), _LONGEST_SUMMARY)
-
-
-def _failed(notice: TaskFailed) -> _End:
-    return _End("error", "error", "error", notice, data_text(notice))
-
-
-def _shown(entry: Queued) -> str:
-    """The text, or the names of the attachments if it is empty."""
-    return entry.text.strip() or ", ".join(Path(path).name for path in entry.attachments)
+            return failed(TaskFailed(text=NO_ANSWER, cause="no_answer"))
+        return TaskEnd("completed", "completed", "info", TaskCompleted())
