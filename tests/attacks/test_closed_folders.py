@@ -12,6 +12,7 @@ import pytest
 from app.engine.agent.prompt.system_prompt import read_parts
 from app.engine.agent.prompt.workspace import PromptContext
 from app.engine.tools.code.search import list_files, search
+from app.engine.tools.file_walk import keep_all
 
 _NOBODY = 65_534
 
@@ -55,8 +56,9 @@ def test_what_may_not_be_looked_at_is_left_out_and_the_rest_is_found(folder: Pat
     read_parts(occasion)  # its texts are loaded
     with no_superuser():
         parts = {part.name: part for part in read_parts(occasion)}
-        listed, below = list_files(folder, "", lambda: False).lines, list_files(folder, "**", lambda: False).lines
-        found = search(folder, "needle", True, "", lambda: False).lines
+        listed = list_files(folder, "", lambda: False, keep_all).lines
+        below = list_files(folder, "**", lambda: False, keep_all).lines
+        found = search(folder, "needle", True, "", lambda: False, keep_all).lines
     assert listed == [".agents/", ".git/", "closed/", "names/", "open", "secret"]
     assert "names/file" in below and "closed/file" not in below
     assert found == ["open:1: needle"]
