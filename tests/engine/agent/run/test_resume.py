@@ -97,6 +97,18 @@ async def test_at_a_call_of_unknown_outcome_the_task_can_be_stopped(tmp_path: Pa
         assert (ran.read_text(), engine.model.requests) == ("x\n", [])
 
 
+async def test_a_turn_is_replayed_also_when_the_day_is_used_up_and_no_further_call_is_made(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"touch {ran}; sleep 60"), ran)
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[], port=port)) as engine:
+        engine.services.settings.set("day_max_tokens", 100)
+        await answer(engine, await only_ask(engine), SKIP)
+        await engine.services.runner.resume(started.id)
+        ended = await engine.watcher.end(started.id)
+        assert (ended.status, ended.stop_reason) == ("cancelled", "day_limit")
+        assert (results(engine), engine.model.requests) == (["skipped"], [])
+
+
 async def test_what_was_finished_is_not_run_again_and_what_was_not_begun_runs(tmp_path: Path) -> None:
     ran, reached = tmp_path / "ran", tmp_path / "reached"
     reply = shell(f"echo one >> {ran}", f"touch {reached}; sleep 60", f"echo three >> {ran}")
