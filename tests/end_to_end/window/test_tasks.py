@@ -242,7 +242,9 @@ async def test_212_what_waits_takes_the_keyboard_and_is_allowed_from_wherever_it
             person.enter(Qt.KeyboardModifier.ControlModifier)
             await person.until(lambda: [ask.kind for ask in person.stores.asks.waiting()] == ["question"])
             assert (workspace / "made").exists()
-            await person.until(lambda: person.front.store.waiting != () and isinstance(person.rows[-1], AskRow))
+            await person.until(
+                lambda: person.front.store.requests.waiting != () and isinstance(person.rows[-1], AskRow)
+            )
             person.window.commands.do("next_ask")
             assert focused(person) == "Or answer in your own words"
             person.window.commands.do("new_task")

@@ -52,7 +52,7 @@ async def test_a_task_that_ended_meanwhile_has_ended(tmp_path: Path) -> None:
     reply = msgspec.structs.replace(node("n1"), task_id="t1")
     async with (
         engine_server(tmp_path / "home") as engine,
-        overtaken_session(engine, lambda: branch.put_task(ended)) as session,
+        overtaken_session(engine, lambda: branch.tasks.put(ended)) as session,
     ):
         for event in (
             ConversationUpdate(conversation=conversation()),
@@ -63,7 +63,7 @@ async def test_a_task_that_ended_meanwhile_has_ended(tmp_path: Path) -> None:
         await engine.log.flush()
         await session.start()
         await SettledLoader(session, branch).load("c1", [reply])
-    assert branch.task("t1") == ended
+    assert branch.tasks.get("t1") == ended
 
 
 async def test_a_personality_that_changed_meanwhile_stays_changed(tmp_path: Path) -> None:

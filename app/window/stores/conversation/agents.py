@@ -146,6 +146,13 @@ class AgentStore(QObject):
         params = AgentSetHeadParams(agent_id=agent_id, node_id=node_id, version=version, to_leaf=to_leaf)
         self._session.spawn(self._bring(params), self.failed.emit)
 
+    def continue_with(self, node_id: str) -> None:
+        """Have the conversation go on from the end of this branch, and show it, whoever wrote it."""
+        agent = self.active
+        if agent is not None:
+            self.move_head(agent.id, node_id, to_leaf=True)
+            self.show_agent(agent.id)
+
     def take_turns(self, conversation_id: str, turns: TurnTaking) -> None:
         """Have them speak by another rule from now on."""
         params = ConversationChangeParams(conversation_id=conversation_id, turn_taking=turns)

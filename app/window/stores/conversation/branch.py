@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, takewhile
+from itertools import takewhile
 
-from app.protocol.blocks import ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Fork, Node
-from app.protocol.events import TextDelta, ToolOutput
+from app.protocol.events import ToolOutput
 from app.protocol.tasks import Task
 from app.window.rows.row import (
     BranchEndRow,
-    BranchSwitchRow,
     EditMessageRow,
     NoticeRow,
     Row,
@@ -18,132 +16,27 @@ from app.window.rows.row import (
     SpeakerRow,
     UserRow,
 )
-from app.window.stores.conversation.node_rows import AskAnchors, FoldedTaskEnd, NodeExtras, node_rows, task_end
-from app.window.stores.conversation.streaming import RowTail, StreamingRows
+from app.window.stores.conversation.branch_index import CallIndex, ForkIndex, TaskIndex
+from app.window.stores.conversation.node_rows import AskAnchors, NodeExtras, node_rows
+from app.window.stores.conversation.streaming import StreamingRows
 from app.window.stores.tasks import is_interrupted
 
-# A task's end is told by its last two nodes: a reply that broke off, and the engine's remark.
-_MOST_FOLDED = 2
 _REMOVED = Speaker("An agent that was removed", "")
 
 
-@dataclass(frozen=True, slots=True)
-class ForkPosition:
-    """A node among its siblings, oldest first: `number` counts from 1."""
-
-    parent_id: str | None
-    number: int
-    count: int
-    previous_id: str | None
-    next_id: str | None
-
-
-class ForkIndex:
-    """Nodes are never taken away, so what was told once stays true."""
-
-    def __init__(self) -> None:
-        self._children: dict[str | None, tuple[str, ...]] = {}
-
-    def put(self, forks: Iterable[Fork]) -> None:
-        for fork in forks:
-            self._children[fork.parent_id] = fork.child_ids
-
-    def add(self, parent_id: str | None, child_id: str, shown_id: str | None) -> bool:
-        """Take a node that was added below a parent of which `shown_id` is seen; False if nothing is new by it."""
-        known = self._children.get(parent_id, () if shown_id is None else (shown_id,))
-        if child_id in known or not known:
-            return False
-        self._children[parent_id] = (*known, child_id)
-        return True
-
-    def add_below(self, parent_id: str, child_id: str) -> None:
-        """Take a node that was added below the end of what is seen, and is not seen."""
-        known = self._children.get(parent_id, ())
-        if child_id not in known:
-            self._children[parent_id] = (*known, child_id)
-
-    def below(self, node_id: str) -> tuple[str, ...]:
-        """What follows a node, as far as it is known; all of it for the end of a branch."""
-        return self._children.get(node_id, ())
-
-    def place(self, parent_id: str | None, node_id: str) -> ForkPosition | None:
-        """None where a node has no siblings."""
-        children = self._children.get(parent_id, ())
-        if len(children) < 2 or node_id not in children:
-            return None
-        index = children.index(node_id)
-        before = children[index - 1] if index else None
-        after = children[index + 1] if index + 1 < len(children) else None
-        return ForkPosition(parent_id, index + 1, len(children), before, after)
-
-    def switch_row(self, node: Node, *, locked: bool) -> BranchSwitchRow | None:
-        """The switch between a node and its siblings."""
-        place = self.place(node.parent_id, node.id)
-        if place is None:
-            return None
-        return BranchSwitchRow(
-            f"{place.parent_id}/fork",  # the same key on all siblings, so that the row keeps the focus
-            place.number,
-            place.count,
-            place.previous_id,
-            place.next_id,
-            is_user=node.is_from_person,
-            locked=locked,
-        )
-
-
-class CallIndex:
-    """Which loaded node has a tool call, and the results and live outputs of its calls."""
-
-    def __init__(self) -> None:
-        self._owners: dict[tuple[str | None, str], str] = {}  # task and call: the newest node that has the call
-        self._results: dict[str, dict[str, ToolResultBlock]] = {}
-        self._outputs: dict[str, dict[str, str]] = {}
-
-    def clear(self) -> None:
-        """Forget the owners; results stay for nodes that are loaded again."""
-        self._owners.clear()
-
-    def put(self, node: Node) -> None:
-        for block in node.blocks:
-            if isinstance(block, ToolCallBlock):
-                self._owners[node.task_id, block.call_id] = node.id
-            elif isinstance(block, ToolResultBlock) and (owner := self.owner(node.task_id, block.call_id)) is not None:
-                self._results.setdefault(owner, {})[block.call_id] = block
-                self._outputs.get(owner, {}).pop(block.call_id, None)
-
-    def put_output(self, owner: str, call_id: str, text: str) -> None:
-        self._outputs.setdefault(owner, {})[call_id] = text
-
-    def owner(self, task_id: str | None, call_id: str) -> str | None:
-        return self._owners.get((task_id, call_id))
-
-    def owners(self, node: Node) -> list[str | None]:
-        """The nodes of the calls that a node has results for, in order; None for a call that is not loaded."""
-        return [self.owner(node.task_id, block.call_id) for block in node.blocks if isinstance(block, ToolResultBlock)]
-
-    def touched(self, node: Node) -> list[str]:
-        """The nodes whose rows a node changes: those with the calls of its results, and itself."""
-        return [*filter(None, self.owners(node)), node.id]
-
-    def results(self, node_id: str) -> Mapping[str, ToolResultBlock]:
-        return self._results.get(node_id, {})
-
-    def outputs(self, node_id: str) -> Mapping[str, str]:
-        return self._outputs.get(node_id, {})
-
-
 class LoadedBranch:
-    """Changes return the ids of the nodes whose rows they touch, in the order in which to show them."""
+    """Changes return the ids of the nodes whose rows they touch, in the order in which to show them.
+
+    `drafts` are the replies that stream, by node id.
+    """
 
     def __init__(self) -> None:
         self.has_older = False
         self._order: list[str] = []
         self._nodes: dict[str, Node] = {}
-        self._drafts: dict[str, StreamingRows] = {}
+        self.drafts: dict[str, StreamingRows] = {}
         self._calls = CallIndex()
-        self._tasks: dict[str, Task] = {}
-        self._of_task: dict[str, list[str]] = {}
+        self.tasks = TaskIndex(self._nodes)
         self._forks = ForkIndex()
         self.asks = AskAnchors(self._order, self._nodes)
         self._edited: str | None = None
@@ -154,15 +47,6 @@ class LoadedBranch:
     def ids(self) -> Sequence[str]:
         """Of the loaded nodes, oldest first."""
         return self._order
-
-    @property
-    def tasks(self) -> tuple[Task, ...]:
-        """Those of the loaded nodes that are known, in the order of the branch."""
-        return tuple(self._tasks[task_id] for task_id in self._of_task if task_id in self._tasks)
-
-    def task(self, task_id: str | None) -> Task | None:
-        """One that was heard of, on this branch or not."""
-        return self._tasks.get(task_id or "")
 
     def holds(self, node_id: str) -> bool:
         return node_id in self._nodes
@@ -185,12 +69,12 @@ class LoadedBranch:
             kept = [self._nodes[node_id] for node_id in self._order[:start]]
         self._order.clear()
         self._nodes.clear()
-        self._of_task.clear()
+        self.tasks.clear()
         self._calls.clear()
         for node in (*kept, *page):
             self._append(node)
-        self._drafts = {
-            node_id: draft for node_id, draft in self._drafts.items() if _is_streaming(self._nodes.get(node_id))
+        self.drafts = {
+            node_id: draft for node_id, draft in self.drafts.items() if _is_streaming(self._nodes.get(node_id))
         }
         self.asks.place_all()
 
@@ -199,11 +83,11 @@ class LoadedBranch:
         self._forks.put(forks)
         later = [self._nodes[node_id] for node_id in self._order]
         unowned = [node.id for node in later if node.role == "tool_result" and None in self._calls.owners(node)]
-        ends = (*self._end_of(later[0]), *([later[0].id] if self._speakers else ())) if later else ()
+        ends = (*self.tasks.last_nodes(later[0]), *([later[0].id] if self._speakers else ())) if later else ()
         self.has_older = has_older
         self._order.clear()
         self._calls.clear()
-        self._of_task.clear()
+        self.tasks.clear()
         for node in (*page, *later):
             self._append(node)
         self.asks.place_all()
@@ -222,18 +106,10 @@ class LoadedBranch:
             return self._beside(node)
         self._forks.add(node.parent_id, node.id, None)
         before = self._order[-1:]
-        ended = self._end_of(node)
+        ended = self.tasks.last_nodes(node)
         self._append(node)
         self.asks.place_lost(node)
         return [*dict.fromkeys((*ended, *before)), *self._calls.touched(node)]
-
-    def put_task(self, task: Task) -> Sequence[str]:
-        before = self._tasks.get(task.id)
-        self._tasks[task.id] = task
-        touched = self._of_task.get(task.id, [])[-_MOST_FOLDED:] if task.ended_at is not None else []
-        if is_interrupted(task) != is_interrupted(before):
-            touched = [*dict.fromkeys((*self._last_reply(task.id), *touched))]
-        return touched
 
     def lock(self, is_locked: bool) -> Sequence[str]:
         """While an agent writes here nothing can be switched or sent in another form."""
@@ -264,7 +140,7 @@ class LoadedBranch:
 
     def last_task(self) -> Task | None:
         """The task that wrote the end of the branch."""
-        return self._tasks.get(self._nodes[self._order[-1]].task_id or "") if self._order else None
+        return self.tasks.get(self._nodes[self._order[-1]].task_id) if self._order else None
 
     def replies_since_user(self) -> int:
         """How many tasks wrote since a person's last word."""
@@ -275,14 +151,6 @@ class LoadedBranch:
         """What a person said last, as far as it is loaded."""
         return next((node_id for node_id in reversed(self._order) if self._nodes[node_id].is_from_person), None)
 
-    def add_text(self, delta: TextDelta) -> RowTail | None:
-        """Take streamed text; returns the rows that it changes."""
-        draft = self._drafts.get(delta.node_id)
-        tail = draft.add(delta) if draft is not None else None
-        if tail is None or not self._speakers:
-            return tail
-        return replace(tail, first=tail.first + len(self._speaker(self._nodes[delta.node_id])))
-
     def add_output(self, delta: ToolOutput) -> Sequence[str]:
         owner = self._calls.owner(delta.task_id, delta.call_id)
         if owner is None:
@@ -292,14 +160,14 @@ class LoadedBranch:
 
     def rows(self, node_id: str) -> list[Row]:
         node = self._nodes[node_id]
-        draft = self._drafts.get(node_id)
+        draft = self.drafts.get(node_id)
         if draft is not None:
-            return [*self._speaker(node), *draft.rows]
+            return draft.rows(self._speaker(node))
         belongings = NodeExtras(
             self._calls.results(node_id),
             self._calls.outputs(node_id),
             self.asks.at(node_id),
-            is_interrupted(self._tasks.get(node.task_id or "")),
+            is_interrupted(self.tasks.get(node.task_id)),
         )
         rows: list[Row] = [
             _with_mentions(self.asks.with_others(row), self._speakers) for row in node_rows(node, belongings)
@@ -307,7 +175,7 @@ class LoadedBranch:
         if node_id == self._edited:
             rows = [_edited_row(row, locked=self._is_locked) for row in rows]
         rows = [*self._speaker(node), *rows] if rows else rows
-        end = self._end(node)
+        end = self.tasks.end(node, self._order[0] if self.has_older else None)
         if end is not None and node_id in end.folded:
             rows = [row for row in rows if not isinstance(row, NoticeRow)]
         if end is not None and end.last_id == node_id:
@@ -331,28 +199,10 @@ class LoadedBranch:
         if above is not None and above.author == node.author:
             return []
         speaker = self._speakers.get(node.author, _REMOVED)
-        task = self._tasks.get(node.task_id or "")
+        task = self.tasks.get(node.task_id)
         if task is not None and any(one.model for one in self._speakers.values()):
             speaker = replace(speaker, model=task.model)  # where one has a model of its own the others' are news too
         return [SpeakerRow(f"{node.id}/speaker", node, speaker)]
-
-    def _last_reply(self, task_id: str) -> list[str]:
-        """Whose calls may have no result yet."""
-        replies = (each for each in reversed(self._of_task.get(task_id, [])) if self._nodes[each].role == "assistant")
-        return [*islice(replies, 1)]
-
-    def _end(self, node: Node) -> FoldedTaskEnd | None:
-        """The end of the task that this is one of the last nodes of."""
-        task = self._tasks.get(node.task_id or "")
-        ids = self._of_task.get(node.task_id or "", [])
-        if task is None or task.ended_at is None or node.id not in ids[-_MOST_FOLDED:]:
-            return None
-        is_whole = not self.has_older or ids[0] != self._order[0]
-        return task_end(task, [self._nodes[node_id] for node_id in ids], is_whole=is_whole)
-
-    def _end_of(self, node: Node) -> Sequence[str]:
-        """The last nodes of a node's task: they show how it ended."""
-        return self._of_task.get(node.task_id or "", [])[-_MOST_FOLDED:]
 
     def _beside(self, node: Node) -> Sequence[str]:
         """A node of another branch: where that leaves this one there is a fork now."""
@@ -383,15 +233,14 @@ class LoadedBranch:
     def _append(self, node: Node) -> None:
         self._order.append(node.id)
         self._take(node)
-        if node.task_id is not None:
-            self._of_task.setdefault(node.task_id, []).append(node.id)
+        self.tasks.add_node(node)
 
     def _take(self, node: Node) -> None:
         self._nodes[node.id] = node
         if node.status == "streaming":
-            self._drafts[node.id] = StreamingRows(node)
+            self.drafts[node.id] = StreamingRows(node)
             return
-        self._drafts.pop(node.id, None)
+        self.drafts.pop(node.id, None)
         self._calls.put(node)
 
 

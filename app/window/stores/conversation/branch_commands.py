@@ -16,6 +16,7 @@ from app.protocol.context import (
 from app.protocol.conversations import CONVERSATION_CHANGE, Conversation, ConversationChangeParams, Node
 from app.protocol.tasks import TASK_RETRY, TASK_START, TaskRetryParams, TaskStartParams
 from app.window.stores.conversation.agents import AgentStore
+from app.window.stores.conversation.branch import LoadedBranch
 from app.window.stores.conversation.commands import TaskCommands
 from app.window.stores.session import EngineSession
 from app.window.stores.tasks import is_working
@@ -38,9 +39,12 @@ class BranchCommands(QObject):
     edit_asked = Signal(object)
     _lock_changed = Signal()
 
-    def __init__(self, session: EngineSession, agents: AgentStore, requests: TaskCommands) -> None:
+    def __init__(
+        self, session: EngineSession, agents: AgentStore, requests: TaskCommands, branch: LoadedBranch
+    ) -> None:
         super().__init__()
         self._agents = agents
+        self._branch = branch
         self._session = session
         self._requests = requests
         self.drafts: dict[str, str] = {}
@@ -71,6 +75,11 @@ class BranchCommands(QObject):
         """Go on from this node."""
         self._set_head(node_id, to_leaf=False)
 
+    def bring(self, agent_id: str) -> None:
+        """Have an agent go on from the end of what is shown."""
+        if self._branch.ids:
+            self._agents.move_head(agent_id, self._branch.ids[-1])
+
     def retry(self, node_id: str, model: str | None = None) -> None:
         """Have a reply written anew, beside the one that is there."""
         params = TaskRetryParams(node_id=node_id, task_id=_new_task_id(), model=model)
@@ -79,6 +88,12 @@ class BranchCommands(QObject):
     def edit(self, node_id: str) -> None:
         """Edit a message of a person in place."""
         self.edit_asked.emit(node_id)
+
+    def edit_last(self) -> None:
+        """Edit a person's newest message in place, if there is one."""
+        node_id = self._branch.last_message()
+        if node_id is not None:
+            self.edit(node_id)
 
     def end_edit(self) -> None:
         self.edit_asked.emit(None)

@@ -1,21 +1,21 @@
 """Two branches side by side: read once, then kept current by events."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
 from app.client.number_format import count, duration, elapsed, money
-from app.protocol.asks import Ask
 from app.protocol.blocks import TextBlock
 from app.protocol.conversations import CONVERSATION_NODES, ConversationNodesParams, ConversationNodesResult, Node
-from app.protocol.events import AskUpdate, Delta, Event, TaskMessage, TaskUpdate, TextDelta, ToolOutput
+from app.protocol.events import AskUpdate, Delta, Event, TaskMessage, TaskUpdate
 from app.protocol.tasks import Task
 from app.protocol.usage import Usage
-from app.window.rows.row import Row, Speaker
-from app.window.stores.conversation.branch import ComparedBranch, LoadedBranch
+from app.window.rows.row import Speaker
+from app.window.stores.conversation.branch import ComparedBranch
+from app.window.stores.conversation.branch_rows import BranchRows
 from app.window.stores.conversation.paging import SettledLoader
-from app.window.stores.conversation.row_list import RowList, RowSection
+from app.window.stores.conversation.row_list import RowSection
 from app.window.stores.conversation.store import ConversationStore
 from app.window.stores.session import EngineSession
 from app.window.stores.tasks import is_working
@@ -26,32 +26,16 @@ _PAGE = 500  # the most that the engine gives at once
 _LONGEST = 200
 
 
-class ComparedBranchStore(QObject):
-    """As a row source: see `ConversationStore`. `told` when its figures are others."""
+class ComparedBranchStore(BranchRows):
+    """`told` when its figures are others."""
 
-    reset = Signal()
-    inserted = Signal(int, int)
-    changed = Signal(int)
-    removed = Signal(int, int)
     told = Signal()
 
     def __init__(self, compared: ComparedBranch) -> None:
-        super().__init__()
+        super().__init__(is_current=True)
         self.compared = compared
-        self.branch = LoadedBranch()
         self._base_id: str | None = None
-        self._rows = RowList(self.inserted.emit, self.changed.emit, self.removed.emit)
         self.branch.lock(True)  # what a branch offers at its forks and ends is not for looking at two
-
-    @property
-    def has_older(self) -> bool:
-        return False
-
-    def count(self) -> int:
-        return len(self._rows)
-
-    def row(self, index: int) -> Row:
-        return self._rows[index]
 
     @property
     def leaf_id(self) -> str:
@@ -60,7 +44,7 @@ class ComparedBranchStore(QObject):
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        return self.branch.tasks
+        return self.branch.tasks.all
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -95,36 +79,22 @@ class ComparedBranchStore(QObject):
             sections.append((node_id, self.branch.rows(node_id)))
             if number % _AT_A_TIME == 0:
                 await asyncio.sleep(0)
-        self._rows.fill(sections)
-        self.reset.emit()
+        self.fill(sections)
         self.told.emit()
 
     def name(self, speakers: Mapping[str, Speaker]) -> None:
-        self._touch(self.branch.name(speakers))
+        self.touch(self.branch.name(speakers))
 
     def put_node(self, node: Node, *, joins: bool) -> None:
         begins = joins and node.parent_id == self._base_id
         if self.branch.ids or begins:
-            self._touch(self.branch.put(node, joins=joins))
+            self.touch(self.branch.put(node, joins=joins))
             self.told.emit()
 
     def put_task(self, task: Task) -> None:
-        self._touch(self.branch.put_task(task))
-        if task in self.branch.tasks:
+        self.touch(self.branch.tasks.put(task))
+        if task in self.branch.tasks.all:
             self.told.emit()
-
-    def put_ask(self, ask: Ask) -> None:
-        self._touch(self.branch.asks.put(ask))
-
-    def put_delta(self, delta: TextDelta | ToolOutput) -> None:
-        if isinstance(delta, ToolOutput):
-            self._touch(self.branch.add_output(delta))
-        elif (tail := self.branch.add_text(delta)) is not None:
-            self._rows.replace_tail(tail.node_id, tail.first, tail.rows)
-
-    def _touch(self, node_ids: Iterable[str]) -> None:
-        for node_id in node_ids:
-            self._rows.put(node_id, self.branch.rows(node_id))
 
 
 class ComparisonStore(QObject):
@@ -224,7 +194,7 @@ class ComparisonStore(QObject):
 
     def _worker(self, node: Node) -> str | None:
         """Whose task a node belongs to: results and remarks are not the agent's own."""
-        task = self.sides[0].branch.task(node.task_id) or self.sides[1].branch.task(node.task_id)
+        task = self.sides[0].branch.tasks.get(node.task_id) or self.sides[1].branch.tasks.get(node.task_id)
         return task.agent_id if task is not None else None
 
     def _on_delta(self, delta: Delta) -> None:

@@ -128,7 +128,7 @@ class FindStore(QObject):
         """The hit above; before the first one those that have to be loaded, then the last one."""
         if self.earlier and self.place <= 1:
             self._is_seeking = True
-            self._store.seek(self.earlier[0].node_id)
+            self._store.seeker.seek(self.earlier[0].node_id)
         else:
             self._step(-1)
 
@@ -138,7 +138,7 @@ class FindStore(QObject):
         if hits:
             self._is_seeking = True
             self._visited += 1
-            self._store.seek(hits[(self._visited - 1) % len(hits)].node_id, switches=True)
+            self._store.seeker.seek(hits[(self._visited - 1) % len(hits)].node_id, switches=True)
 
     def _step(self, by: int) -> None:
         hits = [hit for _, hit in self._hits()]
@@ -185,7 +185,7 @@ class FindStore(QObject):
         away: frozenset[str] = frozenset()
         if self._store.has_older and any(not self._store.branch.holds(hit.node_id) for hit in found):
             tree = await self._session.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation_id))
-            away = _off_branch(tree.nodes, self._store.node_ids)
+            away = _off_branch(tree.nodes, tuple(self._store.branch.ids))
         if asked == self._asked:
             self._found, self._away = found, away
             self.changed.emit()

@@ -11,7 +11,7 @@ from app.protocol.conversations import CONVERSATION_NODES, ConversationNodesPara
 from app.protocol.tasks import TASK_LIST, TaskListParams
 from app.window.stores.conversation.branch import LoadedBranch
 from app.window.stores.conversation.branch_commands import BranchCommands
-from app.window.stores.conversation.row_list import RowList
+from app.window.stores.conversation.branch_rows import BranchRows
 from app.window.stores.session import EngineSession
 
 _PAGE = 500  # the most that the engine gives at once
@@ -30,7 +30,7 @@ class SettledLoader:
     async def load(self, conversation_id: str, nodes: Collection[Node]) -> None:
         """The tasks of these nodes, and what was asked in them: only a task that called tools can have asked."""
         task_ids = {node.task_id for node in nodes if node.task_id is not None}
-        while self._has_more_tasks and not all(self._branch.task(task_id) is not None for task_id in task_ids):
+        while self._has_more_tasks and not all(self._branch.tasks.get(task_id) is not None for task_id in task_ids):
             await self._load_tasks(conversation_id)
         asking = {node.task_id for node in nodes if node.task_id is not None and _may_ask(node)} - self._with_asks
         if asking:
@@ -43,8 +43,8 @@ class SettledLoader:
         self._cursor = page.next_cursor
         self._has_more_tasks = page.next_cursor is not None
         for task in page.tasks:
-            if self._branch.task(task.id) is None:  # else an event told a newer state meanwhile
-                self._branch.put_task(task)
+            if self._branch.tasks.get(task.id) is None:  # else an event told a newer state meanwhile
+                self._branch.tasks.put(task)
 
     async def _load_asks(self, task_ids: tuple[str, ...]) -> None:
         result = await self._session.call(ASK_LIST, AskListParams(waiting=False, task_ids=task_ids))
@@ -96,7 +96,7 @@ class OlderPageLoader(QObject):
 
 
 @dataclass(frozen=True, slots=True)
-class SeekTarget:
+class _SeekTarget:
     """`number` counts the rows of its node. `switches` allows to go to another branch for it."""
 
     node_id: str
@@ -104,65 +104,64 @@ class SeekTarget:
     switches: bool
     is_switching: bool = False
 
-    def arrived(self) -> "SeekTarget":
-        """The branch that was switched to is shown now."""
-        return replace(self, is_switching=False)
-
 
 class RowSeeker:
     """One row at a time. `reached` is told where it stands, `missed` that it is nowhere."""
 
     def __init__(
         self,
-        branch: LoadedBranch,
-        rows: RowList,
+        shown: BranchRows,
         branches: BranchCommands,
         load_older: Callable[[], None],
         reached: Callable[[int], None],
         missed: Callable[[], None],
     ) -> None:
-        self._branch = branch
-        self._rows = rows
+        self._shown = shown
         self._branches = branches
         self._load_older = load_older
         self._reached = reached
         self._missed = missed
-        self._sought: SeekTarget | None = None
+        self._target: _SeekTarget | None = None
 
     @property
     def is_on(self) -> bool:
-        return self._sought is not None
+        return self._target is not None
 
-    def begin(self, sought: SeekTarget) -> None:
-        """Look for this one and no longer for another; `go_on` takes the first step."""
-        self._sought = sought
+    def seek(self, node_id: str, number: int = 0, *, switches: bool = False) -> None:
+        """Load what is needed to show a row of this node, and no longer another one.
+
+        With `switches` the agent goes to the branch that the node is on, where that is another one.
+        """
+        self._target = _SeekTarget(node_id, number, switches)
+        self.go_on()
 
     def go_on(self) -> None:
-        """Called once the rows are there, and whenever there are more of them."""
-        sought = self._sought
-        if sought is None or sought.is_switching:
+        """Called whenever there are more rows."""
+        target, branch = self._target, self._shown.branch
+        if target is None or target.is_switching or not self._shown.is_current:
             return
-        if self._branch.holds(sought.node_id):
-            self._sought = None
-            self._reached(self._rows.index_of(self._branch.shown_at(sought.node_id), sought.number))
-        elif self._branch.has_older:
+        if branch.holds(target.node_id):
+            self._target = None
+            self._reached(self._shown.rows.index_of(branch.shown_at(target.node_id), target.number))
+        elif branch.has_older:
             self._load_older()
-        elif sought.switches and not self._branches.locked:
-            self._sought = SeekTarget(sought.node_id, sought.number, switches=False, is_switching=True)
-            self._branches.switch(sought.node_id)
+        elif target.switches and not self._branches.locked:
+            self._target = _SeekTarget(target.node_id, target.number, switches=False, is_switching=True)
+            self._branches.switch(target.node_id)
         else:
-            self._sought = None
+            self._target = None
             self._missed()
 
     def arrive(self) -> None:
         """Another branch is shown: the one that was switched to, if one was."""
-        if self._sought is not None:
-            self._sought = self._sought.arrived()
+        if self._target is not None:
+            self._target = replace(self._target, is_switching=False)
+        self.go_on()
 
     def refuse(self) -> None:
         """Something was refused; a branch that is switched to will not come then."""
-        if self._sought is not None and self._sought.is_switching:
-            self._sought = None
+        if self._target is not None and self._target.is_switching:
+            self._target = None
 
     def give_up(self) -> None:
-        self._sought = None
+        self._target = None

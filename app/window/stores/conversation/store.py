@@ -1,24 +1,19 @@
 """One open conversation: its rows, kept current, and its parts (agents, commands, queue). Start here."""
 
-from collections.abc import Iterable
-
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 
 from app.protocol.agents import Agent
 from app.protocol.asks import Ask
 from app.protocol.conversations import Conversation, ConversationNodesResult, Node
 from app.protocol.engine import Snapshot
-from app.protocol.events import TextDelta, ToolOutput
 from app.protocol.tasks import Task
-from app.window.rows.row import Row
 from app.window.stores.asks import AskStore
 from app.window.stores.conversation.agents import AgentStore
-from app.window.stores.conversation.branch import LoadedBranch
 from app.window.stores.conversation.branch_commands import BranchCommands, ContextCommands
+from app.window.stores.conversation.branch_rows import BranchRows
 from app.window.stores.conversation.commands import TaskCommands
-from app.window.stores.conversation.paging import OlderPageLoader, RowSeeker, SeekTarget, SettledLoader
+from app.window.stores.conversation.paging import OlderPageLoader, RowSeeker, SettledLoader
 from app.window.stores.conversation.queue import QueueStore
-from app.window.stores.conversation.row_list import RowList
 from app.window.stores.session import EngineSession
 from app.window.stores.tasks import TaskStore, is_working
 
@@ -28,18 +23,13 @@ _PAGE = 50
 _SEEKING_PAGE = 500  # the most that the engine gives at once
 
 
-class ConversationStore(QObject):
+class ConversationStore(BranchRows):
     """Made by `Stores.open`.
 
-    As a row source: `reset` says that all rows are new; `inserted(first, count)`, `changed(index)` and
-    `removed(first, count)` come right after each change. `reached` and `missed` answer `seek`. `edit_begun` has the
-    row of a message that became a field. `failed` has the words for what could not be read or done.
+    `reached` and `missed` answer `seeker.seek`. `edit_begun` has the row of a message that became a field. `failed` has
+    the words for what could not be read or done.
     """
 
-    reset = Signal()
-    inserted = Signal(int, int)
-    changed = Signal(int)
-    removed = Signal(int, int)
     taskUpdate = Signal(object)
     taskMessage = Signal(object)
     title_changed = Signal()
@@ -51,11 +41,10 @@ class ConversationStore(QObject):
     failed = Signal(str)
 
     def __init__(self, session: EngineSession, tasks: TaskStore, asks: AskStore, conversation_id: str | None) -> None:
-        super().__init__()
-        self.branch = LoadedBranch()
+        super().__init__(is_current=conversation_id is None)
         self.agents = AgentStore(session)
         self.requests = TaskCommands(session, tasks, asks, self.agents, self.branch, conversation_id)
-        self.branches = BranchCommands(session, self.agents, self.requests)
+        self.branches = BranchCommands(session, self.agents, self.requests, self.branch)
         self.context = ContextCommands(session, self.agents, self.requests)
         self.queue = QueueStore(session, self.requests)
         self.conversation: Conversation | None = None
@@ -64,19 +53,15 @@ class ConversationStore(QObject):
         self.asks = asks
         self._past = SettledLoader(session, self.branch)
         self._older = OlderPageLoader(session, self.branch, self._past)
-        self.rows = RowList(self.inserted.emit, self.changed.emit, self.removed.emit)
         self._is_loaded = conversation_id is None
-        self._seeking = RowSeeker(
-            self.branch, self.rows, self.branches, self.load_older, self.reached.emit, self.missed.emit
-        )
-        self._is_held = False
+        self.seeker = RowSeeker(self, self.branches, self.load_older, self.reached.emit, self.missed.emit)
         self._older.came.connect(self._on_older_came)
-        self._older.outdated.connect(self._go_on_seeking)
+        self._older.outdated.connect(self.seeker.go_on)
         self._older.failed.connect(self._on_older_failed)
-        self.requests.stored.connect(self._on_stored)
+        self.requests.stored.connect(self.load)
         asks.changed.connect(self._on_asks_changed)
         self.requests.failed.connect(self.failed)
-        self.requests.failed.connect(self._seeking.refuse)
+        self.requests.failed.connect(self.seeker.refuse)
         self.branches.edit_asked.connect(self._on_edit_asked)
         self.branches.lock_changed.connect(self._on_lock_changed)
         self.agents.changed.connect(self._on_agents_changed)
@@ -104,40 +89,11 @@ class ConversationStore(QObject):
         return newest if newest is not None and is_working(newest) else self.branch.last_task() or newest
 
     @property
-    def waiting(self) -> tuple[Ask, ...]:
-        """The asks that wait here, oldest first."""
-        return self.requests.waiting
-
-    @property
     def next_ask(self) -> Ask | None:
         """What waits here: of the task that is looked at before others."""
         task = self.requests.task
-        own = [ask for ask in self.waiting if task is not None and ask.task_id == task.id]
-        return next(iter((*own, *self.waiting)), None)
-
-    @property
-    def has_older(self) -> bool:
-        return self.branch.has_older
-
-    @property
-    def is_seeking(self) -> bool:
-        return self._seeking.is_on
-
-    @property
-    def node_ids(self) -> tuple[str, ...]:
-        """The loaded part of the branch, oldest first."""
-        return tuple(self.branch.ids)
-
-    def count(self) -> int:
-        return len(self.rows)
-
-    def row(self, index: int) -> Row:
-        return self.rows[index]
-
-    def bring(self, agent_id: str) -> None:
-        """Have an agent go on from the end of what is shown."""
-        if self.branch.ids:
-            self.agents.move_head(agent_id, self.branch.ids[-1])
+        own = [ask for ask in self.requests.waiting if task is not None and ask.task_id == task.id]
+        return next(iter((*own, *self.requests.waiting)), None)
 
     def show_task(self, task_id: str) -> bool:
         """Show the branch of the agent that has this task; False where it is shown already."""
@@ -147,31 +103,10 @@ class ConversationStore(QObject):
         self.agents.show_agent(task.agent_id)
         return True
 
-    def continue_with(self, node_id: str) -> None:
-        """Have the conversation go on from the end of this branch, and show it, whoever wrote it."""
-        agent = self.agents.active
-        if agent is not None:
-            self.agents.move_head(agent.id, node_id, to_leaf=True)
-            self.agents.show_agent(agent.id)
-
-    def seek(self, node_id: str, number: int = 0, *, switches: bool = False) -> None:
-        """Load what is needed to show a row of this node: `reached` tells where it is, `missed` that there is none.
-
-        With `switches` the agent goes to the branch that the node is on, where that is another one.
-        """
-        self._seeking.begin(SeekTarget(node_id, number, switches))
-        self._go_on_seeking()
-
-    def edit_last(self) -> None:
-        """Edit a person's newest message in place, if there is one."""
-        node_id = self.branch.last_message()
-        if node_id is not None:
-            self.branches.edit(node_id)
-
     def load_older(self) -> None:
         """Read the page above the oldest row, if there is one."""
         if self.conversation_id is not None:
-            self._older.load(self.conversation_id, _SEEKING_PAGE if self.is_seeking else _PAGE)
+            self._older.load(self.conversation_id, _SEEKING_PAGE if self.seeker.is_on else _PAGE)
 
     def load(self) -> None:
         """Follow the conversation, from now or anew after events were missed."""
@@ -192,24 +127,21 @@ class ConversationStore(QObject):
             self.title_changed.emit()
 
     def put_task(self, task: Task) -> None:
-        self._touch(self.branch.put_task(task))
+        self.touch(self.branch.tasks.put(task))
         self.branches.look_at_task()
         self.taskUpdate.emit(task)
 
     def put_node(self, node: Node) -> None:
-        self._touch(self.branch.put(node, joins=self._joins(node)))
+        self.touch(self.branch.put(node, joins=self._joins(node)))
         if self._is_written_elsewhere(node):
             self.load()
         self.taskMessage.emit(node)
 
-    def put_ask(self, ask: Ask) -> None:
-        self._touch(self.branch.asks.put(ask))
-
     def _on_asks_changed(self) -> None:
         """Equal ones may have come or gone anywhere."""
-        for ask in self.waiting:
+        for ask in self.requests.waiting:
             others = tuple(other for other in self.asks.equal_to(ask) if other.id != ask.id)
-            self._touch(self.branch.asks.put_others(ask.id, others))
+            self.touch(self.branch.asks.put_others(ask.id, others))
 
     def put_agent(self, agent: Agent) -> None:
         """A head that moved to a node that is not here, or back, shows another branch."""
@@ -220,17 +152,10 @@ class ConversationStore(QObject):
         if head_id is not None and (not self.branch.holds(head_id) or self.branch.is_back(head_id, before_id)):
             self.load()
 
-    def put_delta(self, delta: TextDelta | ToolOutput) -> None:
-        """Take streamed text, which the engine has joined."""
-        if isinstance(delta, ToolOutput):
-            self._touch(self.branch.add_output(delta))
-        elif (tail := self.branch.add_text(delta)) is not None and self._is_loaded and not self._is_held:
-            self.rows.replace_tail(tail.node_id, tail.first, tail.rows)
-
     def _is_written_elsewhere(self, node: Node) -> bool:
         """The agent that is looked at writes in another branch: a reply that is retried, or a lost race."""
         task, agent = self._tasks.get(node.task_id or ""), self.agents.shown
-        is_shown = self.branch.holds(node.id) or not self._is_loaded or self._is_held
+        is_shown = self.branch.holds(node.id) or not self.is_current
         is_ours = task is not None and agent is not None and task.agent_id == agent.id
         return is_ours and task is not None and is_working(task) and not is_shown
 
@@ -243,42 +168,29 @@ class ConversationStore(QObject):
         return writer is not None and writer.beside is None and (own is None or not is_working(own))
 
     def _on_lock_changed(self) -> None:
-        self._touch(self.branch.lock(bool(self.branches.locked)))
+        self.touch(self.branch.lock(bool(self.branches.locked)))
 
     def _on_agents_changed(self) -> None:
-        self._touch(self.branch.name(self.agents.speakers))
-
-    def _on_stored(self) -> None:
-        self.load()
+        self.touch(self.branch.name(self.agents.speakers))
 
     def _on_edit_asked(self, node_id: str | None) -> None:
         """Show a message as a field with its draft in it, or the message again."""
-        self._touch(self.branch.edit(node_id))
+        self.touch(self.branch.edit(node_id))
         if node_id is None:
             self.edit_ended.emit()
         else:
             self.edit_begun.emit(self.rows.index_of(node_id, 0))
 
-    def _touch(self, node_ids: Iterable[str]) -> None:
-        """Make the rows of these nodes anew."""
-        if self._is_loaded and not self._is_held:
-            for node_id in node_ids:
-                self.rows.put(node_id, self.branch.rows(node_id))
-
-    def _go_on_seeking(self) -> None:
-        if self._is_loaded and not self._is_held:
-            self._seeking.go_on()
-
     def _on_older_came(self, page: ConversationNodesResult) -> None:
-        if not self._is_held:  # else the branch is being read anew
+        if self.is_current:
             touched = self.branch.prepend(page.nodes, page.has_more, page.forks)
             older = touched[: len(page.nodes)]
             self.rows.prepend([(node_id, self.branch.rows(node_id)) for node_id in older])
-            self._touch(touched[len(page.nodes) :])
-        self._go_on_seeking()
+            self.touch(touched[len(page.nodes) :])
+        self.seeker.go_on()
 
     def _on_older_failed(self, why: str) -> None:
-        self._seeking.give_up()
+        self.seeker.give_up()
         self.failed.emit(why)
 
     async def _load(self, conversation_id: str) -> None:
@@ -287,11 +199,10 @@ class ConversationStore(QObject):
         assert snapshot is not None, "following without a place to go on from gives a snapshot"
         self._take_snapshot(snapshot)
         # The rows wait for what was settled in the past, so that they do not jump when it comes.
-        self._is_held = True
+        self.is_current = False
         try:
             await self._past.load(conversation_id, snapshot.nodes)
         finally:
-            self._is_held = False
             self._show()
 
     def _take_snapshot(self, snapshot: Snapshot) -> None:
@@ -299,7 +210,7 @@ class ConversationStore(QObject):
             self.put_conversation(conversation)
         for task in snapshot.tasks:
             self._tasks.put(task)
-            self.branch.put_task(task)
+            self.branch.tasks.put(task)
         for ask in snapshot.asks:
             self.branch.asks.put(ask)
         self.agents.take(snapshot.agents)
@@ -310,11 +221,10 @@ class ConversationStore(QObject):
         sections = [(node_id, self.branch.rows(node_id)) for node_id in self.branch.ids]
         if self._is_loaded and len(self.rows):
             self.rows.replace(sections)
+            self.is_current = True
             self.taskUpdate.emit(self.task)  # another branch has another last task
         else:
-            self.rows.fill(sections)
             self._is_loaded = True
-            self.reset.emit()
+            self.fill(sections)
             self.loaded.emit()
-        self._seeking.arrive()
-        self._go_on_seeking()
+        self.seeker.arrive()

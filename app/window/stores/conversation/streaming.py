@@ -154,7 +154,6 @@ def _is_item(line: str) -> bool:
 class RowTail:
     """The rows of a node from number `first` on."""
 
-    node_id: str
     first: int
     rows: Sequence[Row]
 
@@ -200,6 +199,7 @@ class StreamingRows:
     def __init__(self, node: Node) -> None:
         self.node = node
         self._blocks: dict[int, _StreamingBlock] = {}
+        self._above = 0
         for index, block in enumerate(node.blocks):
             if isinstance(block, TextBlock | ThinkingBlock):
                 growing = self._blocks[index] = _StreamingBlock(is_thinking=isinstance(block, ThinkingBlock))
@@ -223,13 +223,15 @@ class StreamingRows:
         block.add(delta.text, delta.offset)
         return self._changed_tail(min(newest, delta.block))  # the block that was the newest one streams no longer
 
-    @property
-    def rows(self) -> list[Row]:
-        return [row for index in sorted(self._blocks) for row in self._blocks[index].rows]
+    def rows(self, above: Sequence[Row]) -> list[Row]:
+        """All rows below those of `above`, from which on a tail is counted."""
+        self._above = len(above)
+        own = (row for index in sorted(self._blocks) for row in self._blocks[index].rows)
+        return [*above, *own]
 
     def _changed_tail(self, start: int) -> RowTail:
         """Bring the rows of the blocks from `start` on up to date."""
-        first, step, rows = 0, self.node.turn, list[Row]()
+        first, step, rows = self._above, self.node.turn, list[Row]()
         newest = max(self._blocks, default=-1)
         for index in sorted(self._blocks):
             block = self._blocks[index]
@@ -244,7 +246,7 @@ class StreamingRows:
                     rows += block.rows
             if block.rows and not block.is_thinking:
                 step = 0
-        return RowTail(self.node.id, first, rows)
+        return RowTail(first, rows)
 
     def _forget_from(self, index: int) -> None:
         """A text that starts anew makes the later blocks void."""

@@ -69,7 +69,7 @@ class TreeStore(QObject):
         """Bring a message into view; where it stands in another branch the agent goes to the end of that one."""
         self._wanted = ""
         if node_id in path_to(self._head_id, self._nodes):
-            self._store.seek(node_id)
+            self._store.seeker.seek(node_id)
             return
         if not self._store.branches.locked:
             self._wanted = node_id
@@ -197,9 +197,9 @@ class TreeStore(QObject):
     def _on_arrival(self) -> None:
         """The transcript shows the branch that was asked for: bring the message into view."""
         agent = self._store.agents.shown
-        if self._wanted and agent is not None and self._store.node_ids[-1:] == (agent.head_id,):
+        if self._wanted and agent is not None and self._store.branch.ids[-1:] == [agent.head_id]:
             wanted, self._wanted = self._wanted, ""
-            self._store.seek(wanted)
+            self._store.seeker.seek(wanted)
 
 
 def _in_short(node: Node, parent_id: str | None) -> TreeNode:

@@ -206,7 +206,7 @@ class AgentsBarView(QWidget):
         look.triggered.connect(partial(self._on_chip_clicked, agent.id))
         look.setEnabled(not is_shown)
         bring = menu.addAction(self._theme.icon("git-branch"), "Bring it here")
-        bring.triggered.connect(partial(self._store.bring, agent.id))
+        bring.triggered.connect(partial(self._store.branches.bring, agent.id))
         bring.setEnabled(not is_shown and not works)
         compare = menu.addAction(self._theme.icon("columns-2"), "Compare with the branch in front")
         compare.triggered.connect(partial(self._on_compare_asked, agent.id))

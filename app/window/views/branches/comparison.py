@@ -232,7 +232,7 @@ class ComparisonDialog(QDialog):
             view.transcript.to_start()
 
     def _on_chosen(self, view: ComparedBranchView) -> None:
-        self._comparison.store.continue_with(view.side.leaf_id)
+        self._comparison.store.agents.continue_with(view.side.leaf_id)
         self.accept()
 
     def _on_failed(self, why: str) -> None:

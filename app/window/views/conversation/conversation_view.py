@@ -135,7 +135,7 @@ class ConversationView(QWidget):
     @property
     def has_place(self) -> bool:
         """False until the stored rows are shown."""
-        return self.store.is_loaded and not self.store.is_seeking
+        return self.store.is_loaded and not self.store.seeker.is_on
 
     @property
     def place(self) -> ScrollPosition | None:
@@ -146,12 +146,12 @@ class ConversationView(QWidget):
     def go_to(self, node_id: str) -> None:
         """Show a node on any branch, loading pages if needed. Reports an error if it cannot be found."""
         self._wanted = None
-        self.store.seek(node_id, switches=True)
+        self.store.seeker.seek(node_id, switches=True)
 
     def return_to(self, place: ScrollPosition) -> None:
         """Restore a scroll position. Does nothing if its node no longer exists."""
         self._wanted = place
-        self.store.seek(place.node_id, place.number)
+        self.store.seeker.seek(place.node_id, place.number)
 
     def go_to_ask(self) -> None:
         """Scroll to the open ask and focus it, now or once it is loaded."""
@@ -167,7 +167,7 @@ class ConversationView(QWidget):
 
         If it is not visible it is only shown: nobody should allow what they have not seen.
         """
-        approval = next((ask for ask in self.store.waiting if ask.kind == "approval"), None)
+        approval = next((ask for ask in self.store.requests.waiting if ask.kind == "approval"), None)
         row = self._row_of(approval) if approval is not None else None
         if approval is None or row is None:
             return
@@ -244,7 +244,7 @@ class ConversationView(QWidget):
         self.transcript.verticalScrollBar().valueChanged.connect(self._on_bar_moved)
         self.foot.sent.connect(self.transcript.to_end)
         self.foot.options_changed.connect(self.options_changed)
-        self.composer.recall_asked.connect(store.edit_last)
+        self.composer.recall_asked.connect(store.branches.edit_last)
         self.composer.edited.connect(self.draft_changed)
         self.interrupted.acted.connect(self._on_resume_clicked)
         self.foot.model_missing.connect(self._on_model_missing)

@@ -181,7 +181,7 @@ async def test_an_edit_that_is_refused_keeps_what_was_typed(tmp_path: Path) -> N
         message = talk.message
         begun: list[int] = []
         talk.store.edit_begun.connect(begun.append)
-        talk.store.edit_last()
+        talk.store.branches.edit_last()
         assert begun == [0]
         talk.store.branches.drafts[message] = "write an ode"
         talk.store.requests.options = TaskOptions("nowhere/model")
@@ -219,11 +219,11 @@ async def test_a_message_in_another_branch_is_gone_to_but_a_remembered_place_is_
         missed: list[bool] = []
         talk.store.reached.connect(reached.append)
         talk.store.missed.connect(lambda: missed.append(True))
-        talk.store.seek(old)
-        assert missed == [True] and not talk.store.is_seeking
-        talk.store.seek(old, switches=True)
+        talk.store.seeker.seek(old)
+        assert missed == [True] and not talk.store.seeker.is_on
+        talk.store.seeker.seek(old, switches=True)
         await until(lambda: reached == [0])
         await talk.until_said("write a poem", "1/2", "One.")
-        talk.store.seek("no such node", switches=True)
+        talk.store.seeker.seek("no such node", switches=True)
         await until(lambda: bool(talk.trouble))
-        assert not talk.store.is_seeking
+        assert not talk.store.seeker.is_on

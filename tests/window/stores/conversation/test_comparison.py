@@ -41,15 +41,15 @@ async def test_both_sides_begin_where_they_part_and_tell_what_their_tasks_took(t
         store, mirror = await engine.open(task.conversation_id)
         store.requests.options = TaskOptions("openai_compatible/test-model")
         await mirror.until("TaskEnd")
-        fork = store.node_ids[-1]
+        fork = store.branch.ids[-1]
         store.requests.send("one way")
-        await until(lambda: len(store.node_ids) == 4 and store.branches.locked == "")
-        left = store.node_ids[-1]
+        await until(lambda: len(store.branch.ids) == 4 and store.branches.locked == "")
+        left = store.branch.ids[-1]
         store.branches.fork(fork)
-        await until(lambda: store.node_ids[-1] == fork)
+        await until(lambda: store.branch.ids[-1] == fork)
         store.requests.send("another way")
-        await until(lambda: len(store.node_ids) == 4 and store.branches.locked == "")
-        right = store.node_ids[-1]
+        await until(lambda: len(store.branch.ids) == 4 and store.branches.locked == "")
+        right = store.branch.ids[-1]
         comparison = ComparisonStore(store, engine.stores.session, ComparedBranch(left), ComparedBranch(right))
         stack.callback(comparison.close)
         loaded: list[bool] = []
@@ -65,8 +65,8 @@ async def test_both_sides_begin_where_they_part_and_tell_what_their_tasks_took(t
         await until(lambda: len(loaded) == 2)
         assert [said(side) for side in comparison.sides] == [["one way", "B.", "end"], []]
         assert comparison.sides[1].figures == "No task worked here"
-        store.continue_with(left)
-        await until(lambda: store.node_ids[-1] == left)
+        store.agents.continue_with(left)
+        await until(lambda: store.branch.ids[-1] == left)
 
 
 async def test_several_models_answer_one_message_and_two_are_seen_as_they_write(tmp_path: Path) -> None:
@@ -110,5 +110,5 @@ async def test_several_models_answer_one_message_and_two_are_seen_as_they_write(
         assert [row.markdown for row in map(store.row, range(store.count())) if isinstance(row, ReplyRow)] == [
             "I am one."
         ], "the conversation shows the branch of its own agent"
-        store.continue_with(comparison.sides[1].leaf_id)
-        await until(lambda: store.node_ids[-1] == comparison.sides[1].leaf_id)
+        store.agents.continue_with(comparison.sides[1].leaf_id)
+        await until(lambda: store.branch.ids[-1] == comparison.sides[1].leaf_id)

@@ -19,7 +19,7 @@ def branch_of(task: Task) -> LoadedBranch:
     )
     branch = LoadedBranch()
     branch.show((reply,), False, ())
-    branch.put_task(task)
+    branch.tasks.put(task)
     return branch
 
 
@@ -34,9 +34,9 @@ def calls(branch: LoadedBranch) -> list[ToolCallRow]:
 def test_a_call_without_a_result_is_shown_as_interrupted_until_the_task_goes_on() -> None:
     branch = branch_of(the_task("tool_executing"))
     assert [row.interrupted for row in calls(branch)] == [False]
-    assert "n1" in branch.put_task(the_task("interrupted"))
+    assert "n1" in branch.tasks.put(the_task("interrupted"))
     assert [row.interrupted for row in calls(branch)] == [True]
-    assert "n1" in branch.put_task(the_task("running"))
+    assert "n1" in branch.tasks.put(the_task("running"))
     assert [row.interrupted for row in calls(branch)] == [False]
 
 

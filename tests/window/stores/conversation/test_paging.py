@@ -98,15 +98,15 @@ async def test_a_node_far_above_is_found_with_all_that_is_between(tmp_path: Path
         missed: list[bool] = []
         store.reached.connect(reached.append)
         store.missed.connect(lambda: missed.append(True))
-        store.seek("u3")
-        assert store.is_seeking
+        store.seeker.seek("u3")
+        assert store.seeker.is_on
         await until(lambda: bool(reached))
         row = store.row(reached[0])
         assert isinstance(row, UserRow)
-        assert (row.text, store.rows.place_of(reached[0]), store.is_seeking) == ("Request 3.", ("u3", 0), False)
-        store.seek("a7")  # a result is shown with its call
-        store.seek("r7", 1)
-        store.seek("gone")
+        assert (row.text, store.rows.place_of(reached[0]), store.seeker.is_on) == ("Request 3.", ("u3", 0), False)
+        store.seeker.seek("a7")  # a result is shown with its call
+        store.seeker.seek("r7", 1)
+        store.seeker.seek("gone")
         assert [store.rows.place_of(index) for index in reached[1:]] == [("r7", 0), ("r7", 1)]
         await until(lambda: bool(missed))
 
@@ -117,7 +117,7 @@ async def test_the_end_of_the_oldest_of_many_tasks_is_shown(tmp_path: Path) -> N
         store = stores.open("c1")
         reached: list[int] = []
         store.reached.connect(reached.append)
-        store.seek("u0")
+        store.seeker.seek("u0")
         await until(lambda: bool(reached))
         assert [type(store.row(index)) for index in range(4)] == [UserRow, ToolCallRow, AskRow, TaskEndRow]
 

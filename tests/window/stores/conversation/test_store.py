@@ -33,8 +33,8 @@ async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_
         store, mirror = await engine.open(task.conversation_id)
         await mirror.until("Ask")
         store.requests.send("b")
-        await until(lambda: [ask.kind for ask in store.waiting] == ["approval"])
-        store.asks.answer(store.waiting[0].id, allow=True)
+        await until(lambda: [ask.kind for ask in store.requests.waiting] == ["approval"])
+        store.asks.answer(store.requests.waiting[0].id, allow=True)
         await mirror.until("TaskEnd")
         assert mirror.kinds == [
             "User", "Thinking", "Reply", "Reply", "Reply", "Ask", "Reply", "ToolCall", "Ask", "TaskEnd",
@@ -64,7 +64,7 @@ async def test_what_the_engine_tells_an_agent_is_a_remark_and_no_message_of_the_
         assert mirror.kinds == ["User", "Reply", "Notice", "TaskEnd"]
         told = mirror.rows[2]
         assert isinstance(told, NoticeRow) and told.notice.text.startswith("Errand told the agent: “If the job is done")
-        store.edit_last()
+        store.branches.edit_last()
         assert mirror.kinds[0] == "EditMessage"
 
 
@@ -202,7 +202,7 @@ async def test_an_approval_knows_what_waits_for_the_same_elsewhere(tmp_path: Pat
         await until(lambda: others() == [there.id])
         engine.stores.asks.answer(there.id, allow=False)
         await until(lambda: others() == [])
-        assert [ask.status for ask in store.waiting] == ["waiting"]
+        assert [ask.status for ask in store.requests.waiting] == ["waiting"]
 
 
 async def test_live_output_stands_once_however_often_more_of_it_comes(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from app.protocol.blocks import Block, TextBlock, ThinkingBlock
 from app.protocol.events import TextDelta
-from app.window.rows.row import ReplyRow, Row, ThinkingRow
+from app.window.rows.row import ReplyRow, Row, Speaker, SpeakerRow, ThinkingRow
 from app.window.stores.conversation.streaming import RowTail, StreamingRows
 from tests.support.records import node
 
@@ -54,8 +54,8 @@ def test_who_takes_each_tail_has_all_rows(steps: list[tuple[bool, str]]) -> None
         kind: Kind = "text" if isinstance(block, TextBlock) else "thinking"
         take(rows, streaming.add(delta(text, len(block.text), len(blocks) - 1, kind)))
         blocks[-1] = replace(block, text=block.text + text)
-        assert rows == streaming.rows
-    assert words(rows) == words(streamed(*blocks).rows)
+        assert rows == streaming.rows(())
+    assert words(rows) == words(streamed(*blocks).rows(()))
 
 
 def test_a_text_that_starts_anew_takes_the_place_of_all_after_it() -> None:
@@ -82,4 +82,14 @@ def test_text_after_a_gap_and_calls_change_nothing() -> None:
     streaming.add(delta("one", 0))
     assert streaming.add(delta("later", 8)) is None
     assert streaming.add(delta("{", 0, 1, "toolCall")) is None
-    assert words(streaming.rows) == [("one", True, 3)]
+    assert words(streaming.rows(())) == [("one", True, 3)]
+
+
+def test_a_tail_is_counted_from_the_rows_above() -> None:
+    streaming = streamed()
+    speaker = SpeakerRow("n/speaker", streaming.node, Speaker("Anna", ""))
+    rows = streaming.rows([speaker])
+    for offset, text in ((0, "one\n\n"), (5, "two")):
+        take(rows, streaming.add(delta(text, offset)))
+    assert rows == [speaker, *streaming.rows(())]
+    assert words(rows[1:]) == [("one\n\n", False, 3), ("two", True, 0)]

@@ -157,7 +157,7 @@ async def test_what_another_agent_asks_is_gone_to_on_its_branch(
         store = place.view.store
         await joined(place)
         store.requests.send("ask me something")
-        await until(lambda: bool(store.waiting))
+        await until(lambda: bool(store.requests.waiting))
         first = store.agents.all[0]
         store.agents.show_agent(first.id)
         await until(lambda: store.agents.shown == store.agents.get(first.id))

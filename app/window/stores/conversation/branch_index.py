@@ -1,0 +1,178 @@
+"""What is known of the nodes of a loaded branch: their forks, their tool calls, and the tasks that they belong to."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from app.protocol.blocks import ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Fork, Node
+from app.protocol.tasks import Task
+from app.window.rows.row import BranchSwitchRow
+from app.window.stores.conversation.node_rows import FoldedTaskEnd, task_end
+from app.window.stores.tasks import is_interrupted
+
+# A task's end is told by its last two nodes: a reply that broke off, and the engine's remark.
+_MOST_FOLDED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPosition:
+    """A node among its siblings, oldest first: `number` counts from 1."""
+
+    parent_id: str | None
+    number: int
+    count: int
+    previous_id: str | None
+    next_id: str | None
+
+
+class ForkIndex:
+    """Nodes are never taken away, so what was told once stays true."""
+
+    def __init__(self) -> None:
+        self._children: dict[str | None, tuple[str, ...]] = {}
+
+    def put(self, forks: Iterable[Fork]) -> None:
+        for fork in forks:
+            self._children[fork.parent_id] = fork.child_ids
+
+    def add(self, parent_id: str | None, child_id: str, shown_id: str | None) -> bool:
+        """Take a node that was added below a parent of which `shown_id` is seen; False if nothing is new by it."""
+        known = self._children.get(parent_id, () if shown_id is None else (shown_id,))
+        if child_id in known or not known:
+            return False
+        self._children[parent_id] = (*known, child_id)
+        return True
+
+    def add_below(self, parent_id: str, child_id: str) -> None:
+        """Take a node that was added below the end of what is seen, and is not seen."""
+        known = self._children.get(parent_id, ())
+        if child_id not in known:
+            self._children[parent_id] = (*known, child_id)
+
+    def below(self, node_id: str) -> tuple[str, ...]:
+        """What follows a node, as far as it is known; all of it for the end of a branch."""
+        return self._children.get(node_id, ())
+
+    def place(self, parent_id: str | None, node_id: str) -> ForkPosition | None:
+        """None where a node has no siblings."""
+        children = self._children.get(parent_id, ())
+        if len(children) < 2 or node_id not in children:
+            return None
+        index = children.index(node_id)
+        before = children[index - 1] if index else None
+        after = children[index + 1] if index + 1 < len(children) else None
+        return ForkPosition(parent_id, index + 1, len(children), before, after)
+
+    def switch_row(self, node: Node, *, locked: bool) -> BranchSwitchRow | None:
+        """The switch between a node and its siblings."""
+        place = self.place(node.parent_id, node.id)
+        if place is None:
+            return None
+        return BranchSwitchRow(
+            f"{place.parent_id}/fork",  # the same key on all siblings, so that the row keeps the focus
+            place.number,
+            place.count,
+            place.previous_id,
+            place.next_id,
+            is_user=node.is_from_person,
+            locked=locked,
+        )
+
+
+class CallIndex:
+    """Which loaded node has a tool call, and the results and live outputs of its calls."""
+
+    def __init__(self) -> None:
+        self._owners: dict[tuple[str | None, str], str] = {}  # task and call: the newest node that has the call
+        self._results: dict[str, dict[str, ToolResultBlock]] = {}
+        self._outputs: dict[str, dict[str, str]] = {}
+
+    def clear(self) -> None:
+        """Forget the owners; results stay for nodes that are loaded again."""
+        self._owners.clear()
+
+    def put(self, node: Node) -> None:
+        for block in node.blocks:
+            if isinstance(block, ToolCallBlock):
+                self._owners[node.task_id, block.call_id] = node.id
+            elif isinstance(block, ToolResultBlock) and (owner := self.owner(node.task_id, block.call_id)) is not None:
+                self._results.setdefault(owner, {})[block.call_id] = block
+                self._outputs.get(owner, {}).pop(block.call_id, None)
+
+    def put_output(self, owner: str, call_id: str, text: str) -> None:
+        self._outputs.setdefault(owner, {})[call_id] = text
+
+    def owner(self, task_id: str | None, call_id: str) -> str | None:
+        return self._owners.get((task_id, call_id))
+
+    def owners(self, node: Node) -> list[str | None]:
+        """The nodes of the calls that a node has results for, in order; None for a call that is not loaded."""
+        return [self.owner(node.task_id, block.call_id) for block in node.blocks if isinstance(block, ToolResultBlock)]
+
+    def touched(self, node: Node) -> list[str]:
+        """The nodes whose rows a node changes: those with the calls of its results, and itself."""
+        return [*filter(None, self.owners(node)), node.id]
+
+    def results(self, node_id: str) -> Mapping[str, ToolResultBlock]:
+        return self._results.get(node_id, {})
+
+    def outputs(self, node_id: str) -> Mapping[str, str]:
+        return self._outputs.get(node_id, {})
+
+
+class TaskIndex:
+    """The tasks that were heard of, and which of the loaded nodes belong to each."""
+
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        """`nodes` are the branch's own."""
+        self._nodes = nodes
+        self._tasks: dict[str, Task] = {}
+        self._of_task: dict[str, list[str]] = {}
+
+    @property
+    def all(self) -> tuple[Task, ...]:
+        """Those of the loaded nodes that are known, in the order of the branch."""
+        return tuple(self._tasks[task_id] for task_id in self._of_task if task_id in self._tasks)
+
+    def get(self, task_id: str | None) -> Task | None:
+        """One that was heard of, on this branch or not."""
+        return self._tasks.get(task_id or "")
+
+    def put(self, task: Task) -> Sequence[str]:
+        """Take a task; returns the nodes whose rows it changes."""
+        before = self._tasks.get(task.id)
+        self._tasks[task.id] = task
+        touched = self._of_task.get(task.id, [])[-_MOST_FOLDED:] if task.ended_at is not None else []
+        if is_interrupted(task) != is_interrupted(before):
+            touched = [*dict.fromkeys((*self._last_reply(task.id), *touched))]
+        return touched
+
+    def clear(self) -> None:
+        """Forget the nodes, not the tasks."""
+        self._of_task.clear()
+
+    def add_node(self, node: Node) -> None:
+        """A node was added to the end of the branch."""
+        if node.task_id is not None:
+            self._of_task.setdefault(node.task_id, []).append(node.id)
+
+    def last_nodes(self, node: Node) -> Sequence[str]:
+        """The last nodes of a node's task: they show how it ended."""
+        return self._of_task.get(node.task_id or "", [])[-_MOST_FOLDED:]
+
+    def end(self, node: Node, cut_at: str | None) -> FoldedTaskEnd | None:
+        """The end of the task that this is one of the last nodes of.
+
+        `cut_at` is the oldest loaded node if there are older ones: a task that begins there may not be loaded whole.
+        """
+        task = self.get(node.task_id)
+        if task is None or task.ended_at is None or node.id not in self.last_nodes(node):
+            return None
+        ids = self._of_task[task.id]
+        return task_end(task, [self._nodes[node_id] for node_id in ids], is_whole=ids[0] != cut_at)
+
+    def _last_reply(self, task_id: str) -> list[str]:
+        """The reply whose calls may have no result yet."""
+        ids = reversed(self._of_task.get(task_id, []))
+        reply = next((each for each in ids if self._nodes[each].role == "assistant"), None)
+        return [] if reply is None else [reply]
