@@ -90,12 +90,26 @@ class ToolCallBlock(Wire, frozen=True, kw_only=True, tag="toolCall", omit_defaul
     display: CallDisplay = CallDisplay()
 
 
-class ToolResultBlock(Wire, frozen=True, kw_only=True, tag="toolResult"):
+class ResultFacts(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """What clients show of a call that ran, beside its summary.
+
+    `diff` is a unified diff of the changed file with `added` and `removed` lines. `output_file` holds an output that is
+    too long, or no text.
+    """
+
+    duration_ms: int | None = None
+    diff: str = ""
+    added: int | None = None
+    removed: int | None = None
+    output_file: str = ""
+
+
+class ToolResultBlock(Wire, frozen=True, kw_only=True, tag="toolResult", omit_defaults=True):
     """The result of a tool call: `text` for the model, `summary` in one short line for people.
 
-    `details` depends on the tool (exit code, diff, the file that holds long output) and does not repeat `text`.
-    `execution_id` names the durable record: `execution/output` reads the full output, which may be longer than the
-    text.
+    `details` depends on the tool (exit code, hits of a search) and does not repeat `text`. `execution_id` names the
+    durable record: `execution/output` reads the full output, which may be longer than the text. The engine adds
+    `facts` to every result that it sends to a client, and does not store them; they are null if the call did not run.
     """
 
     call_id: str
@@ -106,6 +120,7 @@ class ToolResultBlock(Wire, frozen=True, kw_only=True, tag="toolResult"):
     details: JsonObject | None = None
     execution_id: str = ""
     images: tuple[ImageBlock, ...] = ()
+    facts: ResultFacts | None = None
 
 
 NoticeKind = Literal["stopped", "limit", "error", "resumed", "interrupted", "model", "permission", "warning", "info"]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
-from app.engine.tools.call_display import display_of
+from app.engine.tools.call_display import display_of, with_facts
 from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Approval, Ask, GrantedCall, Remember, UnknownCall
 from app.protocol.base import JsonObject
 from app.protocol.blocks import ImageBlock, NoticeBlock, NoticeKind, TextBlock, ToolCallBlock, ToolResultBlock
@@ -270,7 +270,9 @@ def tool(
     call = ToolCallBlock(call_id=key, tool=name, arguments=arguments, display=display_of(name, arguments))
     result = None
     if text is not None:
-        result = ToolResultBlock(call_id=key, tool=name, text=text, is_error=is_error, summary=summary, details=details)
+        result = with_facts(
+            ToolResultBlock(call_id=key, tool=name, text=text, is_error=is_error, summary=summary, details=details)
+        )
     return ToolCallRow(key, node(key), call, result, output, waiting, unknown, interrupted)
 
 

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 from app.cli.terminal.style import Style
 from app.cli.terminal.text import cut, exact, one_line, short_path
-from app.client.display_text import text_of, without_file_names
+from app.client.display_text import without_file_names
 from app.client.number_format import duration
 from app.client.safe_text import exact_line, output_text
-from app.protocol.base import JsonObject
-from app.protocol.blocks import CallDisplay, ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import CallDisplay, ResultFacts, ToolCallBlock, ToolResultBlock
 
 MOST_LINES = 40
 
@@ -81,15 +80,16 @@ def format_result(
     """One line for a finished call; below it the diff, or the end of a failed command's output."""
     display = call.display if call else _unseen(result)
     sign = style.red(style.sign("cross")) if result.is_error else style.green(style.sign("dot"))
-    time = "" if result.summary.endswith(" s") else _time(result.details)
-    was_run = not result.is_error or result.details is not None
+    facts = result.facts or ResultFacts()
+    time = duration(facts.duration_ms / 1000) if facts.duration_ms is not None else ""
+    was_run = not result.is_error or result.facts is not None
     # A refused call, or one that could not start, was not done.
     verb = exact_line(display.done if was_run else display.running)
     outcome = one_line(result.summary or (result.text if result.is_error else ""), max(20, width // 2))
     head = _shown(display, verb, width - len(verb) - len(outcome) - len(time) - 12, style)
     tail = style.red(outcome) if result.is_error else style.dim(outcome)
     line = style.join(f"{sign} {head}", tail, style.dim(time))
-    below = diff_lines(text_of(result.details or {}, "diff"), width, style) if with_diff else []
+    below = diff_lines(facts.diff, width, style) if with_diff else []
     if with_output and result.is_error and was_run and display.shows_output_end:
         below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text)]
     return "\n".join([line, *below])
@@ -104,8 +104,3 @@ def _last_lines(text: str) -> list[str]:
     """The end of a failed command's output, where most programs state the cause, without our remarks in brackets."""
     lines = [line for line in output_text(text).splitlines() if line.strip() and not line.startswith("[")]
     return lines[-_LAST_LINES:]
-
-
-def _time(details: JsonObject | None) -> str:
-    spent = (details or {}).get("duration_ms")
-    return duration(spent / 1000) if isinstance(spent, int | float) else ""

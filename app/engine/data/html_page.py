@@ -17,6 +17,7 @@ from markdown_it.renderer import RendererProtocol
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from app.engine.tools.call_display import summary_with_time
 from app.notice_text import notice_text
 from app.protocol.blocks import (
     Block,
@@ -189,8 +190,8 @@ def _of_block(block: Block, read: Picture) -> str:
         case ToolCallBlock(tool=tool, arguments=arguments, invalid=invalid):
             asked = invalid if invalid is not None else msgspec.json.format(msgspec.json.encode(arguments)).decode()
             return _folded(f"Called {tool}", _pre(asked))
-        case ToolResultBlock(tool=tool, text=text, summary=summary, is_error=is_error, images=images):
-            what = summary or ("failed" if is_error else "done")
+        case ToolResultBlock(tool=tool, text=text, images=images):
+            what = summary_with_time(block.summary or ("failed" if block.is_error else "done"), block.details)
             return _folded(f"Result of {tool}: {what}", _pre(text) + "".join(_picture(image, read) for image in images))
         case NoticeBlock():
             return f"<p class=notice>{escape(notice_text(block))}</p>"

@@ -17,6 +17,7 @@ from app.engine.data.html_page import sections
 from app.engine.data.json_export import check_leaf, chosen
 from app.engine.data.pictures import picture_of
 from app.engine.storage.database import Database
+from app.engine.tools.call_display import summary_with_time
 from app.notice_text import notice_text
 from app.paths import Paths
 from app.protocol.agents import first_agent
@@ -92,8 +93,8 @@ def _text_of(block: Block) -> str:
             return f"*File: `{path}`*"
         case ToolCallBlock(tool=tool, arguments=arguments):
             return _folded(f"Called {tool}", msgspec.json.format(msgspec.json.encode(arguments)).decode())
-        case ToolResultBlock(tool=tool, text=text, summary=summary, is_error=is_error):
-            what = summary or ("failed" if is_error else "done")
+        case ToolResultBlock(tool=tool, text=text, summary=summary, is_error=is_error, details=details):
+            what = summary_with_time(summary or ("failed" if is_error else "done"), details)
             return _folded(f"Result of {tool}: {what}", text)
         case NoticeBlock():
             return f"> {_one_line(notice_text(block))}"

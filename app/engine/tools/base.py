@@ -26,8 +26,9 @@ T = TypeVar("T", bound=msgspec.Struct)
 class ToolResult:
     """The result of a tool. The model reads `content`; people and the record also get `details` and `summary`.
 
-    `summary` is one short line ("12 passed", "+3 −1"). `terminate` requests that no further model call follows; it
-    applies if every result of the batch sets it.
+    `summary` is one short line ("12 passed", "+3 −1"), without the time. Clients show these `details`, if there are
+    any: `diff` (unified) with `added` and `removed`, `duration_ms`, `stdout_file` and `stderr_file`. `terminate`
+    requests that no further model call follows; it applies if every result of the batch sets it.
     """
 
     content: tuple[UserContent, ...]
@@ -151,7 +152,7 @@ class Tool(GuardedTool, Protocol):
 
 
 def text_argument(arguments: JsonObject, name: str) -> str:
-    """A text of raw arguments; empty if it is missing or no text."""
+    """A text of raw arguments or of details; empty if it is missing or no text."""
     value = arguments.get(name)
     return value if isinstance(value, str) else ""
 

@@ -1,13 +1,14 @@
-"""Adds the display to tool calls on their way to clients. It is not stored."""
+"""Adds the display to tool calls, and the facts to results, on their way to clients. They are not stored."""
 
 from collections.abc import Callable
 
 import msgspec
 
 from app.engine.core.messages import UNREADABLE_CALL
+from app.engine.tools.base import text_argument
 from app.engine.tools.registry import CONTROL_TOOLS, TOOLS
-from app.protocol.base import JsonObject
-from app.protocol.blocks import Block, CallDisplay, ToolCallBlock
+from app.protocol.base import JsonObject, JsonValue
+from app.protocol.blocks import Block, CallDisplay, ResultFacts, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
 from app.protocol.events import Event, TaskMessage
 
@@ -17,6 +18,7 @@ _LONGEST_TARGET = 1_000
 _DISPLAYS: dict[str, Callable[[JsonObject], CallDisplay]] = {
     tool.name: tool.display for tool in (*TOOLS, *CONTROL_TOOLS)
 }
+_FACTS = frozenset({"duration_ms", "diff", "added", "removed", "stdout_file", "stderr_file"})
 _UNREADABLE = CallDisplay(running="reading a call", done="read a call")
 
 
@@ -34,8 +36,8 @@ def display_of(tool: str, arguments: JsonObject) -> CallDisplay:
 
 
 def with_displays(node: Node) -> Node:
-    """The node as clients get it."""
-    if not any(isinstance(block, ToolCallBlock) for block in node.blocks):
+    """The node as clients get it: calls with their display, results with their facts."""
+    if not any(isinstance(block, ToolCallBlock | ToolResultBlock) for block in node.blocks):
         return node
     return msgspec.structs.replace(node, blocks=tuple(map(_displayed, node.blocks)))
 
@@ -45,7 +47,50 @@ def event_with_displays(event: Event) -> Event:
     return TaskMessage(node=with_displays(event.node)) if isinstance(event, TaskMessage) else event
 
 
+def with_facts(result: ToolResultBlock) -> ToolResultBlock:
+    """The result as clients get it: what its facts say is not in its details any more."""
+    if result.details is None or result.facts is not None:
+        return result
+    facts = _facts(result.details)
+    rest = {key: value for key, value in result.details.items() if key not in _FACTS}
+    summary = result.summary
+    if facts.duration_ms is not None:  # earlier versions stored the time in the summary too
+        summary = summary.replace(f", {_seconds(facts.duration_ms)}", "", 1)
+    return msgspec.structs.replace(result, summary=summary, details=rest, facts=facts)
+
+
+def summary_with_time(summary: str, details: JsonObject | None) -> str:
+    """The line of a result for lists and documents, which show no time beside it."""
+    duration = _facts(details).duration_ms if details is not None else None
+    if duration is None or _seconds(duration) in summary:
+        return summary
+    return f"{summary}, {_seconds(duration)}"
+
+
 def _displayed(block: Block) -> Block:
-    if not isinstance(block, ToolCallBlock):
-        return block
-    return msgspec.structs.replace(block, display=display_of(block.tool, block.arguments))
+    match block:
+        case ToolCallBlock(tool=tool, arguments=arguments):
+            return msgspec.structs.replace(block, display=display_of(tool, arguments))
+        case ToolResultBlock():
+            return with_facts(block)
+        case _:
+            return block
+
+
+def _seconds(duration_ms: int) -> str:
+    return f"{duration_ms / 1000:.1f} s"
+
+
+def _facts(details: JsonObject) -> ResultFacts:
+    """The facts among the details of a tool. An imported result may have anything under their names."""
+    return ResultFacts(
+        duration_ms=_whole_number(details.get("duration_ms")),
+        diff=text_argument(details, "diff"),
+        added=_whole_number(details.get("added")),
+        removed=_whole_number(details.get("removed")),
+        output_file=text_argument(details, "stdout_file") or text_argument(details, "stderr_file"),
+    )
+
+
+def _whole_number(value: JsonValue) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 from app.client.display_text import content_of, without_file_names
 from app.client.number_format import duration
 from app.client.safe_text import exact, exact_line, output_text
-from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay, ToolCallBlock, ToolIcon, ToolResultBlock
 from app.window.rows.base import RowActions, RowView
 from app.window.rows.code_view import CodeView
@@ -168,15 +167,12 @@ def _end_of(output: str) -> str:
 
 def _output_file(row: ToolCallRow) -> str:
     """The path of an output that was too long or not text; otherwise empty."""
-    details = (row.result.details or {}) if row.result else {}
-    files = (details.get("stdout_file"), details.get("stderr_file"))
-    return next((file for file in files if isinstance(file, str) and file), "")
+    return row.result.facts.output_file if row.result and row.result.facts else ""
 
 
 def result_diff(row: ToolCallRow) -> str:
     """The file change made by the call, as a unified diff; empty if there is none."""
-    diff = (row.result.details or {}).get("diff") if row.result else None
-    return diff if isinstance(diff, str) else ""
+    return row.result.facts.diff if row.result and row.result.facts else ""
 
 
 class ToolCallView(RowView[ToolCallRow]):
@@ -252,7 +248,7 @@ def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
         return icon, "link", [LinePart(running), *target, LinePart("…")]
     if result.is_error:
         # A call that was refused or could not start was not done.
-        verb = done if result.details is not None else running
+        verb = done if result.facts is not None else running
         said = result.summary or one_line(result.text, _SUMMARY)
         return "circle-x", "failed_mark", [LinePart(verb), *target, *_dotted(said, "failed"), *_time(result)]
     return icon, "muted", [LinePart(done), *target, *_outcome(result), *_time(result)]
@@ -264,13 +260,12 @@ def _target(display: CallDisplay) -> list[LinePart]:
 
 
 def _outcome(result: ToolResultBlock) -> list[LinePart]:
-    details = result.details or {}
-    added, removed = details.get("added"), details.get("removed")
-    if isinstance(added, int) and isinstance(removed, int):
-        counts = [LinePart(f"+{added}", "done")] if added else []
-        counts += [LinePart(f"−{removed}", "failed")] if removed else []
-        return counts or _dotted("no change", "muted")
-    return _dotted(one_line(result.summary, _SUMMARY), "muted")
+    facts = result.facts
+    if facts is None or facts.added is None or facts.removed is None:
+        return _dotted(one_line(result.summary, _SUMMARY), "muted")
+    counts = [LinePart(f"+{facts.added}", "done")] if facts.added else []
+    counts += [LinePart(f"−{facts.removed}", "failed")] if facts.removed else []
+    return counts or _dotted("no change", "muted")
 
 
 def _dotted(text: str, tint: str) -> list[LinePart]:
@@ -278,15 +273,9 @@ def _dotted(text: str, tint: str) -> list[LinePart]:
 
 
 def _time(result: ToolResultBlock) -> list[LinePart]:
-    seconds = _seconds(result.details or {})
-    if seconds is None or result.summary.endswith(" s"):
+    if result.facts is None or result.facts.duration_ms is None:
         return []
-    return [LinePart("·"), LinePart(duration(seconds))]
-
-
-def _seconds(details: JsonObject) -> float | None:
-    spent = details.get("duration_ms")
-    return spent / 1000 if isinstance(spent, int | float) else None
+    return [LinePart("·"), LinePart(duration(result.facts.duration_ms / 1000))]
 
 
 def _markdown(row: ToolCallRow, is_open: bool) -> str:

@@ -40,7 +40,7 @@ def result(tool: str, summary: str = "", details: JsonObject | None = None, *, i
     block = ToolResultBlock(
         call_id="call_1", tool=tool, text="text for the model", is_error=is_error, summary=summary, details=details
     )
-    return TaskMessage(node=node("tool_result", block, identifier="node_result"))
+    return TaskMessage(node=with_displays(node("tool_result", block, identifier="node_result")))
 
 
 def test_a_streamed_reply_is_shown_once_and_closed_by_its_finished_node() -> None:

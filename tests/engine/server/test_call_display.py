@@ -1,8 +1,9 @@
-"""Calls have their display wherever a node leaves the engine; it is not stored."""
+"""Every way on which a node leaves the engine adds how it is shown; nothing of that is stored."""
 
 import msgspec
 
-from app.protocol.blocks import Block, ToolCallBlock
+from app.engine.tools.call_display import with_facts
+from app.protocol.blocks import Block, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import ConversationCompareResult, ConversationNodesResult, Node
 from app.protocol.engine import SubscribeResult
 from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
@@ -60,8 +61,18 @@ async def test_snapshots_events_and_replayed_events_show_their_calls(engine: Eng
         assert (shown(live.node.blocks), shown(replayed.node.blocks)) == ("read a.py", "read a.py")
 
 
-async def test_no_display_is_stored(engine: EngineServer) -> None:
+async def test_neither_display_nor_facts_are_stored(engine: EngineServer) -> None:
     await store(engine)
-    stored = await engine.database.nodes.get("n1")
-    assert stored is not None
+    result = ToolResultBlock(call_id="call_1", tool="code", text="x", is_error=False, details={"diff": "+x"})
+    engine.log.publish(
+        TaskMessage(node=msgspec.structs.replace(node("n4", "n2"), role="tool_result", blocks=(result,)))
+    )
+    await engine.log.flush()
+    stored = await engine.database.nodes.several(["n1", "n4"])
+    assert [one.blocks for one in stored] == [(CALL,), (result,)]
     assert b"display" not in msgspec.json.encode(stored)
+    assert b"facts" not in msgspec.json.encode(stored)
+    async with raw_client(engine) as client:
+        answer = await client.ask("conversation/nodes", conversationId="c1", leafId="n4", limit=1)
+        (page,) = msgspec.convert(answer["result"], ConversationNodesResult).nodes
+        assert page.blocks == (with_facts(result),)

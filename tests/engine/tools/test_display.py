@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.engine.tools.call_display import display_of
+from app.engine.tools.call_display import display_of, summary_with_time, with_facts
 from app.protocol.base import JsonObject
-from app.protocol.blocks import CallDisplay
+from app.protocol.blocks import CallDisplay, ResultFacts, ToolResultBlock
 
 CALLS: tuple[tuple[str, JsonObject, CallDisplay], ...] = (
     (
@@ -92,3 +92,45 @@ def test_a_tool_declares_how_its_calls_are_shown(tool: str, arguments: JsonObjec
 def test_a_very_long_target_is_cut_since_the_arguments_have_all_of_it() -> None:
     target = display_of("shell", {"command": "echo " + "x" * 100_000}).target
     assert (len(target), target[-1]) == (1_001, "…")
+
+
+def result(summary: str, details: JsonObject | None) -> ToolResultBlock:
+    return ToolResultBlock(call_id="1", tool="shell", text="out", is_error=False, summary=summary, details=details)
+
+
+def test_facts_take_the_place_of_the_details_that_clients_show() -> None:
+    change: JsonObject = {"path": "/a", "diff": "-a\n+b\n", "added": 1, "removed": 0, "created": False}
+    assert with_facts(result("+1 −0", change)) == ToolResultBlock(
+        call_id="1",
+        tool="shell",
+        text="out",
+        is_error=False,
+        summary="+1 −0",
+        details={"path": "/a", "created": False},
+        facts=ResultFacts(diff="-a\n+b\n", added=1, removed=0),
+    )
+    command = with_facts(result("exit 0", {"exit_code": 0, "duration_ms": 1210, "stderr_file": "/b"}))
+    assert (command.details, command.facts) == ({"exit_code": 0}, ResultFacts(duration_ms=1210, output_file="/b"))
+
+
+def test_a_call_that_did_not_run_has_no_facts_and_wrong_details_are_none() -> None:
+    refused = result("denied", None)
+    assert with_facts(refused) == refused
+    odd: JsonObject = {"duration_ms": "long", "diff": ["x"], "added": True, "removed": 1.5, "stdout_file": 7}
+    assert with_facts(result("", odd)).facts == ResultFacts()
+
+
+def test_facts_are_made_once() -> None:
+    made = with_facts(result("exit 0", {"duration_ms": 9}))
+    assert with_facts(made) == made
+
+
+@pytest.mark.parametrize("summary", ["exit 0", "exit 0, 1.2 s"])
+def test_the_time_is_beside_the_summary_also_where_an_earlier_version_stored_it_inside(summary: str) -> None:
+    details: JsonObject = {"duration_ms": 1210}
+    assert with_facts(result(summary, details)).summary == "exit 0"
+    assert summary_with_time(summary, details) == "exit 0, 1.2 s"
+
+
+def test_a_result_without_a_time_is_listed_by_its_summary() -> None:
+    assert (summary_with_time("12 lines", {"lines": 12}), summary_with_time("denied", None)) == ("12 lines", "denied")

@@ -10,6 +10,7 @@ from app.engine.server.services import Services
 from app.engine.server.session import ClientSession
 from app.engine.storage.records import executions
 from app.engine.storage.records.executions import ExecutionEnd
+from app.engine.tools.call_display import summary_with_time
 from app.protocol.executions import (
     EXECUTION_LIST,
     EXECUTION_OUTPUT,
@@ -72,7 +73,7 @@ def _shown(execution: executions.StoredExecution, outputs: Path) -> Execution:
         started_at=started.at,
         ended_at=finished.at if finished is not None else None,
         is_error=finished is not None and finished.is_error,
-        summary=finished.summary if finished is not None else "",
+        summary=summary_with_time(finished.summary, finished.details) if finished is not None else "",
         outputs=_outputs(finished, outputs) if finished is not None else (),
     )
 

@@ -159,9 +159,11 @@ def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float) -> 
     if outcome.end == "exited":
         text = "\n".join(part for part in (output or "(no output)", *_remarks(outcome)) if part)
         return ToolResult((Text(text),), details, _summary(outcome), is_error=outcome.exit_code != 0)
-    what = f"Timed out after {timeout_s:g} s" if outcome.end == "timeout" else "Operation aborted"
+    summary = "Timed out" if outcome.end == "timeout" else "Operation aborted"
+    what = f"{summary} after {timeout_s:g} s" if outcome.end == "timeout" else summary
     so_far = f"Output so far:\n{output}" if output else "No output so far."
-    raise ToolError("\n".join(part for part in (f"{what}.", ended_text(outcome.ended), so_far) if part), what, details)
+    text = "\n".join(part for part in (f"{what}.", ended_text(outcome.ended), so_far) if part)
+    raise ToolError(text, summary, details)
 
 
 def _joined(stdout: str, stderr: str) -> str:
@@ -188,4 +190,4 @@ def _why(exit_code: int) -> str:
 
 def _summary(outcome: CommandResult) -> str:
     left = f", {len(outcome.running)} in the background" if outcome.running else ""
-    return f"exit {outcome.exit_code}, {outcome.seconds:.1f} s{left}"
+    return f"exit {outcome.exit_code}{left}"
