@@ -52,6 +52,14 @@ class TextHighlight:
         look.setForeground(QColor(letters))
         return look
 
+    def selection(self, cursor: QTextCursor, tokens: DesignTokens) -> QTextEdit.ExtraSelection:
+        """The highlight as Qt paints it; `cursor` selects its text."""
+        cursor.setKeepPositionOnInsert(True)  # text that streams in after it is not highlighted
+        selection = QTextEdit.ExtraSelection()
+        selection.cursor = cursor  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs omit the fields of ExtraSelection
+        selection.format = self.look(tokens)  # pyright: ignore[reportAttributeAccessIssue] -- the same
+        return selection
+
 
 class TextView(QTextBrowser):
     """Shows one document after another. Emits links as `link(url)`; never fetches images named in a text.
@@ -114,7 +122,8 @@ class TextView(QTextBrowser):
         if tuple(marks) == self._marks:
             return
         self._marks = tuple(marks)
-        self.setExtraSelections([self._extra(mark) for mark in marks])
+        tokens = self.theme.tokens
+        self.setExtraSelections([mark.selection(self.between(mark.start, mark.end), tokens) for mark in marks])
 
     @property
     def marks(self) -> tuple[TextHighlight, ...]:
@@ -224,14 +233,6 @@ class TextView(QTextBrowser):
         if self._has_ring:
             painter = QPainter(self.viewport())
             paint_focus_ring(painter, self.viewport().rect(), self.theme.tokens, self.theme.tokens.radius_control)
-
-    def _extra(self, mark: TextHighlight) -> QTextEdit.ExtraSelection:
-        extra = QTextEdit.ExtraSelection()
-        cursor = self.between(mark.start, mark.end)
-        cursor.setKeepPositionOnInsert(True)  # text that streams in after it is not highlighted
-        extra.cursor = cursor  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs omit the fields of ExtraSelection
-        extra.format = mark.look(self.theme.tokens)  # pyright: ignore[reportAttributeAccessIssue] -- the same
-        return extra
 
     def _on_anchor_clicked(self, url: QUrl) -> None:
         self.link.emit(url.toString())

@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.window.rows.base import RowActions, RowView
-from app.window.rows.kind import RowKind, Spacing, spacing_above
+from app.window.rows.kind import RowKind, spacing_above
 from app.window.rows.row import Row, RowSource
 from app.window.theme.theme import Theme
 from app.window.transcript.layout import RowHeights
@@ -110,8 +110,10 @@ class RowViewRecycler(QObject):
         return self.heights[index]
 
     def gap(self, index: int) -> int:
-        above = self._spacing(index - 1) if index else None
-        return spacing_above(above, self._spacing(index), self._theme.tokens)
+        kind_of, row = _kinds(), self._rows.row(index)
+        above = self._rows.row(index - 1) if index else None
+        spacing = kind_of(above).spacing(above) if above is not None else None
+        return spacing_above(spacing, kind_of(row).spacing(row), self._theme.tokens)
 
     def block(self, index: int) -> RowView[Row]:
         """The block of a row as it is now, made ready if there is none."""
@@ -220,10 +222,6 @@ class RowViewRecycler(QObject):
         kind_of, width, tokens = _kinds(), self.width, self._theme.tokens
         rows: list[Row] = [self._rows.row(index) for index in range(first, first + count)]
         return [kind_of(row).estimate(row, width, tokens) for row in rows]
-
-    def _spacing(self, index: int) -> Spacing:
-        row = self._rows.row(index)
-        return _kinds()(row).spacing(row)
 
 
 def _has_focus(block: RowView[Row]) -> bool:
