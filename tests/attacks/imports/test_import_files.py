@@ -59,7 +59,7 @@ async def connected(errand: Errand) -> Connection:
 async def test_an_import_cut_by_a_crash_is_taken_back_and_a_delete_goes_on_at_the_next_start(
     campaign: Campaign, own_errand: Errand, workspace: Path
 ) -> None:
-    count = campaign.rounds(2_000, 20_000)
+    count = campaign.rounds(4_000, 20_000)
     export_of(workspace / "big.jsonl", count)
     await killed_amid(own_errand, ("import", "big.jsonl"), lambda: stored(own_errand.home) > 0)
     assert 0 < stored(own_errand.home) < count
@@ -83,9 +83,9 @@ async def killed_amid(errand: Errand, command: tuple[str, ...], is_amid: Callabl
     try:
         await until(is_amid, LONGEST_S)
     finally:
-        process.kill()
+        process.kill()  # first: it would start another engine
+        errand.kill_engine()
         await process.wait()
-    errand.kill_engine()
 
 
 async def archive(errand: Errand) -> None:
