@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from app.engine.record.old_notices import with_notice_data
+from app.engine.record.old_records import current_node
 from app.notice_text import data_text, notice_text
 from app.protocol.blocks import NoticeBlock, NoticeKind
 from app.protocol.conversations import Node
@@ -162,14 +162,14 @@ def test_a_notice_has_its_sentence(text: str, data: NoticeData) -> None:
 
 @pytest.mark.parametrize(("text", "kind", "data"), [(text, kind, data) for text, (kind, data) in KNOWN.items()])
 def test_a_sentence_of_before_is_read_as_its_notice(text: str, kind: NoticeKind, data: NoticeData) -> None:
-    (block,) = with_notice_data(_noted(NoticeBlock(kind=kind, text=text))).blocks
+    (block,) = current_node(_noted(NoticeBlock(kind=kind, text=text))).blocks
     assert block == NoticeBlock(kind=kind, data=data)
 
 
 @pytest.mark.parametrize("kind", ["stopped", "limit", "error"])
 def test_what_was_ended_is_dropped_from_a_sentence_of_before(kind: NoticeKind) -> None:
     told = NoticeBlock(kind=kind, text="Stopped by me. Ended: sleep 60 (pid 7). Not read any more: “a\nb”.")
-    (block,) = with_notice_data(_noted(told)).blocks
+    (block,) = current_node(_noted(told)).blocks
     assert isinstance(block, NoticeBlock) and notice_text(block) == "Stopped by me."
 
 

@@ -5,11 +5,16 @@ from typing import Literal, TypeAlias
 from app.protocol.base import JsonObject, Wire
 from app.protocol.notices import NoticeData
 
+# `nudge`: go on or complete the task; `cut`: the last reply was cut; `as_chat`: a person made the task a chat;
+# `resume`: continue after an interruption.
+EngineMessageKind = Literal["nudge", "cut", "as_chat", "resume"]
 
-class TextBlock(Wire, frozen=True, kw_only=True, tag="text"):
-    """Text in Markdown."""
+
+class TextBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="text"):
+    """Text in Markdown. `engine_message` is set in a message that the engine wrote to the agent during a task."""
 
     text: str
+    engine_message: EngineMessageKind | None = None
 
 
 class ThinkingBlock(Wire, frozen=True, kw_only=True, tag="thinking"):
@@ -104,7 +109,12 @@ class ResultFacts(Wire, frozen=True, kw_only=True, omit_defaults=True):
     output_file: str = ""
 
 
-class ToolResultBlock(Wire, frozen=True, kw_only=True, tag="toolResult", omit_defaults=True):
+# `skipped`: the call was not run, because a queued message came; `repeated`: the text ends with a hint that the same
+# call was made several times in a row.
+ResultMark = Literal["skipped", "repeated"]
+
+
+class ToolResultBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="toolResult"):
     """The result of a tool call: `text` for the model, `summary` in one short line for people.
 
     `details` depends on the tool (exit code, hits of a search) and does not repeat `text`. `execution_id` names the
@@ -121,6 +131,7 @@ class ToolResultBlock(Wire, frozen=True, kw_only=True, tag="toolResult", omit_de
     execution_id: str = ""
     images: tuple[ImageBlock, ...] = ()
     facts: ResultFacts | None = None
+    marks: tuple[ResultMark, ...] = ()
 
 
 NoticeKind = Literal["stopped", "limit", "error", "resumed", "interrupted", "model", "permission", "warning", "info"]

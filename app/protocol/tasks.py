@@ -62,7 +62,8 @@ class Task(Wire, frozen=True, kw_only=True):
     resumes it. `decided` is the mode chosen in `auto` mode, by the task or by a person. `retry_at`: a provider's
     rate limit delays it until then, since `limited_at`; it continues by itself, also after a restart, unless it runs
     with an `own_key`, which is not stored. `answer` follows `answer_schema`, a JSON Schema, if one was given.
-    `summarises`: it first makes a summary of its conversation, and continues only if messages arrive meanwhile.
+    `summarises`: it first makes a summary of its conversation, and continues only if messages arrive meanwhile;
+    `summarised`: it has made it.
     `follows` is the task after which its agent replies in a round of several agents.
 
     `completion` qualifies the stop reason `completed`: the agent declared the work done (`declared`), or gave a
@@ -112,6 +113,7 @@ class Task(Wire, frozen=True, kw_only=True):
     answer_schema: JsonObject | None = None
     answer: JsonValue = None
     summarises: bool = False
+    summarised: bool = False
     follows: str | None = None
     owner: str = "local"
     ended_at: Timestamp | None = None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from app.protocol.base import JsonObject
+from app.protocol.blocks import EngineMessageKind, ResultMark
 
 StopReason = Literal["stop", "tool_use", "length", "error", "aborted"]
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
@@ -68,8 +69,11 @@ AssistantContent: TypeAlias = Text | Thinking | ToolCall
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
+    """`kind` is set if the engine wrote it during a task."""
+
     content: tuple[UserContent, ...]
     role: Literal["user"] = "user"
+    kind: EngineMessageKind | None = None
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -106,6 +110,7 @@ class ToolResultMessage:
     is_error: bool = False
     details: JsonObject | None = None
     role: Literal["tool_result"] = "tool_result"
+    marks: tuple[ResultMark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

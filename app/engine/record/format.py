@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from app.engine.core.errors import InvalidParams
-from app.engine.record.old_notices import with_notice_data
+from app.engine.record.old_records import current_node, current_task
 from app.protocol.agents import Personality
 from app.protocol.asks import Ask
 from app.protocol.base import Timestamp, Wire
@@ -15,7 +15,7 @@ from app.protocol.context import PromptPart
 from app.protocol.conversations import Node
 from app.protocol.tasks import Task
 
-# Version 1 had notices without data.
+# Nodes and tasks of version 1 state some facts in prose. A new record of an old task has such nodes too.
 VERSION = 2
 _OLDEST = 1
 
@@ -107,11 +107,12 @@ def read(lines: Sequence[str]) -> TaskRecord:
         raise InvalidParams(
             f"The record is of form {heads[0].record_version}; this version of Errand reads {_OLDEST} to {VERSION}."
         )
+    nodes = tuple(current_node(part.node) for part in parts if isinstance(part, RecordNodeLine))
     return TaskRecord(
-        heads[0],
+        msgspec.structs.replace(heads[0], task=current_task(heads[0].task, nodes)),
         tuple(part.node for part in parts if isinstance(part, HistoryLine)),
         tuple(part for part in parts if isinstance(part, RequestLine)),
-        tuple(with_notice_data(part.node) for part in parts if isinstance(part, RecordNodeLine)),
+        nodes,
         tuple(part.ask for part in parts if isinstance(part, RecordAskLine)),
     )
 

@@ -15,11 +15,9 @@ from app.engine.agent.history.attachments import Attachments
 from app.engine.agent.history.branch import BranchWriter
 from app.engine.agent.history.conversion import user_message
 from app.engine.agent.history.visible_history import visible_messages
-from app.engine.agent.prompt.texts import prompt_text
 from app.engine.agent.run.limits import DailyBudget
 from app.engine.agent.run.pending_asks import PendingAsks
 from app.engine.agent.run.task_builder import TaskBuilder
-from app.engine.agent.tasks.manual_summary import PROMPT
 from app.engine.core.errors import EngineError, InvalidParams
 from app.engine.core.messages import UserMessage
 from app.engine.core.settings import Settings
@@ -39,7 +37,7 @@ from app.engine.tools.registry import CONTROL_TOOLS
 from app.paths import Paths
 from app.printable import printable
 from app.protocol.agents import Agent, Personality
-from app.protocol.blocks import NoticeBlock, TextBlock
+from app.protocol.blocks import NoticeBlock
 from app.protocol.context import PromptPart
 from app.protocol.conversations import Conversation, Node
 from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
@@ -174,8 +172,7 @@ def _is_info(node: Node) -> bool:
 def _initial_task(record: TaskRecord) -> Task:
     """The task in its initial state; one that a person turned into a chat started in the mode of its first reply."""
     task = record.head.task
-    as_chat = prompt_text("as_chat")
-    turned = any(isinstance(block, TextBlock) and block.text == as_chat for n in record.nodes for block in n.blocks)
+    turned = any(user_message(node.blocks).kind == "as_chat" for node in record.nodes if node.role == "user")
     return msgspec.structs.replace(
         task,
         mode="auto" if turned else task.mode,
@@ -196,7 +193,7 @@ def _initial_task(record: TaskRecord) -> Task:
         retry_at=None,
         limited_at=None,
         answer=None,
-        summarises=task.prompt == PROMPT and not begins_with_a_message(record),
+        summarised=False,
         resumes=False,
         decided=None,
         ended_at=None,

@@ -190,7 +190,7 @@ def _access(approval: Approval) -> Access:
 
 def _result(block: ToolResultBlock) -> ToolResult:
     images = tuple(Image(image.media_type, image.data) for image in block.images)
-    return ToolResult((Text(block.text), *images), block.details, block.summary, block.is_error)
+    return ToolResult((Text(block.text), *images), block.details, block.summary, block.is_error, marks=block.marks)
 
 
 class RecordedPerson:

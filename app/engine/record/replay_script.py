@@ -11,12 +11,10 @@ from pathlib import Path
 
 from app.engine.agent.history.conversion import user_message
 from app.engine.agent.history.visible_history import summary_of
-from app.engine.agent.loop.tool_batch import SKIPPED
-from app.engine.agent.prompt.texts import prompt_text
 from app.engine.agent.run.task_run import TaskRun
 from app.engine.core.errors import IllegalMove
 from app.engine.core.ids import new_id
-from app.engine.core.messages import text_of
+from app.engine.core.messages import UserMessage, text_of
 from app.engine.record.diff import is_timed
 from app.engine.record.format import TaskRecord
 from app.protocol.asks import Approval
@@ -44,7 +42,7 @@ class RecordedTurn:
         self.reply = reply
         self.results: dict[str, ToolResultBlock] = {}
         self.remarks: list[NoticeData] = []
-        self.words: list[str] = []
+        self.words: list[UserMessage] = []
 
     @property
     def calls(self) -> tuple[ToolCallBlock, ...]:
@@ -63,7 +61,7 @@ class RecordedTurn:
 
     def _was_skipped(self, call_id: str) -> bool:
         result = self.results.get(call_id)
-        return result is not None and result.text == SKIPPED
+        return result is not None and "skipped" in result.marks
 
 
 class ReplayScript:
@@ -165,11 +163,11 @@ class ReplayScript:
     def _speak(self) -> None:
         assert self.run is not None
         words, self.turn.words = self.turn.words, []
-        for text in words:
-            if text == prompt_text("as_chat"):
+        for message in words:
+            if message.kind == "as_chat":
                 self.run.set_mode("chat")
             else:
-                self._say(text)
+                self._say(text_of(message))
 
     def _say(self, text: str) -> None:
         assert self.run is not None
@@ -184,12 +182,13 @@ def begins_with_a_message(record: TaskRecord) -> bool:
 def _turns(nodes: Sequence[Node], told: Collection[NoticeData]) -> list[RecordedTurn]:
     """Split nodes into turns, without the prompt before the first reply and the loop's own nudges and remarks."""
     turns: list[RecordedTurn] = []
-    nudge = prompt_text("nudge")
     for node in nodes:
         if node.role == "assistant":
             turns.append(RecordedTurn(node))
-        elif turns and node.role == "user" and (said := text_of(user_message(node.blocks))) != nudge:
-            turns[-1].words.append(said)
+        elif turns and node.role == "user":
+            message = user_message(node.blocks)
+            if message.kind not in ("nudge", "cut"):
+                turns[-1].words.append(message)
         elif turns:
             turns[-1].results |= {one.call_id: one for one in node.blocks if isinstance(one, ToolResultBlock)}
             notices = (block for block in node.blocks if isinstance(block, NoticeBlock) and block.kind == "model")

@@ -12,7 +12,7 @@ from app.engine.core.errors import EngineError
 from app.engine.core.messages import Text, UserContent
 from app.engine.tools.processes.termination import ProcessSweep
 from app.protocol.base import JsonObject, JsonValue
-from app.protocol.blocks import CallDisplay
+from app.protocol.blocks import CallDisplay, ResultMark
 
 ExecutionMode = Literal["parallel", "sequential"]
 # The permission that a call needs, in ascending order; `free` touches nothing outside its task.
@@ -36,6 +36,7 @@ class ToolResult:
     summary: str = ""
     is_error: bool = False
     terminate: bool = False
+    marks: tuple[ResultMark, ...] = ()
 
 
 def text_result(text: str, summary: str = "", details: JsonObject | None = None) -> ToolResult:

@@ -74,6 +74,13 @@ async def tools_as_text(home: Path) -> TaskRecord:
         return await record_of(engine, task.id)
 
 
+async def repeated(home: Path) -> TaskRecord:
+    """It makes the same call until it is told so."""
+    async with engine_parts(home, ModelServer(replies=[*[shell("true")] * 4, DONE])) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        return await record_of(engine, task.id)
+
+
 async def made_a_chat(home: Path) -> TaskRecord:
     """A person turns it into a chat while it runs."""
     gate = asyncio.Event()

@@ -10,7 +10,10 @@ import pytest
 from app.engine.record.diff import compare
 from app.engine.record.format import TaskRecord, read
 from app.engine.record.replay import replay
+from app.notice_text import notice_text
+from app.protocol.blocks import Block, NoticeBlock, TextBlock, ToolResultBlock
 from tests.engine.record import model_tasks, resumed_tasks, summary_tasks
+from tests.support.recorded_tasks import plain, steered, stopped
 
 Play = Callable[[Path], Awaitable[TaskRecord]]
 
@@ -19,6 +22,7 @@ MODELS = [
     model_tasks.limited,
     model_tasks.by_schema,
     model_tasks.tools_as_text,
+    model_tasks.repeated,
     model_tasks.made_a_chat,
     model_tasks.made_a_task,
     model_tasks.of_several,
@@ -59,6 +63,12 @@ async def test_a_record_played_again_shows_no_difference(tmp_path: Path, play: P
     assert compare(recorded, await replay(recorded, tmp_path / "replay")) == []
 
 
+@pytest.mark.parametrize("play", [plain, steered, stopped, *MODELS, *SUMMARIES, *RETURNS])
+async def test_a_record_of_the_version_before_shows_no_difference(tmp_path: Path, play: Play) -> None:
+    recorded = read(_as_before(await play(tmp_path)).lines())
+    assert compare(recorded, await replay(recorded, tmp_path / "replay")) == []
+
+
 async def test_a_summary_that_is_not_made_today_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = await summary_tasks.outgrown(tmp_path)
     monkeypatch.setattr("app.engine.agent.compaction.context_window._NEWEST", 1.0)
@@ -70,6 +80,26 @@ async def test_a_summary_that_is_made_only_today_is_told_of(tmp_path: Path) -> N
     recorded = await summary_tasks.outgrown(tmp_path)
     eager = await replay(_eager(recorded), tmp_path / "replay")
     assert any("The record has no summary here" in line for line in compare(recorded, eager))
+
+
+def _as_before(record: TaskRecord) -> TaskRecord:
+    """The record as version 1 wrote it: with sentences and texts in place of data."""
+    task = msgspec.structs.replace(record.head.task, summarises=False, summarised=False)
+    head = msgspec.structs.replace(record.head, record_version=1, task=task)
+    nodes = (msgspec.structs.replace(node, blocks=tuple(map(_block_before, node.blocks))) for node in record.nodes)
+    return replace(record, head=head, nodes=tuple(nodes))
+
+
+def _block_before(block: Block) -> Block:
+    match block:
+        case NoticeBlock():
+            return NoticeBlock(kind=block.kind, text=notice_text(block))
+        case TextBlock():
+            return TextBlock(text=block.text)
+        case ToolResultBlock():
+            return msgspec.structs.replace(block, marks=())
+        case _:
+            return block
 
 
 def _eager(record: TaskRecord) -> TaskRecord:

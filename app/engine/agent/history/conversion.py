@@ -1,7 +1,9 @@
 """Converts between stored nodes and model messages."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import assert_never
+
+import msgspec
 
 from app.engine.core.messages import (
     AssistantContent,
@@ -94,9 +96,10 @@ def _missing_results(messages: list[ModelMessage], text: str) -> list[ToolResult
     return []
 
 
-def user_message(blocks: Iterable[Block]) -> UserMessage:
-    """A user's blocks as a model message."""
-    return UserMessage(tuple(_user_content(blocks)))
+def user_message(blocks: Sequence[Block]) -> UserMessage:
+    """The blocks of a user, or of the engine in the user's place, as a model message."""
+    first = next((block for block in blocks if isinstance(block, TextBlock)), None)
+    return UserMessage(tuple(_user_content(blocks)), kind=first.engine_message if first is not None else None)
 
 
 def _user_content(blocks: Iterable[Block]) -> Iterable[UserContent]:
@@ -129,13 +132,15 @@ def _result_message(node: Node) -> ToolResultMessage | None:
     block = next((block for block in node.blocks if isinstance(block, ToolResultBlock)), None)
     if block is None:
         return None
-    return ToolResultMessage(block.call_id, block.tool, result_of(block).content, block.is_error, block.details)
+    return ToolResultMessage(
+        block.call_id, block.tool, result_of(block).content, block.is_error, block.details, marks=block.marks
+    )
 
 
 def result_of(block: ToolResultBlock) -> ToolResult:
     """The tool result that a stored block was made from."""
     images = tuple(Image(image.media_type, image.data) for image in block.images)
-    return ToolResult((Text(block.text), *images), block.details, block.summary, block.is_error)
+    return ToolResult((Text(block.text), *images), block.details, block.summary, block.is_error, marks=block.marks)
 
 
 def blocks_of(message: Message, execution_id: str = "", summary: str = "") -> tuple[Block, ...]:
@@ -154,9 +159,16 @@ def blocks_of(message: Message, execution_id: str = "", summary: str = "") -> tu
                 details=_without_repeated(text_of(message), message.details),
                 execution_id=execution_id,
                 images=images,
+                marks=message.marks,
             ),
         )
-    return tuple(_block_of(block) for block in message.content)
+    blocks = tuple(_block_of(block) for block in message.content)
+    if not isinstance(message, UserMessage) or message.kind is None:
+        return blocks
+    return tuple(
+        msgspec.structs.replace(block, engine_message=message.kind) if isinstance(block, TextBlock) else block
+        for block in blocks
+    )
 
 
 def blocks_of_reply(reply: PartialReply) -> tuple[Block, ...]:

@@ -115,7 +115,7 @@ def hooks_of(features: Sequence[Feature], convert_to_llm: Convert) -> Hooks:
         new = finished.result
         if new is first:
             return None
-        return ResultChange(new.content, new.details, new.summary, new.is_error, new.terminate)
+        return ResultChange(new.content, new.details, new.summary, new.is_error, new.terminate, new.marks)
 
     async def finish_turn(turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
         decision: TurnDecision | None = None

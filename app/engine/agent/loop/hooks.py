@@ -16,6 +16,7 @@ from app.engine.core.messages import (
 )
 from app.engine.tools.base import Access, AgentTool, ToolResult
 from app.protocol.base import JsonObject
+from app.protocol.blocks import ResultMark
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class ResultChange:
     summary: str | None = None
     is_error: bool | None = None
     terminate: bool | None = None
+    marks: tuple[ResultMark, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

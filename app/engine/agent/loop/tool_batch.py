@@ -8,9 +8,10 @@ from app.engine.agent.loop.run_state import LoopRun
 from app.engine.agent.loop.tool_call import ABORTED, ToolCaller, ToolUpdates
 from app.engine.core.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
 from app.engine.tools.base import ToolResult
+from app.protocol.blocks import ResultMark
 
 _LONGEST_NAME = 100
-SKIPPED = "Skipped due to queued user message."
+_SKIPPED = "Skipped due to queued user message."
 CUT = (
     'Tool call "{}" was not executed: the response hit the output token limit, so its arguments may be truncated. '
     "Re-issue the tool call with complete arguments."
@@ -72,7 +73,7 @@ async def _sequential(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, .
             pending = await caller.begin(call)
             result = await caller.finish(pending) if isinstance(pending, PendingCall) else pending
         else:
-            result = await caller.refuse(call, watch.refusal)
+            result = await caller.refuse(call, watch.refusal, *watch.marks)
         results.append(result)
         messages.append(await caller.answer(call, result))
         watch.check()
@@ -89,7 +90,7 @@ async def _parallel(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, ...
         if watch.refusal is None:
             begun.append(await caller.begin(call))
         else:
-            begun.append(await caller.refuse(call, watch.refusal))
+            begun.append(await caller.refuse(call, watch.refusal, *watch.marks))
     results = await _finish_all(caller, begun)
     messages = [await caller.answer(call, result) for call, result in zip(calls, results, strict=True)]
     return ToolBatch(tuple(messages), _must_continue(results), watch.steering)
@@ -103,6 +104,11 @@ class _StartGuard:
         self.refusal: str | None = None
         self.steering: tuple[Message, ...] = ()
 
+    @property
+    def marks(self) -> tuple[ResultMark, ...]:
+        """The marks of the results of refused calls."""
+        return ("skipped",) if self.steering else ()
+
     def check(self) -> None:
         if self.refusal is not None:
             return
@@ -110,7 +116,7 @@ class _StartGuard:
             self.refusal = ABORTED
         elif self._run.config.steering == "skip_remaining":
             self.steering = self._run.steering.take()
-            self.refusal = SKIPPED if self.steering else None
+            self.refusal = _SKIPPED if self.steering else None
 
 
 async def _finish_all(caller: ToolCaller, begun: list[PendingCall | ToolResult]) -> list[ToolResult]:

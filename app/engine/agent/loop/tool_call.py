@@ -13,6 +13,7 @@ from app.engine.core.errors import StorageError
 from app.engine.core.messages import UNREADABLE_CALL, AssistantMessage, Text, ToolCall, ToolResultMessage
 from app.engine.tools.argument_check import check_arguments
 from app.engine.tools.base import ToolError, ToolResult
+from app.protocol.blocks import ResultMark
 
 _MOST_WAITING = 1000
 
@@ -102,16 +103,18 @@ class ToolCaller:
         await self._end(pending.call, result)
         return result
 
-    async def refuse(self, call: ToolCall, reason: str) -> ToolResult:
+    async def refuse(self, call: ToolCall, reason: str, *marks: ResultMark) -> ToolResult:
         """Emit the events of a call that does not run."""
         await self._start(call)
-        result = _error(reason)
+        result = replace(_error(reason), marks=marks)
         await self._end(call, result)
         return result
 
     async def answer(self, call: ToolCall, result: ToolResult) -> ToolResultMessage:
         """Add the result to the transcript."""
-        message = ToolResultMessage(call.id, call.name, result.content, result.is_error, result.details)
+        message = ToolResultMessage(
+            call.id, call.name, result.content, result.is_error, result.details, marks=result.marks
+        )
         await self._run.publish(message)
         return message
 
@@ -170,6 +173,7 @@ class ToolCaller:
             result.summary if change.summary is None else change.summary,
             result.is_error if change.is_error is None else change.is_error,
             result.terminate if change.terminate is None else change.terminate,
+            result.marks if change.marks is None else change.marks,
         )
 
 

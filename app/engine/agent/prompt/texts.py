@@ -4,10 +4,18 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
+from app.engine.core.messages import Text, UserMessage
+from app.protocol.blocks import EngineMessageKind
+
 
 def prompt_text(name: str) -> str:
     """The text of templates/<name>.md."""
     return _texts()[name]
+
+
+def engine_message(kind: EngineMessageKind) -> UserMessage:
+    """What the engine says to the agent during a task."""
+    return UserMessage((Text(prompt_text(kind)),), kind=kind)
 
 
 @cache

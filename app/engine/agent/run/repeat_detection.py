@@ -77,10 +77,11 @@ class RepeatDetector(Feature):
 
     async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ToolResult:
         """Append a hint for the model to the result."""
-        word, content = Text(f"\n\n{prompt_text('repeated')}"), finished.result.content
-        if self._counts.get(finished.pending.call.id) != _HINT_AT or _has_hint(content, word):
-            return finished.result
-        return replace(finished.result, content=(*content, word))
+        result = finished.result
+        if self._counts.get(finished.pending.call.id) != _HINT_AT or "repeated" in result.marks:  # from a record
+            return result
+        hint = Text(f"\n\n{prompt_text('repeated')}")
+        return replace(result, content=(*result.content, hint), marks=(*result.marks, "repeated"))
 
     async def finish_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> TurnDecision | None:
         """Ask the user about repeated calls that could not be made."""
@@ -149,11 +150,6 @@ class RepeatDetector(Feature):
         settled = await self._asks.raise_and_wait(ask, self._live, cancel)
         if settled.status == "answered" and not settled.allowed:
             cancel.set(stopped_by(settled.answered_by))
-
-
-def _has_hint(content: Iterable[object], word: Text) -> bool:
-    """True for a result that was replayed from storage."""
-    return any(isinstance(block, Text) and block.text.endswith(word.text) for block in content)
 
 
 def _shown(call: str) -> str:

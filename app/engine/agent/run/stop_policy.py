@@ -6,18 +6,19 @@ from datetime import UTC, datetime
 from app.engine.agent.loop.events import AgentEvent, MessageEnd
 from app.engine.agent.loop.features import Feature
 from app.engine.agent.loop.hooks import FinishedTurn, TurnDecision
-from app.engine.agent.prompt.texts import prompt_text
+from app.engine.agent.prompt.texts import engine_message
 from app.engine.agent.run.limits import DailyBudget, LimitUse, TaskLimits, limit_uses, near, reached
 from app.engine.agent.run.pending_asks import can_be_asked
 from app.engine.agent.run.task_context import TaskContext
 from app.engine.agent.run.task_state import TaskState
 from app.engine.core.cancel import CancelSignal, StopCause
 from app.engine.core.ids import new_id
-from app.engine.core.messages import AssistantMessage, Message, user_text
+from app.engine.core.messages import AssistantMessage, Message
 from app.engine.models.base import ModelRequest
 from app.engine.tools.control_tools import AskUser, TaskComplete
 from app.notice_text import limit_text
 from app.protocol.asks import Ask, ReachedLimit
+from app.protocol.blocks import EngineMessageKind
 from app.protocol.notices import LimitsNear, NoticeData, TaskStuck
 from app.protocol.tasks import Allowance, DecidedMode, LimitKind, TaskLimitKind
 
@@ -51,7 +52,7 @@ class StopPolicy(Feature):
         self._nudges = 0
         self._nudge = False
         self._is_cut = False
-        self._next_prompt = ""
+        self._next_message: EngineMessageKind | None = None
         self.limit_end: LimitUse[LimitKind] | None = None
         self.stuck: TaskStuck | None = None
 
@@ -92,15 +93,15 @@ class StopPolicy(Feature):
         return "continue" if self._nudge else None
 
     async def prepare_next_turn(self, turn: FinishedTurn, cancel: CancelSignal) -> tuple[Message, ...]:
-        nudge = "cut" if self._is_cut else "nudge"
-        word, self._next_prompt = nudge if self._nudge else self._next_prompt, ""
+        nudge: EngineMessageKind = "cut" if self._is_cut else "nudge"
+        kind, self._next_message = nudge if self._nudge else self._next_message, None
         self._nudge = False
-        return (user_text(prompt_text(word)),) if word else ()
+        return (engine_message(kind),) if kind is not None else ()
 
     def take_for(self, mode: DecidedMode) -> None:
         """Apply a mode chosen by the user from the end of this turn on; tell the agent if it is now a chat."""
         self._live.set_mode(mode, mode)
-        self._next_prompt = "as_chat" if mode == "chat" else ""
+        self._next_message = "as_chat" if mode == "chat" else None
 
     def _is_nudge_due(self, turn: FinishedTurn) -> bool:
         if self._live.task.mode != "task" or turn.message.tool_calls:

@@ -193,7 +193,7 @@ class TaskRun:
     async def _prompt(self, opening: UserMessage | InterruptedTurn | None) -> None:
         try:
             await self._set_system_prompt()
-            if self.task.summarises:
+            if self.task.summarises and not self.task.summarised:
                 self._summary_failure = await self._window.summarise(self.task.model, self._cancel)
                 self._conclusion.has_replied = False
             elif isinstance(opening, UserMessage):

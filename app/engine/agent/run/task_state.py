@@ -134,7 +134,7 @@ class TaskState:
 
     def summarised(self) -> None:
         """The requested summary exists. Saved with its node, so that it is not made twice."""
-        self.task = msgspec.structs.replace(self.task, summarises=False)
+        self.task = msgspec.structs.replace(self.task, summarised=self.task.summarises)
 
     def allow(self, limits: TaskLimits) -> None:
         """Store the granted limits, for an engine that resumes the task."""

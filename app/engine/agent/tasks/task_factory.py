@@ -9,7 +9,7 @@ from app.engine.agent.history.branch import BranchWriter
 from app.engine.agent.history.conversion import message_of, user_message
 from app.engine.agent.history.participants import Participants, participants_of
 from app.engine.agent.history.visible_history import branch_messages, recent_path
-from app.engine.agent.prompt.texts import prompt_text
+from app.engine.agent.prompt.texts import engine_message
 from app.engine.agent.run.resume import InterruptedTurn, last_reply, recorded_calls
 from app.engine.agent.run.task_builder import TaskBuilder
 from app.engine.agent.run.task_run import TaskRun
@@ -20,7 +20,7 @@ from app.engine.agent.tasks.new_task import check_start_params, new_task, publis
 from app.engine.agent.tasks.rounds import next_reply
 from app.engine.agent.tasks.task_target import TaskTarget, find_target, make_workspace, personality_of, with_personality
 from app.engine.core.errors import Conflict, IllegalMove, InvalidParams, NotFound
-from app.engine.core.messages import AssistantMessage, ModelMessage, UserMessage, user_text
+from app.engine.core.messages import AssistantMessage, ModelMessage, UserMessage
 from app.engine.models.base import ChatModel
 from app.engine.models.router import ModelRouter
 from app.protocol.agents import Agent
@@ -178,7 +178,7 @@ class TaskStarter:
 
 def _continuation(history: tuple[ModelMessage, ...]) -> UserMessage | None:
     """A prompt to continue after a cut reply: models cannot continue from their own message."""
-    return user_text(prompt_text("resume")) if history and history[-1].role == "assistant" else None
+    return engine_message("resume") if history and history[-1].role == "assistant" else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,9 @@ async def test_results_are_changed_in_order_and_an_unchanged_one_is_not_replaced
     unchanged = hooks_of((Feature(),), load_images).after_tool_call
     assert changed is not None and unchanged is not None
 
-    assert await changed(finished, CancelSignal()) == ResultChange(result.content, result.details, "ab", True, False)
+    assert await changed(finished, CancelSignal()) == ResultChange(
+        result.content, result.details, "ab", True, False, ()
+    )
     assert await unchanged(finished, CancelSignal()) is None
 
 

@@ -1,11 +1,13 @@
-"""Reads notices from before they had data: the sentences of that version, as far as a replay depends on them."""
+"""Reads nodes and tasks of the version before, which stated in prose what a replay has to know."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from app.protocol.blocks import NoticeBlock
+from app.engine.agent.prompt.texts import prompt_text
+from app.engine.agent.tasks.manual_summary import PROMPT
+from app.protocol.blocks import Block, EngineMessageKind, NoticeBlock, TextBlock, ToolResultBlock
 from app.protocol.conversations import Node
 from app.protocol.notices import (
     ContextNearlyFull,
@@ -27,8 +29,10 @@ from app.protocol.notices import (
     TaskStuck,
     UnknownPrice,
 )
-from app.protocol.tasks import LimitKind
+from app.protocol.tasks import LimitKind, Task
 
+_ENGINE_MESSAGES: tuple[EngineMessageKind, ...] = ("nudge", "cut", "as_chat", "resume")
+_SKIPPED = "Skipped due to queued user message."
 _N = r"([\d,.]+)"
 _LEFTOVERS = re.compile(r" (?:Ended|Not read any more): .*", re.DOTALL)
 _STOPPED = re.compile(r"Stopped by (.*)\.", re.DOTALL)
@@ -66,15 +70,35 @@ _FAILED = "The task failed: "
 _NOT_SAVED = "The end of the task could not be saved. "
 
 
-def with_notice_data(node: Node) -> Node:
-    """The node with data in each of its notices. What a stop ended and what was not read is dropped."""
-    if not any(isinstance(block, NoticeBlock) and block.data is None for block in node.blocks):
-        return node
-    blocks = (
-        NoticeBlock(kind=block.kind, data=_data(block)) if isinstance(block, NoticeBlock) and not block.data else block
-        for block in node.blocks
-    )
-    return msgspec.structs.replace(node, blocks=tuple(blocks))
+def current_task(task: Task, nodes: Sequence[Node]) -> Task:
+    """The task with `summarises`, which was cleared once the summary was made."""
+    begins_with_message = bool(nodes) and nodes[0].role == "user"
+    is_summary = task.prompt == PROMPT and not begins_with_message
+    return msgspec.structs.replace(task, summarises=task.summarises or is_summary)
+
+
+def current_node(node: Node) -> Node:
+    """The node with data in each notice, and with the kinds of engine messages and results.
+
+    What a notice says of ended processes and unread messages is dropped.
+    """
+    blocks = tuple(_current_block(block, node) for block in node.blocks)
+    return node if blocks == node.blocks else msgspec.structs.replace(node, blocks=blocks)
+
+
+def _current_block(block: Block, node: Node) -> Block:
+    match block:
+        case NoticeBlock(data=None):
+            return NoticeBlock(kind=block.kind, data=_data(block))
+        case TextBlock(engine_message=None) if node.role == "user" and not node.is_from_person:
+            kind = next((kind for kind in _ENGINE_MESSAGES if block.text == prompt_text(kind)), None)
+            return msgspec.structs.replace(block, engine_message=kind)
+        case ToolResultBlock(marks=()) if block.text == _SKIPPED:
+            return msgspec.structs.replace(block, marks=("skipped",))
+        case ToolResultBlock(marks=()) if block.text.endswith(prompt_text("repeated")):
+            return msgspec.structs.replace(block, marks=("repeated",))
+        case _:
+            return block
 
 
 def _data(notice: NoticeBlock) -> NoticeData:
