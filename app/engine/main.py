@@ -208,24 +208,24 @@ async def open_services(
         commands.prune(datetime.now(UTC) - _COMMANDS_STORED),
         *(agents.add_personality(shipped) for shipped in BUILTIN_PERSONALITIES),
     )
-    desk = PendingAsks(log, database.asks)
+    asks = PendingAsks(log, database.asks)
     database.journal.wait_saved()
     await mark_interrupted(database, log, paths)
     background = Background()
     stack.push_async_callback(background.close)
-    await _wait_recovered(database, log, desk, background)
+    await _wait_recovered(database, log, asks, background)
     models = ModelRouter(keys, Path(str(files("resources") / "tour")), retry, lambda: settings.values, paths.models)
     stack.push_async_callback(models.close)
     grants = Grants(await database.grants.valid())
     day = DailyBudget(log, database.usage, settings)
     windows = partial(window_of, models=models, settings=settings)
     attachments = Attachments(paths.attachments)
-    assembly = TaskBuilder(log, database, settings, desk, grants, paths, attachments, day, models.has_price, windows)
-    claims = AgentLocks(database, desk)
-    runner = AgentTaskRunner(assembly, claims, models, background)
+    builder = TaskBuilder(log, database, settings, asks, grants, paths, attachments, day, models.has_price, windows)
+    locks = AgentLocks(database, asks)
+    runner = AgentTaskRunner(builder, locks, models, background)
     stack.push_async_callback(runner.close)
-    roster = ConversationAgents(log, database, claims, paths)
-    background.start(Remover(log, database, claims, grants, paths).sweep(), name="sweep of left files")
+    roster = ConversationAgents(log, database, locks, paths)
+    background.start(Remover(log, database, locks, grants, paths).sweep(), name="sweep of left files")
     if not settings.values.database_url:
         copies = DailyBackups(paths.database, paths.copies, database.health)
         background.keep(copies.run, "daily copies", _RESTART_S)
@@ -235,8 +235,8 @@ async def open_services(
         runner=runner,
         running=runner.running,
         messages=runner.messages,
-        asks=desk,
-        claims=claims,
+        asks=asks,
+        locks=locks,
         roster=roster,
         chats=Chats(database, roster, runner),
         comparison=ModelComparison(database, roster, runner, models, settings),
@@ -254,9 +254,9 @@ async def open_services(
     )
 
 
-async def _wait_recovered(database: Database, log: EventLog, desk: PendingAsks, background: Background) -> None:
+async def _wait_recovered(database: Database, log: EventLog, asks: PendingAsks, background: Background) -> None:
     """Wait until recovery from a crash is stored, unless nothing can be saved: reads work meanwhile."""
-    keeping = background.start(keep_asks(database, log, desk), name="asks of an earlier engine")
+    keeping = background.start(keep_asks(database, log, asks), name="asks of an earlier engine")
     ill = asyncio.Event()
     unsubscribe = database.health.subscribe(ill.set)
     waiting = asyncio.create_task(ill.wait())

@@ -204,8 +204,8 @@ async def engine_server(
     settings = Settings(paths.settings)
     models = ModelRouter(keys, home, settings=lambda: settings.values, lists=paths.models)
     runner = PlainRunner(log)
-    claims = AgentLocks(database, PendingAsks(log, database.asks))
-    roster = ConversationAgents(log, database, claims, paths)
+    locks = AgentLocks(database, PendingAsks(log, database.asks))
+    roster = ConversationAgents(log, database, locks, paths)
     ended = asyncio.Event()
     services = Services(
         log=log,
@@ -214,7 +214,7 @@ async def engine_server(
         running=runner,
         messages=runner,
         asks=runner,
-        claims=claims,
+        locks=locks,
         roster=roster,
         chats=Chats(database, roster, runner),
         comparison=ModelComparison(database, roster, runner, models, settings),

@@ -67,13 +67,13 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         settings.set("max_minutes", 0)  # no time elapses in a replay
         settings.set("max_tokens", head.max_tokens)
         settings.set("summarise_at", head.summarise_at)
-        desk = PendingAsks(log, database.asks)
+        asks = PendingAsks(log, database.asks)
         has_price = any(node.usage is not None and node.usage.cost_usd is not None for node in record.nodes)
-        assembly = TaskBuilder(
+        builder = TaskBuilder(
             log,
             database,
             settings,
-            desk,
+            asks,
             Grants(),
             paths,
             Attachments(paths.attachments),
@@ -82,12 +82,12 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
             lambda _: head.window,
             lambda tools: _recorded(tools, stage),
         )
-        person = RecordedPerson(record, stage, desk)
+        person = RecordedPerson(record, stage, asks)
         stack.callback(log.attach(person))
         answering = asyncio.create_task(person.answer_all(), name="answer as recorded")
         stack.callback(answering.cancel)
         async with asyncio.timeout(_LONGEST_S):
-            await _play(record, assembly, stage, model)
+            await _play(record, builder, stage, model)
         ground = RecordContext(
             head.errand_version, head.max_minutes, head.max_tokens, head.summarise_at, lambda _: head.window
         )
@@ -99,9 +99,9 @@ def _recorded(tools: tuple[GuardedTool, ...], stage: ReplayScript) -> tuple[Guar
     return tuple(RecordedTool(tool, stage, is_real=isinstance(tool, CONTROL_TOOLS)) for tool in tools)
 
 
-async def _play(record: TaskRecord, assembly: TaskBuilder, stage: ReplayScript, model: RecordedModel) -> None:
+async def _play(record: TaskRecord, builder: TaskBuilder, stage: ReplayScript, model: RecordedModel) -> None:
     task = _initial_task(record)
-    branch = await _open(record, task, assembly)
+    branch = await _open(record, task, builder)
     message = None
     if begins_with_a_message(record):
         message = user_message(record.nodes[0].blocks)
@@ -110,13 +110,13 @@ async def _play(record: TaskRecord, assembly: TaskBuilder, stage: ReplayScript, 
     await branch.save()
     history = visible_messages(record.history, record.head.kept, tuple)
     personality = record.head.personality
-    assembly.database.journal.put(tasks.add(task.id, record.head.prompt or _bare_prompt(personality)))
-    _count(record, task, assembly)
-    stage.run = assembly.build(task, branch, personality, model, history, 1 if message is not None else 0, tuple)
+    builder.database.journal.put(tasks.add(task.id, record.head.prompt or _bare_prompt(personality)))
+    _count(record, task, builder)
+    stage.run = builder.build(task, branch, personality, model, history, 1 if message is not None else 0, tuple)
     await stage.run.run(message if isinstance(message, UserMessage) else None)
 
 
-async def _open(record: TaskRecord, task: Task, assembly: TaskBuilder) -> BranchWriter:
+async def _open(record: TaskRecord, task: Task, builder: TaskBuilder) -> BranchWriter:
     """Restore the state before the task: its conversation, its agent, and its branch."""
     conversation = Conversation(
         id=task.conversation_id,
@@ -135,13 +135,13 @@ async def _open(record: TaskRecord, task: Task, assembly: TaskBuilder) -> Branch
         version=0,
         created_at=task.started_at,
     )
-    assembly.log.publish(ConversationUpdate(conversation=conversation))
-    assembly.log.publish(AgentUpdate(agent=agent))
-    assembly.log.publish(TaskUpdate(task=task))
+    builder.log.publish(ConversationUpdate(conversation=conversation))
+    builder.log.publish(AgentUpdate(agent=agent))
+    builder.log.publish(TaskUpdate(task=task))
     for node in record.history:
-        assembly.log.publish(TaskMessage(node=node))
-    await assembly.log.flush()
-    return BranchWriter(agent, assembly.log)
+        builder.log.publish(TaskMessage(node=node))
+    await builder.log.flush()
+    return BranchWriter(agent, builder.log)
 
 
 def _bare_prompt(personality: Personality) -> tuple[PromptPart, ...]:
@@ -149,12 +149,12 @@ def _bare_prompt(personality: Personality) -> tuple[PromptPart, ...]:
     return (PromptPart(name="role", text=personality.system_prompt),)
 
 
-def _count(record: TaskRecord, task: Task, assembly: TaskBuilder) -> None:
+def _count(record: TaskRecord, task: Task, builder: TaskBuilder) -> None:
     """Restore the size of the request before the task, the basis of token estimates."""
     characters, tokens = record.head.counted
     part = PartSize("history", characters, 1)
     usage = Usage(input_tokens=tokens)
-    journal = assembly.database.journal
+    journal = builder.database.journal
     journal.put(turns.started(task.conversation_id, task.id, 0, task.model, task.started_at, (part,)))
     journal.put(turns.finished(task.id, 0, "complete", usage, task.started_at))
 

@@ -196,10 +196,10 @@ def _result(block: ToolResultBlock) -> ToolResult:
 class RecordedPerson:
     """A listener of the event log; `answer_all` runs until it is cancelled."""
 
-    def __init__(self, record: TaskRecord, stage: ReplayScript, desk: PendingAsks) -> None:
+    def __init__(self, record: TaskRecord, stage: ReplayScript, asks: PendingAsks) -> None:
         self._recorded = deque(record.asks)
         self._stage = stage
-        self._desk = desk
+        self._asks = asks
         self._asked: asyncio.Queue[Ask] = asyncio.Queue()
         self._seen: set[str] = set()
 
@@ -226,7 +226,7 @@ class RecordedPerson:
             ask_id=ask.id, text=then.answer or "", allow=then.allowed, remember=then.remember, amount=then.amount
         )
         try:
-            await self._desk.answer(params, then.answered_by or "")
+            await self._asks.answer(params, then.answered_by or "")
         except EngineError:  # the recorded answer is invalid now: the diff shows the changed ask
             self._stage.halt()
 

@@ -83,7 +83,7 @@ class Services:
     running: ShownTasks
     messages: TaskMessages
     asks: AskAnswers
-    claims: AgentLocks
+    locks: AgentLocks
     roster: ConversationAgents
     chats: Chats
     comparison: ModelComparison

@@ -35,7 +35,7 @@ async def engine(tmp_path: Path) -> AsyncGenerator[EngineParts]:
 
 def remover(parts: EngineParts) -> Remover:
     services = parts.services
-    return Remover(services.log, services.database, services.claims, services.grants, services.paths)
+    return Remover(services.log, services.database, services.locks, services.grants, services.paths)
 
 
 async def worked(parts: EngineParts, *attachments: str, own_folder: bool = False) -> Task:
@@ -96,7 +96,7 @@ async def test_only_an_archived_conversation_without_a_running_task_is_deleted(e
     done = await worked(engine)
     with pytest.raises(Conflict, match="Archive it first"):
         await remover(engine).delete(done.conversation_id)
-    async with engine.services.claims.hold_conversation(done.conversation_id):
+    async with engine.services.locks.hold_conversation(done.conversation_id):
         await archived(engine, done)
         with pytest.raises(AgentBusy):
             await remover(engine).delete(done.conversation_id)

@@ -44,11 +44,11 @@ _REFUSED_SHARE = 0.75
 
 @dataclass(frozen=True, slots=True)
 class ContextWindowOptions:
-    """`window_of`: context window by model id. `share` of it triggers a summary (0: never). `heard`: the converter."""
+    """`window_of`: context window by model id. `share` of it triggers a summary (0: never)."""
 
     window_of: Callable[[str], int | None]
     share: float
-    heard: ToModelMessages
+    to_messages: ToModelMessages
 
 
 class ContextWindow(Feature):
@@ -182,7 +182,7 @@ class ContextWindow(Feature):
 
     async def _truncate(self, reach: VisibleHistory, whole: ModelRequest, window: int) -> ModelRequest:
         assert self._estimate is not None, "it was fitted"
-        fixed = _characters(replace(whole, messages=replace(reach, rest=()).messages(self._known.heard)))
+        fixed = _characters(replace(whole, messages=replace(reach, rest=()).messages(self._known.to_messages)))
         room, most = (self._estimate.characters_of(share * window) - fixed for share in (_AFTER_LEAVING_OUT, _FULL))
         found = await asyncio.to_thread(truncate, reach, self._kept, room, most)
         if found.left_out - self._left_out or found.shortens:
@@ -225,7 +225,7 @@ class ContextWindow(Feature):
 
     async def _replace_with(self, reach: VisibleHistory, whole: ModelRequest) -> None:
         """Send this history instead of the messages in `whole` from now on."""
-        messages = await asyncio.to_thread(reach.messages, self._known.heard)
+        messages = await asyncio.to_thread(reach.messages, self._known.to_messages)
         self._replacement = tuple(await load_images(messages))
         self._replaced_count = len(whole.messages)
 

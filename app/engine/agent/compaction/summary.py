@@ -141,7 +141,7 @@ class CallRecord(Protocol):
 
 
 class Summarizer:
-    """Makes summaries for one task. `heard` converts branch entries for its agent; `say` shows the task's activity."""
+    """Makes summaries for one task. `to_messages` converts branch entries for its agent; `say` shows the activity."""
 
     def __init__(
         self,
@@ -149,13 +149,13 @@ class Summarizer:
         record: CallRecord,
         say: Callable[[str], None],
         model: ChatModel,
-        heard: ToModelMessages,
+        to_messages: ToModelMessages,
     ) -> None:
         self._branch = branch
         self._record = record
         self._say = say
         self._model = model
-        self._heard = heard
+        self._to_messages = to_messages
 
     async def make(
         self, older: SummaryInput, model: str, window: int | None, measure: TokenEstimate, cancel: CancelSignal
@@ -164,7 +164,7 @@ class Summarizer:
         room = _MOST_CHARACTERS if window is None else measure.characters_of(window * _SHARE)
         words = min(_MOST_WORDS, max(_FEWEST_WORDS, (window or 1_000_000) // 40))
         earlier = older.earlier.text if older.earlier is not None else ""
-        nodes = self._heard(older.nodes)
+        nodes = self._to_messages(older.nodes)
         tries = _TRIES
         while True:
             tries -= 1

@@ -42,12 +42,12 @@ class VisibleHistory:
     rest: tuple[Node, ...]
     is_cut: bool = False
 
-    def messages(self, heard: ToModelMessages) -> tuple[ModelMessage, ...]:
+    def messages(self, to_messages: ToModelMessages) -> tuple[ModelMessage, ...]:
         told = (user_text(prompt_text("left_out")),) if self.is_cut else ()
-        rest = (*told, *messages_of(heard(self.rest)))
+        rest = (*told, *messages_of(to_messages(self.rest)))
         if self.summary is None:
             return rest
-        kept = messages_of(heard(self.kept))
+        kept = messages_of(to_messages(self.kept))
         said = Text(f"{prompt_text('summarised')}\n\n{self.summary.text}")
         return (SummaryMessage((said,), kept=len(kept)), *kept, *rest)
 
@@ -91,17 +91,19 @@ def _has_gap(nodes: Iterable[Node], ids: Container[str]) -> bool:
 
 
 async def branch_messages(
-    path: Sequence[Node], kept: Collection[str], heard: ToModelMessages
+    path: Sequence[Node], kept: Collection[str], to_messages: ToModelMessages
 ) -> tuple[ModelMessage, ...]:
     """Same as `visible_messages`, but converts a long branch in a thread."""
     if len(path) <= _LONG:
-        return visible_messages(path, kept, heard)
-    return await asyncio.to_thread(visible_messages, path, kept, heard)
+        return visible_messages(path, kept, to_messages)
+    return await asyncio.to_thread(visible_messages, path, kept, to_messages)
 
 
-def visible_messages(path: Sequence[Node], kept: Collection[str], heard: ToModelMessages) -> tuple[ModelMessage, ...]:
+def visible_messages(
+    path: Sequence[Node], kept: Collection[str], to_messages: ToModelMessages
+) -> tuple[ModelMessage, ...]:
     """A branch as the messages for a model."""
-    return visible_history(path, kept).messages(heard)
+    return visible_history(path, kept).messages(to_messages)
 
 
 def summary_of(node: Node) -> SummaryBlock | None:

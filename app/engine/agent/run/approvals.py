@@ -35,7 +35,7 @@ class Approvals(Feature):
 
     def __init__(self, context: TaskContext, tools: TaskTools, grants: Grants, private: Path) -> None:
         self._context = context
-        self._live = context.state
+        self._state = context.state
         self._tools = tools
         self._grants = grants
         self._private = private
@@ -44,7 +44,7 @@ class Approvals(Feature):
         access = await self._check(pending, cancel)
         if isinstance(access, ToolRefusal):
             if not cancel.is_set:
-                self._live.tool_refused()
+                self._state.tool_refused()
             return access
         self._tools.allow(pending, access)
         return replace(pending, access=access)
@@ -74,7 +74,7 @@ class Approvals(Feature):
             access, again = now, _CHANGED
 
     async def _decide(self, tool: str, access: Access) -> Decision:
-        task = self._live.task
+        task = self._state.task
         granted = self._grants.granted(tool, task.conversation_id, task.workspace)
         check = partial(decide, access, Path(task.workspace), task.approve, granted, self._private)
         if len(access.command or "") <= _LONGEST_ON_LOOP:
@@ -87,15 +87,15 @@ class Approvals(Feature):
     async def _ask(self, call: ToolCall, access: Access, decision: Decision, again: str, cancel: CancelSignal) -> Ask:
         ask = Ask(
             id=new_id("ask"),
-            task_id=self._live.task.id,
-            conversation_id=self._live.task.conversation_id,
-            owner=self._live.task.owner,
+            task_id=self._state.task.id,
+            conversation_id=self._state.task.conversation_id,
+            owner=self._state.task.owner,
             kind="approval",
             text=access.text,
             created_at=datetime.now(UTC),
             approval=_approval(call, access, decision, again),
         )
-        return await self._context.asks.raise_and_wait(ask, self._live, cancel)
+        return await self._context.asks.raise_and_wait(ask, self._state, cancel)
 
     def _remember(self, ask: Ask, tool: str, call: GrantedCall | None) -> None:
         if ask.remember == "once" or call is None:
@@ -106,7 +106,7 @@ class Approvals(Feature):
             exact=describe(call),
             call=call,
             scope=ask.remember,
-            scope_id=ask.conversation_id if ask.remember == "conversation" else self._live.task.workspace,
+            scope_id=ask.conversation_id if ask.remember == "conversation" else self._state.task.workspace,
             created_at=datetime.now(UTC),
             created_by=ask.answered_by or "",
             ask_id=ask.id,

@@ -18,9 +18,9 @@ class PauseGate(Feature):
     `pace_s` is the minimum time between two model calls, `limit` the wait for the provider's rate limit.
     """
 
-    def __init__(self, live: TaskState, pace_s: float, limit: RateLimitWait) -> None:
+    def __init__(self, state: TaskState, pace_s: float, limit: RateLimitWait) -> None:
         self.limit = limit
-        self._live = live
+        self._state = state
         self._pace_s = pace_s
         self._last_call = 0.0
         self._open = asyncio.Event()
@@ -39,21 +39,21 @@ class PauseGate(Feature):
     def close(self, activity: str) -> None:
         """Let the current step finish; the next one waits."""
         self._open.clear()
-        self._live.set_activity(activity)
+        self._state.set_activity(activity)
 
     def open(self) -> None:
         self._open.set()
         if self.limit.is_on:
             self.limit.say()
-        elif self._live.task.status != "paused":
-            self._live.set_activity("")
+        elif self._state.task.status != "paused":
+            self._state.set_activity("")
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
         """Wait until the next model call is due and the gate is open, or the task is cancelled."""
         await self.limit.wait(cancel)
         wait = self._last_call + self._pace_s - time.monotonic()
         if wait > 0 and self._last_call:
-            self._live.set_activity(f"next model call in {wait:.0f} s")
+            self._state.set_activity(f"next model call in {wait:.0f} s")
             await _first(asyncio.sleep(wait), cancel)
         await self._wait_open(cancel)
         self._last_call = time.monotonic()
@@ -73,13 +73,13 @@ class PauseGate(Feature):
     async def _wait_open(self, cancel: CancelSignal) -> None:
         """Return once the gate is open or the task is cancelled."""
         if self.is_closed and not cancel.is_set:
-            self._live.move("paused", "paused")
+            self._state.move("paused", "paused")
             self._waiting += 1
             try:
                 await _first(self._open.wait(), cancel)
             finally:
                 self._waiting -= 1
-            self._live.settle()
+            self._state.settle()
 
 
 async def _first(work: Coroutine[object, object, object], cancel: CancelSignal) -> None:

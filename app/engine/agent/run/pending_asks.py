@@ -59,16 +59,16 @@ class PendingAsks:
         """The task resumes the turn that raised these asks: repeated asks reuse them, answered or not."""
         self._earlier[task_id] = [ask for ask in asks if ask.status != "cancelled"]
 
-    async def raise_and_wait(self, ask: Ask, live: TaskState, cancel: CancelSignal) -> Ask:
+    async def raise_and_wait(self, ask: Ask, state: TaskState, cancel: CancelSignal) -> Ask:
         """Raise an ask and wait until it is answered, or cancelled by the signal."""
         earlier = self._take_earlier(ask)
         if earlier is not None and earlier.status == "answered":
             self._waiting.pop(earlier.id, None)
             return earlier
         if earlier is None:
-            self.restore(ask, live.task.workspace)
+            self.restore(ask, state.task.workspace)
             self._log.publish(AskUpdate(ask=ask))
-        return await self._settled(earlier or ask, live, cancel)
+        return await self._settled(earlier or ask, state, cancel)
 
     def drop_task(self, task_id: str) -> None:
         """Cancel the pending asks of a task: the turn that raised them is over."""
@@ -87,9 +87,9 @@ class PendingAsks:
         """The engine shuts down: pending asks stay open for the next engine."""
         self._closing = True
 
-    async def _settled(self, ask: Ask, live: TaskState, cancel: CancelSignal) -> Ask:
+    async def _settled(self, ask: Ask, state: TaskState, cancel: CancelSignal) -> Ask:
         entry = self._waiting[ask.id]
-        live.ask_raised(ask.id)
+        state.ask_raised(ask.id)
         unsubscribe = cancel.subscribe(lambda: self._cancel(ask))
         try:
             return await entry.answered
@@ -97,7 +97,7 @@ class PendingAsks:
             unsubscribe()
             self._cancel(ask)  # if the waiting was cancelled
             self._waiting.pop(ask.id, None)
-            live.ask_settled(ask.id)
+            state.ask_settled(ask.id)
 
     def _take_earlier(self, ask: Ask) -> Ask | None:
         """The ask as an earlier engine raised it, in its newest state."""
@@ -162,24 +162,24 @@ class PendingAsks:
 class UserQuestions:
     """Raises the questions of one task's `ask_user`."""
 
-    def __init__(self, live: TaskState, desk: PendingAsks) -> None:
-        self._live = live
-        self._desk = desk
+    def __init__(self, state: TaskState, asks: PendingAsks) -> None:
+        self._state = state
+        self._asks = asks
 
     async def ask(self, question: str, choices: tuple[str, ...], call_id: str, cancel: CancelSignal) -> str | None:
         """The answer; None if the task was stopped first."""
         ask = Ask(
             id=new_id("ask"),
-            task_id=self._live.task.id,
-            conversation_id=self._live.task.conversation_id,
-            owner=self._live.task.owner,
+            task_id=self._state.task.id,
+            conversation_id=self._state.task.conversation_id,
+            owner=self._state.task.owner,
             kind="question",
             text=question,
             created_at=datetime.now(UTC),
             choices=choices,
             call_id=call_id,
         )
-        return (await self._desk.raise_and_wait(ask, self._live, cancel)).answer
+        return (await self._asks.raise_and_wait(ask, self._state, cancel)).answer
 
 
 def _settled(ask: Ask, params: AskAnswerParams, by: str) -> Ask:

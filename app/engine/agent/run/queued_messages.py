@@ -26,8 +26,8 @@ _NOT_WAITING = "This does not wait any more: the agent has read it, or it was ta
 class QueuedMessages:
     """The queue of one running task. Call `follow` before adding messages."""
 
-    def __init__(self, live: TaskState, attachments: Attachments) -> None:
-        self._live = live
+    def __init__(self, state: TaskState, attachments: Attachments) -> None:
+        self._state = state
         self._attachments = attachments
         self._agent: Agent | None = None
         self._messages: dict[str, UserMessage] = {}
@@ -35,17 +35,17 @@ class QueuedMessages:
     def follow(self, agent: Agent) -> None:
         """Set the agent that reads, and pass it the messages queued before the task was resumed."""
         self._agent = agent
-        self._feed(self._live.task.queue)
+        self._feed(self._state.task.queue)
 
     def add(self, entry: Queued) -> None:
-        queue = self._live.task.queue
+        queue = self._state.task.queue
         if len(queue) >= _MOST:
             raise Busy(f"{_MOST} texts wait for the agent already. Take some back, or wait until it has read them.")
         self.edit(lambda queue: (*queue, entry))
 
     def edit(self, change: Callable[[QueuedEntries], QueuedEntries]) -> None:
         """Change the queue. Raises `Conflict` if that would change an entry that the agent has taken."""
-        old = self._live.task.queue
+        old = self._state.task.queue
         new = change(old)
         if _characters(new) > max(_MOST_CHARACTERS, _characters(old)):
             raise Busy("Too much text waits for the agent already. Take some back, or wait until it has read it.")
@@ -53,7 +53,7 @@ class QueuedMessages:
         in_hand = [entry for entry in old if entry.id not in waiting]
         if any(entry not in new for entry in in_hand):
             raise Conflict(_NOT_WAITING)
-        self._live.set(msgspec.structs.replace(self._live.task, queue=new))
+        self._state.set(msgspec.structs.replace(self._state.task, queue=new))
         self._feed(tuple(entry for entry in new if entry not in in_hand))
 
     def read(self, message: Message) -> Queued | None:
@@ -61,12 +61,12 @@ class QueuedMessages:
 
         Stores and publishes nothing: the caller does, together with the node.
         """
-        task = self._live.task
+        task = self._state.task
         entry = next((entry for entry in task.queue if self._messages.get(entry.id) is message), None)
         if entry is None:
             return None
         del self._messages[entry.id]
-        self._live.task = msgspec.structs.replace(task, queue=without_entry(task.queue, entry.id))
+        self._state.task = msgspec.structs.replace(task, queue=without_entry(task.queue, entry.id))
         return entry
 
     def said(self, entry: Queued) -> tuple[Block, ...]:

@@ -43,8 +43,8 @@ _WAITS = RateLimitPolicy()
 class RateLimitWait:
     """The rate limit wait of one task. Await `wait` before each model call; other methods may be called meanwhile."""
 
-    def __init__(self, live: TaskState, waits: RateLimitPolicy = _WAITS, now: Callable[[], datetime] = _now) -> None:
-        self._live = live
+    def __init__(self, state: TaskState, waits: RateLimitPolicy = _WAITS, now: Callable[[], datetime] = _now) -> None:
+        self._state = state
         self._waits = waits
         self._now = now
         self._count = 0
@@ -53,14 +53,14 @@ class RateLimitWait:
 
     @property
     def is_on(self) -> bool:
-        return self._live.task.retry_at is not None
+        return self._state.task.retry_at is not None
 
     def settle(self, end: ReplyEnd) -> ReplyEnd | Retry:
         """The end of a reply unchanged, or a `Retry` if the call was rate limited."""
         if end.later is None:
             self._reset()
             return end
-        now, task = self._now(), self._live.task
+        now, task = self._now(), self._state.task
         since = min(task.limited_at or now, now)
         at = end.later.at or now + timedelta(seconds=self._guess_s())
         if why := self._limit_reached(since, at):
@@ -68,7 +68,7 @@ class RateLimitWait:
         self._count += 1
         self._reason = end.later.reason
         given_back = msgspec.structs.replace(task, step_count=task.step_count - 1, limited_at=since)
-        self._live.set(self._waiting(given_back, at))
+        self._state.set(self._waiting(given_back, at))
         self._ends.clear()
         void = AssistantMessage(model=end.message.model)
         return Retry(self._count, self._waits.most, (at - now) / timedelta(seconds=1), self._reason, void)
@@ -82,7 +82,7 @@ class RateLimitWait:
 
     async def wait(self, cancel: CancelSignal) -> None:
         """Return once the stored time is reached, after `end`, or when the task is cancelled."""
-        at = self._live.task.retry_at
+        at = self._state.task.retry_at
         if at is None:
             return
         left_s = self._first_left_s(at)
@@ -95,12 +95,12 @@ class RateLimitWait:
                     async with asyncio.timeout(min(left_s, self._waits.look_again_s)):
                         await self._ends.wait()
                 # A clock set forward ends the wait; a clock set back does not extend it.
-                left_s = min(ends_at - time.monotonic(), self._left_s(self._live.task.retry_at or at))
+                left_s = min(ends_at - time.monotonic(), self._left_s(self._state.task.retry_at or at))
         finally:
             unsubscribe()
         if not cancel.is_set:
-            self._live.task = msgspec.structs.replace(self._live.task, retry_at=None)
-            self._live.settle()
+            self._state.task = msgspec.structs.replace(self._state.task, retry_at=None)
+            self._state.settle()
 
     def end(self) -> None:
         """Stop waiting and retry now."""
@@ -108,22 +108,22 @@ class RateLimitWait:
 
     def say(self) -> None:
         """Show the wait again, after another activity was shown."""
-        task = self._live.task
+        task = self._state.task
         if task.retry_at is not None:
-            self._live.set(self._waiting(task, task.retry_at))
+            self._state.set(self._waiting(task, task.retry_at))
 
     def _reset(self) -> None:
         """A reply came. The next change of the task publishes this."""
         self._count = 0
-        if self._live.task.limited_at is not None:
-            self._live.task = msgspec.structs.replace(self._live.task, limited_at=None)
+        if self._state.task.limited_at is not None:
+            self._state.task = msgspec.structs.replace(self._state.task, limited_at=None)
 
     def _show(self, at: datetime) -> None:
         """Publish changes only: the status of a resumed task, or an end that moved with the clock."""
-        task = self._live.task
+        task = self._state.task
         has_moved = task.retry_at is None or abs(at - task.retry_at) > _TOLERANCE
         if has_moved or task.status != "paused":
-            self._live.set(self._waiting(task, at if has_moved else task.retry_at or at))
+            self._state.set(self._waiting(task, at if has_moved else task.retry_at or at))
 
     def _waiting(self, task: Task, at: datetime) -> Task:
         activity = task.activity if task.stopping else f"{self._reason} until {_clock(at)}"
@@ -134,7 +134,7 @@ class RateLimitWait:
 
     def _first_left_s(self, at: datetime) -> float:
         """Never longer than `longest`: the stored time may come from a wrong clock."""
-        since = self._live.task.limited_at
+        since = self._state.task.limited_at
         if since is not None and since > self._now():
             return 0.0
         return min(self._left_s(at), self._waits.longest / timedelta(seconds=1))

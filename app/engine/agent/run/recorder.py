@@ -96,7 +96,7 @@ class TaskRecorder(Feature):
     def __init__(
         self, context: TaskContext, executions: ToolExecutionLog, has_price: Callable[[str], bool], skip: int
     ) -> None:
-        self._live = context.state
+        self._state = context.state
         self._branch = context.branch
         self._log = context.log
         self._journal = context.database.journal
@@ -104,7 +104,7 @@ class TaskRecorder(Feature):
         self._executions = executions
         self._has_price = has_price
         self._skip = skip
-        self._reply = StreamingReply(self._live, self._branch, self._log, self._journal)
+        self._reply = StreamingReply(self._state, self._branch, self._log, self._journal)
         self._call_started = time.monotonic()
         self._in_call = False
         self._request: ModelRequest | None = None
@@ -116,15 +116,15 @@ class TaskRecorder(Feature):
     async def on_event(self, event: AgentEvent) -> None:
         match event:
             case MessageUpdate(event=BlockDelta() as delta):
-                if self._live.task.activity:
-                    self._live.set_activity("")
+                if self._state.task.activity:
+                    self._state.set_activity("")
                 self._reply.delta(delta)
             case MessageUpdate(event=Retry() as retry):
                 self._reply.restart()
-                if self._live.task.retry_at is not None:
+                if self._state.task.retry_at is not None:
                     self._in_call = False  # a rate limit: the call is made again as the same turn
                 elif self._in_call:
-                    self._live.set_activity(f"retrying in {retry.delay_s:.0f} s: {retry.reason}")
+                    self._state.set_activity(f"retrying in {retry.delay_s:.0f} s: {retry.reason}")
             case MessageUpdate(event=ModelNotice(data=data)):
                 self._remark_once(data)
             case MessageEnd(message=message):
@@ -133,7 +133,7 @@ class TaskRecorder(Feature):
                 self._output(event)
             case ToolExecutionEnd():
                 self._executions.ended(event)
-                self._live.tool_ended(event.call_id)
+                self._state.tool_ended(event.call_id)
             case TurnEnd():
                 self._branch.announce_head()
             case _:
@@ -149,20 +149,20 @@ class TaskRecorder(Feature):
         """Commit the intent. Control tools touch nothing outside their task and have no record."""
         call, access = pending.call, pending.access
         assert access is not None, "it was approved"
-        self._live.tool_started(call.id, call.name, acts=access.has_effects)
+        self._state.tool_started(call.id, call.name, acts=access.has_effects)
         if access.tier != "free":
-            self._executions.started(call, access, self._live.task.step_count, self._branch.position.node_id or "")
+            self._executions.started(call, access, self._state.task.step_count, self._branch.position.node_id or "")
             # What changes something waits for the disk: after a power cut it must be known that it may have run.
             await self._branch.save(durable=access.tier != "read")
         return pending
 
     def turn_started(self, request: ModelRequest) -> None:
         """Write the intent of a model call and its size; the caller awaits the commit."""
-        self._live.turn_started()
+        self._state.turn_started()
         self._call_started = time.monotonic()
         self._in_call = True
         self._request = request
-        task = self._live.task
+        task = self._state.task
         self._journal.put(
             turns.started(
                 task.conversation_id, task.id, task.step_count, request.model, datetime.now(UTC), request_sizes(request)
@@ -178,19 +178,19 @@ class TaskRecorder(Feature):
         usage = self._counted(message, "failed" if block is None else "complete")
         if block is None:
             return
-        self._live.summarised()
-        task = self._live.task
+        self._state.summarised()
+        task = self._state.task
         model = message.model or task.model
         node = self._branch.draft(
             "system", "engine", (block,), task_id=task.id, turn=task.step_count, model=model, usage=usage
         )
         self._branch.append(node, tasks.save(task))
-        self._live.publish_again()
+        self._state.publish_again()
 
     def notice(self, kind: NoticeKind, data: NoticeData) -> None:
         """Append a system node with a notice of the engine."""
         block = NoticeBlock(kind=kind, data=data)
-        task_id = self._live.task.id
+        task_id = self._state.task.id
         self._branch.append(self._branch.draft("system", "engine", (block,), task_id=task_id))
 
     def remark(self, *remarks: NoticeData) -> None:
@@ -204,7 +204,7 @@ class TaskRecorder(Feature):
     def close(self) -> None:
         """Store the partial reply of an aborted model call, or of one that will not be retried."""
         if self._in_call or self._reply.is_shown:
-            message = AssistantMessage(self._reply.content, "aborted", model=self._live.task.model)
+            message = AssistantMessage(self._reply.content, "aborted", model=self._state.task.model)
             if self._request is not None and message.content:
                 message = with_usage(message, usage_or_estimate(self._request, message))
             self._assistant(message)
@@ -214,8 +214,8 @@ class TaskRecorder(Feature):
         if data not in self._remarks_made:
             self._remarks_made.add(data)
             self._remarks.append(data)
-        if self._in_call and self._live.task.activity:
-            self._live.set_activity("")
+        if self._in_call and self._state.task.activity:
+            self._state.set_activity("")
 
     def _publish_remarks(self) -> None:
         """Append the notices after their reply: before it they would separate the reply from its siblings."""
@@ -242,7 +242,7 @@ class TaskRecorder(Feature):
         A message that was not queued comes from the engine.
         """
         entry = self._queue.read(message)
-        task = self._live.task
+        task = self._state.task
         if entry is None:
             node = self._branch.draft("user", "engine", blocks_of(message), task_id=task.id, turn=task.step_count)
             self._branch.append(node)
@@ -256,11 +256,11 @@ class TaskRecorder(Feature):
             node_id=queued_node_id(task.id, entry.id),
         )
         self._branch.append(node, tasks.save(task))
-        self._live.publish_again()
+        self._state.publish_again()
 
     def _assistant(self, message: AssistantMessage) -> None:
         shown = self._reply.finish()
-        task = self._live.task
+        task = self._state.task
         status: _Outcome = _OUTCOME.get(message.stop_reason, "complete")
         usage = self._counted(message, status)
         if message.stop_reason == "aborted" and not message.content and shown is None:
@@ -287,7 +287,7 @@ class TaskRecorder(Feature):
             self._withholds_results = True
         if self._withholds_results:
             return  # results are stored in the order of their calls
-        task = self._live.task
+        task = self._state.task
         blocks = blocks_of(message, execution_id, summary)
         self._branch.append(
             self._branch.draft("tool_result", message.tool_name, blocks, task_id=task.id, turn=task.step_count)
@@ -298,8 +298,8 @@ class TaskRecorder(Feature):
         usage = self._usage(message)
         if self._in_call:
             self._in_call = False
-            self._live.count(usage)
-            task = self._live.task
+            self._state.count(usage)
+            task = self._state.task
             self._journal.put(turns.finished(task.id, task.step_count, status, usage, datetime.now(UTC)))
             if message.model not in ("", task.model):
                 self._journal.put(turns.answered_by(task.id, task.step_count, message.model))
@@ -314,13 +314,13 @@ class TaskRecorder(Feature):
             output_tokens=used.output_tokens,
             cache_read_tokens=used.cache_read_tokens,
             cache_write_tokens=used.cache_write_tokens,
-            cost_usd=used.cost_usd if self._has_price(message.model or self._live.task.model) else None,
+            cost_usd=used.cost_usd if self._has_price(message.model or self._state.task.model) else None,
             seconds=time.monotonic() - self._call_started,
             estimated=used.estimated,
         )
 
     def _output(self, event: ToolExecutionUpdate) -> None:
-        task = self._live.task
+        task = self._state.task
         text = "".join(block.text for block in event.result.content if isinstance(block, Text))
         output = ToolOutput(
             conversation_id=task.conversation_id, task_id=task.id, call_id=event.call_id, tool=event.tool, text=text

@@ -43,7 +43,7 @@ class RepeatDetector(Feature):
         tell: Callable[[NoticeData], None],
         end: Callable[[TaskStuck], None],
     ) -> None:
-        self._live = context.state
+        self._state = context.state
         self._asks = context.asks
         self._tell = tell
         self._end = end
@@ -130,7 +130,7 @@ class RepeatDetector(Feature):
         if not self._is_due or cancel.is_set:
             return
         self._is_due = False
-        if can_be_asked(self._live.task):
+        if can_be_asked(self._state.task):
             await self._ask(call_id, cancel)
         elif call_id is None and self._count >= _END_AT:
             self._end(TaskStuck(count=self._count, call=_shown(self._call)))
@@ -138,16 +138,16 @@ class RepeatDetector(Feature):
     async def _ask(self, call_id: str | None, cancel: CancelSignal) -> None:
         ask = Ask(
             id=new_id("ask"),
-            task_id=self._live.task.id,
-            conversation_id=self._live.task.conversation_id,
-            owner=self._live.task.owner,
+            task_id=self._state.task.id,
+            conversation_id=self._state.task.conversation_id,
+            owner=self._state.task.owner,
             kind="limit",
             text=f"{_ABOUT_TO if call_id is not None else _TRIED} {self._count}th time in a row: {_shown(self._call)}",
             created_at=datetime.now(UTC),
             choices=("Go on", "Stop here"),
             call_id=call_id,
         )
-        settled = await self._asks.raise_and_wait(ask, self._live, cancel)
+        settled = await self._asks.raise_and_wait(ask, self._state, cancel)
         if settled.status == "answered" and not settled.allowed:
             cancel.set(stopped_by(settled.answered_by))
 

@@ -134,7 +134,7 @@ class TurnReplay(Feature):
     def __init__(
         self, context: TaskContext, tools: TaskTools, executions: ToolExecutionLog, turn: InterruptedTurn | None
     ) -> None:
-        self._live = context.state
+        self._state = context.state
         self._asks = context.asks
         self._tools = tools
         self._executions = executions
@@ -147,9 +147,9 @@ class TurnReplay(Feature):
         reply = self._turn.take_reply()
         if reply is None:
             self._turn = None
-            self._asks.drop_task(self._live.task.id)
+            self._asks.drop_task(self._state.task.id)
             return request
-        self._live.move("thinking", "resumed")
+        self._state.move("thinking", "resumed")
         return reply
 
     async def before_tool_call(
@@ -172,11 +172,11 @@ class TurnReplay(Feature):
         self, started: ExecutionStart, access: Access, cancel: CancelSignal
     ) -> ToolResult | ToolRefusal | None:
         """None if the user lets the call run again."""
-        ask = unknown_outcome_ask(started, access, self._live.task)
-        settled = await self._asks.raise_and_wait(ask, self._live, cancel)
+        ask = unknown_outcome_ask(started, access, self._state.task)
+        settled = await self._asks.raise_and_wait(ask, self._state, cancel)
         if settled.answer == RUN_AGAIN:
             return None
         if settled.answer == STOP:
-            self._live.set(msgspec.structs.replace(self._live.task, stopping=True, activity="stopping"))
+            self._state.set(msgspec.structs.replace(self._state.task, stopping=True, activity="stopping"))
             cancel.set(stopped_by(settled.answered_by))
         return NOT_BEGUN if cancel.is_set else _SKIPPED

@@ -41,13 +41,13 @@ class StopPolicy(Feature):
         day: DailyBudget,
         tell: Callable[[NoticeData], None],
     ) -> None:
-        self._live = context.state
+        self._state = context.state
         self._asks = context.asks
         self._completion = completion
         self._given = limits
         self._day = day
         self._tell = tell
-        allowed = self._live.task.allowance  # granted by a user before the task was resumed
+        allowed = self._state.task.allowance  # granted by a user before the task was resumed
         self._limits = limits if allowed is None else _limits_of(allowed, limits)
         self._nudges = 0
         self._nudge = False
@@ -80,7 +80,7 @@ class StopPolicy(Feature):
             return None
         if self.stuck is not None:
             return "end"
-        if self._completion.completed is not None and not self._live.task.queue:
+        if self._completion.completed is not None and not self._state.task.queue:
             return "end"
         self._completion.completed = None
         self._nudge = self._is_nudge_due(turn)
@@ -100,11 +100,11 @@ class StopPolicy(Feature):
 
     def take_for(self, mode: DecidedMode) -> None:
         """Apply a mode chosen by the user from the end of this turn on; tell the agent if it is now a chat."""
-        self._live.set_mode(mode, mode)
+        self._state.set_mode(mode, mode)
         self._next_message = "as_chat" if mode == "chat" else None
 
     def _is_nudge_due(self, turn: FinishedTurn) -> bool:
-        if self._live.task.mode != "task" or turn.message.tool_calls:
+        if self._state.task.mode != "task" or turn.message.tool_calls:
             self._nudges = 0
             return False
         self._nudges += 1
@@ -112,18 +112,18 @@ class StopPolicy(Feature):
 
     async def _warn(self) -> None:
         """Warn once per limit, and again if the limit was raised and is near again."""
-        task = self._live.task
+        task = self._state.task
         found = near((*self._uses(), *await self._day.uses()))
         shares = tuple(used.share for used in found if used.kind not in task.near)
         if shares:
             self._tell(LimitsNear(shares=shares, asks=can_be_asked(task)))
         kinds: tuple[LimitKind, ...] = tuple(used.kind for used in found)
         if kinds != task.near:
-            self._live.set_near_limits(kinds)
+            self._state.set_near_limits(kinds)
 
     def _uses(self) -> tuple[LimitUse[TaskLimitKind], ...]:
-        task = self._live.task
-        return tuple(limit_uses(self._limits, task.step_count, self._live.worked_s(), task.usage))
+        task = self._state.task
+        return tuple(limit_uses(self._limits, task.step_count, self._state.worked_s(), task.usage))
 
     async def _is_within_limits(self, cancel: CancelSignal) -> bool:
         while (over := reached(self._uses())) is not None:
@@ -134,25 +134,25 @@ class StopPolicy(Feature):
                 self.limit_end = None if cancel.is_set else over
                 return False
             self._limits = self._limits.raised(over.kind, to)
-            self._live.allow(self._limits)
+            self._state.allow(self._limits)
         return True
 
     async def _raised(self, over: LimitUse[LimitKind], adds: float, cancel: CancelSignal) -> float | None:
         """The new limit if the user agrees: as much again, or the amount they named. None if nobody can be asked."""
-        if not can_be_asked(self._live.task):
+        if not can_be_asked(self._state.task):
             return None
         ask = Ask(
             id=new_id("ask"),
-            task_id=self._live.task.id,
-            conversation_id=self._live.task.conversation_id,
-            owner=self._live.task.owner,
+            task_id=self._state.task.id,
+            conversation_id=self._state.task.conversation_id,
+            owner=self._state.task.owner,
             kind="limit",
             text=f"{limit_text(over.kind, over.limit)} Go on?",
             created_at=datetime.now(UTC),
             choices=("Go on with as much again", "Stop here"),
             limit=ReachedLimit(kind=over.kind, used=over.used, limit=over.limit, adds=adds),
         )
-        settled = await self._asks.raise_and_wait(ask, self._live, cancel)
+        settled = await self._asks.raise_and_wait(ask, self._state, cancel)
         if settled.allowed is not True:
             return None
         return over.used + adds if settled.amount is None else settled.amount
@@ -171,18 +171,18 @@ def _limits_of(allowed: Allowance, given: TaskLimits) -> TaskLimits:
 class ModeDetector(Feature):
     """The first reply of a task in `auto` mode decides the mode."""
 
-    def __init__(self, live: TaskState) -> None:
-        self._live = live
+    def __init__(self, state: TaskState) -> None:
+        self._state = state
 
     async def on_event(self, event: AgentEvent) -> None:
-        task = self._live.task
+        task = self._state.task
         if task.mode != "auto" or task.decided is not None:
             return
         match event:
             case MessageEnd(message=AssistantMessage() as reply):
                 decided = detect_mode(reply)
                 if decided is not None:
-                    self._live.set_mode("auto", decided)
+                    self._state.set_mode("auto", decided)
             case _:
                 pass
 

@@ -26,8 +26,8 @@ _USUAL_LENGTH = 256 * 1024
 class StreamingReply:
     """The node of the current reply. Enters the tree as `streaming` after a short delay; the final node replaces it."""
 
-    def __init__(self, live: TaskState, branch: BranchWriter, log: EventLog, journal: Journal) -> None:
-        self._live = live
+    def __init__(self, state: TaskState, branch: BranchWriter, log: EventLog, journal: Journal) -> None:
+        self._state = state
         self._branch = branch
         self._log = log
         self._journal = journal
@@ -54,8 +54,8 @@ class StreamingReply:
         self._offsets[delta.content_index] = offset + len(delta.delta)
         self._length += len(delta.delta)
         text = TextDelta(
-            conversation_id=self._live.task.conversation_id,
-            task_id=self._live.task.id,
+            conversation_id=self._state.task.conversation_id,
+            task_id=self._state.task.id,
             node_id=self._node.id if self._node is not None else "",
             block=delta.content_index,
             kind="toolCall" if delta.kind == "tool_call" else delta.kind,
@@ -96,7 +96,7 @@ class StreamingReply:
 
     def _show(self) -> Node:
         """Publish an empty node: the deltas carry all of its text, so clients that join late get the whole."""
-        task = self._live.task
+        task = self._state.task
         node = self._branch.draft(
             "assistant",
             task.agent_id,

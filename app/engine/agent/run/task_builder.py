@@ -53,7 +53,7 @@ class TaskBuilder:
     log: EventLog
     database: Database
     settings: Settings
-    desk: PendingAsks
+    asks: PendingAsks
     grants: Grants
     paths: Paths
     attachments: Attachments
@@ -70,7 +70,7 @@ class TaskBuilder:
         model: ChatModel,
         history: tuple[Message, ...],
         stored_prompts: int,
-        heard: ToModelMessages,
+        to_messages: ToModelMessages,
         open_turn: InterruptedTurn | None = None,
     ) -> TaskRun:
         """A task ready to run. `history` comes before its prompt; a new task's prompt is already stored.
@@ -79,7 +79,7 @@ class TaskBuilder:
         """
         state, completion = TaskState(task, self.log), TaskComplete(task.answer_schema)
         queue = QueuedMessages(state, self.attachments)
-        context = TaskContext(state, branch, queue, self.desk, self.log, self.database)
+        context = TaskContext(state, branch, queue, self.asks, self.log, self.database)
         values = self.settings.values
         processes = ProcessSweep(task.id, state.show_left)
         executions = ToolExecutionLog(task.id, self.database.journal)
@@ -90,8 +90,8 @@ class TaskBuilder:
         warn = partial(recorder.notice, "warning")
         policy = StopPolicy(context, completion, self._limits(task), self.day, warn)
         gate = PauseGate(state, values.seconds_between_calls, RateLimitWait(state))
-        options = ContextWindowOptions(self.window_of, values.summarise_at, heard)
-        summaries = Summarizer(branch, recorder, state.set_activity, model, heard)
+        options = ContextWindowOptions(self.window_of, values.summarise_at, to_messages)
+        summaries = Summarizer(branch, recorder, state.set_activity, model, to_messages)
         window = ContextWindow(branch, recorder, summaries, self.database, options, warn)
         features = (
             RepeatDetector(context, history, warn, policy.end_as_stuck),
@@ -131,7 +131,7 @@ class TaskBuilder:
     ) -> tuple[GuardedTool, ...]:
         output = self.paths.outputs / task.id
         workplace = ToolContext(task.id, Path(task.workspace), output, environment_of_commands(), processes)
-        ask_user = AskUser(UserQuestions(state, self.desk).ask)
+        ask_user = AskUser(UserQuestions(state, self.asks).ask)
         tools = (*bind(workplace, personality.tools), ask_user)
         return tools if task.mode == "chat" else (*tools, SendUpdate(), completion)  # a chat has nothing to complete
 

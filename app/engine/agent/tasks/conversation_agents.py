@@ -38,10 +38,10 @@ BUILTIN_PERSONALITIES = (
 
 
 class ConversationAgents:
-    def __init__(self, log: EventLog, database: Database, claims: AgentLocks, paths: Paths) -> None:
+    def __init__(self, log: EventLog, database: Database, locks: AgentLocks, paths: Paths) -> None:
         self._log = log
         self._database = database
-        self._claims = claims
+        self._locks = locks
         self._paths = paths
         self._conversation_locks = KeyedLock()
 
@@ -90,7 +90,7 @@ class ConversationAgents:
         A conversation without its moderator falls back to the rule `addressed`.
         """
         agent = await self.get(agent_id)
-        await self._claims.acquire(agent)
+        await self._locks.acquire(agent)
         try:
             conversation = await self._conversation(agent.conversation_id)
             left = _without(agent, conversation)
@@ -99,7 +99,7 @@ class ConversationAgents:
             self._log.publish(AgentDeleted(agent_id=agent.id, conversation_id=agent.conversation_id))
             await self._log.flush()
         finally:
-            self._claims.release(agent.id)
+            self._locks.release(agent.id)
 
     async def set_head(self, params: AgentSetHeadParams) -> Agent:
         """Move an idle agent within its conversation. Raises `AgentBusy` or, after another move, `Conflict`.
@@ -110,14 +110,14 @@ class ConversationAgents:
         node = await self._database.nodes.get(params.node_id)
         if node is None or node.conversation_id != agent.conversation_id:
             raise NotFound(f"There is no node {params.node_id!r} in the agent's conversation.")
-        await self._claims.acquire(agent)
+        await self._locks.acquire(agent)
         try:
-            branch = BranchWriter(await self._claims.newest(agent), self._log)
+            branch = BranchWriter(await self._locks.newest(agent), self._log)
             target = await self._database.trees.newest_leaf(node.id) if params.to_leaf else node.id
             branch.set_head(target, params.version)
             await self._log.flush()
         finally:
-            self._claims.release(agent.id)
+            self._locks.release(agent.id)
         return branch.agent
 
     async def _create(self, params: AgentCreateParams) -> Agent:
@@ -148,7 +148,7 @@ class ConversationAgents:
 
     async def _put(self, agent: Agent, *, opens: Conversation | None = None) -> None:
         """Store and announce an agent, and the conversation it opens. Raises `NotFound` if its conversation is gone."""
-        await self._claims.acquire(agent)
+        await self._locks.acquire(agent)
         try:
             if opens is not None:
                 await make_workspace(opens)
@@ -158,7 +158,7 @@ class ConversationAgents:
             self._log.publish(AgentUpdate(agent=agent))
             await self._log.flush()
         finally:
-            self._claims.release(agent.id)
+            self._locks.release(agent.id)
 
     async def _default_head(self, conversation: Conversation, others: tuple[Agent, ...]) -> str | None:
         first = first_agent(others)

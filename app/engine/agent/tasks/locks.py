@@ -32,9 +32,9 @@ class KeyedLock:
 class AgentLocks:
     """Tracks which agents are in use. Pair `acquire` with `release`. After `close`, nothing can be acquired."""
 
-    def __init__(self, database: Database, desk: PendingAsks) -> None:
+    def __init__(self, database: Database, asks: PendingAsks) -> None:
         self._database = database
-        self._desk = desk
+        self._asks = asks
         self._busy: dict[str, str] = {}  # agent id → conversation id
         self._held: set[str] = set()
         self._keyed_lock = KeyedLock()
@@ -89,6 +89,6 @@ class AgentLocks:
         try:
             yield
             if await self._database.conversations.get(conversation_id) is None:
-                self._desk.forget(conversation_id)
+                self._asks.forget(conversation_id)
         finally:
             self._held.discard(conversation_id)

@@ -44,7 +44,7 @@ async def summary_params(params: ConversationSummariseParams, database: Database
     )
 
 
-async def edit_summary(params: SummaryEditParams, log: EventLog, database: Database, claims: AgentLocks) -> Node:
+async def edit_summary(params: SummaryEditParams, log: EventLog, database: Database, locks: AgentLocks) -> Node:
     """Add a node that replaces a summary; refused while its agent is busy."""
     if not params.text.strip() or len(params.text) > _LONGEST:
         raise InvalidParams(f"text: 1 to {_LONGEST:,} characters.")
@@ -53,9 +53,9 @@ async def edit_summary(params: SummaryEditParams, log: EventLog, database: Datab
     if node is None or block is None:
         raise NotFound(f"There is no summary {params.node_id!r}.")
     agent = await _agent_on(node, database)
-    await claims.acquire(agent)
+    await locks.acquire(agent)
     try:
-        branch = BranchWriter(await claims.newest(agent), log)
+        branch = BranchWriter(await locks.newest(agent), log)
         share = len(params.text) / max(1, len(block.text))
         changed = msgspec.structs.replace(
             block, text=params.text.strip(), tokens_after=round(block.tokens_after * share)
@@ -65,7 +65,7 @@ async def edit_summary(params: SummaryEditParams, log: EventLog, database: Datab
         branch.announce_head()
         await branch.save()
     finally:
-        claims.release(agent.id)
+        locks.release(agent.id)
     return made
 
 

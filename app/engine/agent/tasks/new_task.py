@@ -53,9 +53,9 @@ def check_start_params(params: TaskStartParams) -> None:
         check_answer_schema(params.answer_schema)
 
 
-async def new_task(params: TaskStartParams, place: TaskTarget, settings: SettingValues, models: ModelRouter) -> Task:
+async def new_task(params: TaskStartParams, target: TaskTarget, settings: SettingValues, models: ModelRouter) -> Task:
     """The record of a task about to start; nothing is stored yet. Raises `ConfigurationError` without a model."""
-    own_model = place.agent.model or place.personality.model
+    own_model = target.agent.model or target.personality.model
     asked_for = params.model or (params.model_if_none if not own_model else None)
     model = asked_for or own_model or settings.default_model or await models.offer.default_model()
     if not model:
@@ -63,42 +63,42 @@ async def new_task(params: TaskStartParams, place: TaskTarget, settings: Setting
     api_base = params.api_base if asked_for or params.model_if_none is None else None
     return Task(
         id=params.task_id or new_id("task"),
-        conversation_id=place.conversation.id,
-        owner=place.conversation.owner,
-        agent_id=place.agent.id,
+        conversation_id=target.conversation.id,
+        owner=target.conversation.owner,
+        agent_id=target.agent.id,
         prompt=params.prompt,
         status="running",
         model=model,
-        workspace=place.conversation.workspace,
+        workspace=target.conversation.workspace,
         started_at=datetime.now(UTC),
         api_base=api_base or default_api_base(model, settings),
         mode="task" if params.answer_schema is not None else params.mode,
         answer_schema=params.answer_schema,
         approve=params.approve,
         attended=params.attended,
-        thinking_level=params.thinking_level or _thinking_level(place.personality, settings),
+        thinking_level=params.thinking_level or _thinking_level(target.personality, settings),
         max_turns=params.max_turns or settings.max_turns,
         budget_usd=params.budget_usd or settings.budget_usd or None,
         own_key=params.api_key is not None,
     )
 
 
-def publish_task(task: Task, place: TaskTarget, log: EventLog) -> BranchWriter:
+def publish_task(task: Task, target: TaskTarget, log: EventLog) -> BranchWriter:
     """Publish conversation, agent and task, in the order that storage requires; returns the agent's branch."""
-    publish_target(place, log)
+    publish_target(target, log)
     log.publish(TaskUpdate(task=task))
-    return BranchWriter(place.agent, log)
+    return BranchWriter(target.agent, log)
 
 
 def publish_message(
-    task: Task, blocks: tuple[Block, ...], branch: BranchWriter, place: TaskTarget, *, has_price: bool
+    task: Task, blocks: tuple[Block, ...], branch: BranchWriter, target: TaskTarget, *, has_price: bool
 ) -> None:
     """Add the task's message to the branch, followed by notices about the task.
 
     Without `has_price`, a notice says that the budget cannot be enforced for this model.
     """
-    branch.append(branch.draft("user", place.author, blocks, task_id=task.id))
-    notices = [NoticeBlock(kind="info", data=place.remark)] if place.remark is not None else []
+    branch.append(branch.draft("user", target.author, blocks, task_id=task.id))
+    notices = [NoticeBlock(kind="info", data=target.remark)] if target.remark is not None else []
     if task.budget_usd is not None and not has_price:
         notices.append(NoticeBlock(kind="model", data=UnknownPrice(model=task.model)))
     for notice in notices:

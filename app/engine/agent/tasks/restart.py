@@ -57,13 +57,13 @@ async def mark_interrupted(database: Database, log: EventLog, paths: Paths) -> N
         log.publish(TaskMessage(node=msgspec.structs.replace(node, status="cut")))
 
 
-async def keep_asks(database: Database, log: EventLog, desk: PendingAsks) -> None:
+async def keep_asks(database: Database, log: EventLog, asks: PendingAsks) -> None:
     """Restore the asks of tasks that can resume, after all writes are committed; cancel the others."""
     await log.flush()
     active = {task.id: task for task in await database.tasks.active()}
     for ask in await database.asks.waiting():
         if ask.task_id in active:
-            desk.restore(ask, active[ask.task_id].workspace)
+            asks.restore(ask, active[ask.task_id].workspace)
         else:
             log.publish(AskUpdate(ask=msgspec.structs.replace(ask, status="cancelled")))
 
@@ -131,13 +131,13 @@ class RestartResume:
         self,
         log: EventLog,
         database: Database,
-        claims: AgentLocks,
+        locks: AgentLocks,
         resume: Callable[[str], Awaitable[Task]],
         background: Background,
     ) -> None:
         self._log = log
         self._database = database
-        self._claims = claims
+        self._locks = locks
         self._resume = resume
         self._background = background
 
@@ -162,7 +162,7 @@ class RestartResume:
             await self._resume(task.id)
         except EngineError as error:
             _logger.warning("task %s is not resumed: %s", task.id, error)
-            if not self._claims.is_closed:
+            if not self._locks.is_closed:
                 self._leave_to_person(task, str(error))
 
     def _leave_to_person(self, task: Task, why: str) -> None:

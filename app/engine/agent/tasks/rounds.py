@@ -27,10 +27,10 @@ _BATCH = 200
 class Rounds:
     """Only agents on the same node take turns; an agent moved elsewhere follows its own branch."""
 
-    def __init__(self, log: EventLog, database: Database, claims: AgentLocks) -> None:
+    def __init__(self, log: EventLog, database: Database, locks: AgentLocks) -> None:
         self._log = log
         self._database = database
-        self._claims = claims
+        self._locks = locks
 
     async def begin(self, before: Agent, now: Agent) -> None:
         """An agent has started a task: agents on the same node follow it."""
@@ -67,7 +67,7 @@ class Rounds:
             return None
         so_far = _round(path, task)
         agent = next_speaker(conversation.turn_taking, together, so_far)
-        if agent is None or self._claims.is_at_work(task.conversation_id):
+        if agent is None or self._locks.is_at_work(task.conversation_id):
             return None
         end = _end(task, speaker, agent, so_far, conversation.turn_taking)
         if end is not None:
@@ -95,7 +95,7 @@ class Rounds:
             if other.id == agent.id:
                 together.append(agent)
             elif other.beside is None:
-                async with self._claims.while_idle(other) as free:
+                async with self._locks.while_idle(other) as free:
                     if free is not None and free.head_id in (*stood, agent.head_id):
                         together.append(await self._moved(free, agent.head_id))
         return tuple(together)
@@ -113,7 +113,7 @@ class Rounds:
         speaker = await self._database.agents.get(task.agent_id)
         if speaker is None:
             return
-        async with self._claims.while_idle(speaker) as free:
+        async with self._locks.while_idle(speaker) as free:
             if free is None:
                 return
             branch = BranchWriter(free, self._log)

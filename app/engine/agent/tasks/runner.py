@@ -37,16 +37,16 @@ class AgentTaskRunner:
     `running` are the running tasks, `messages` what their agents have not read yet.
     """
 
-    def __init__(self, assembly: TaskBuilder, claims: AgentLocks, models: ModelRouter, background: Background) -> None:
-        self._assembly = assembly
-        self._claims = claims
+    def __init__(self, builder: TaskBuilder, locks: AgentLocks, models: ModelRouter, background: Background) -> None:
+        self._builder = builder
+        self._locks = locks
         self._background = background
-        self._factory = TaskFactory(assembly, models)
-        self._rounds = Rounds(assembly.log, assembly.database, claims)
+        self._factory = TaskFactory(builder, models)
+        self._rounds = Rounds(builder.log, builder.database, locks)
         self._task_locks = KeyedLock()
-        self.running = RunningTasks(claims, assembly.desk, assembly.database, background, self._next_reply)
-        self.messages = UnreadMessages(assembly, self.running, self._task_locks)
-        self._handover = RestartResume(assembly.log, assembly.database, claims, self.resume, background)
+        self.running = RunningTasks(locks, builder.asks, builder.database, background, self._next_reply)
+        self.messages = UnreadMessages(builder, self.running, self._task_locks)
+        self._handover = RestartResume(builder.log, builder.database, locks, self.resume, background)
         self._has_taken_over = False
 
     async def start(
@@ -121,30 +121,30 @@ class AgentTaskRunner:
                 return await self._start_once(params.new_task_id, lambda: self._factory.as_task(task, params))
             if run is None:
                 task = msgspec.structs.replace(task, mode=params.mode, decided=params.mode)
-                self._assembly.log.publish(TaskUpdate(task=task))
+                self._builder.log.publish(TaskUpdate(task=task))
             else:
                 run.set_mode(params.mode)
                 task = run.task
-            await self._assembly.log.flush()
+            await self._builder.log.flush()
         return task
 
     async def next_in_round(self, task_id: str) -> Task | None:
         """The task that followed this one in a round, if any; waits until this one is over and its successor known."""
         await self.running.settled(task_id)
         task = await self.running.stored(task_id)
-        page = await self._assembly.database.tasks.page(_LATEST, task.conversation_id)
+        page = await self._builder.database.tasks.page(_LATEST, task.conversation_id)
         return next((one for one in page.tasks if one.follows == task.id), None)
 
     async def close(self) -> None:
         """Interrupt all running tasks and wait for them; no task can start afterwards."""
-        self._claims.close()
-        self._assembly.desk.close()
-        self._assembly.database.journal.fail_fast()
+        self._locks.close()
+        self._builder.asks.close()
+        self._builder.database.journal.fail_fast()
         await self.running.close()
 
     async def drain(self, seconds: float) -> None:
         """Let running tasks finish their current step, for at most `seconds`; no task can start afterwards."""
-        self._claims.close()
+        self._locks.close()
         await self.running.drain(seconds)
 
     def take_over(self) -> None:
@@ -162,17 +162,17 @@ class AgentTaskRunner:
     async def _begin(self, start: TaskStart) -> Task:
         """Lock the agent and launch its task; the lock is held until the task ends or fails to start."""
         agent = start.agent
-        await self._claims.acquire(agent)
+        await self._locks.acquire(agent)
         try:
-            newest = await self._claims.newest(agent)
-            beginning = await start.begin(newest)
+            newest = await self._locks.newest(agent)
+            started = await start.begin(newest)
         except BaseException:
-            self._claims.release(agent.id)
+            self._locks.release(agent.id)
             raise
-        begun = beginning.run.branch.agent
-        self.running.launch(beginning)
+        begun = started.run.branch.agent
+        self.running.launch(started)
         await self._rounds.begin(newest, begun)
-        return beginning.run.task
+        return started.run.task
 
     async def _next_reply(self, task: Task) -> None:
         """Start the next speaker's task after a task, if there is one."""
@@ -187,8 +187,8 @@ class AgentTaskRunner:
     async def _cancel_interrupted(self, task: Task) -> Task:
         if task.status != "interrupted":
             raise IllegalMove(f"The task is {status_text(task.status)} already.")
-        self._assembly.desk.drop_task(task.id)
+        self._builder.asks.drop_task(task.id)
         task = ended_task(task, "cancelled", "manual_stop")
-        self._assembly.log.publish(TaskUpdate(task=task))
-        await self._assembly.log.flush()
+        self._builder.log.publish(TaskUpdate(task=task))
+        await self._builder.log.flush()
         return task

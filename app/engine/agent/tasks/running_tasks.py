@@ -22,14 +22,14 @@ class RunningTasks:
 
     def __init__(
         self,
-        claims: AgentLocks,
-        desk: PendingAsks,
+        locks: AgentLocks,
+        asks: PendingAsks,
         database: Database,
         background: Background,
         after: Callable[[Task], Awaitable[None]],
     ) -> None:
-        self._claims = claims
-        self._desk = desk
+        self._locks = locks
+        self._asks = asks
         self._health = database.health
         self._stored = database.tasks
         self._background = background
@@ -69,14 +69,14 @@ class RunningTasks:
         """The running tasks as shown to users: paused while storage is failing."""
         return tuple(run.shown for run in self._runs.values())
 
-    def launch(self, beginning: StartedTask) -> None:
-        run = beginning.run
+    def launch(self, started: StartedTask) -> None:
+        run = started.run
         self._runs[run.task.id] = run
         self._settled[run.task.id] = asyncio.Event()
         self._active_count += 1
         self._idle.clear()
-        self._background.start(self._run_to_end(beginning), name=f"task {run.task.id}")
-        if self._claims.is_closed:
+        self._background.start(self._run_to_end(started), name=f"task {run.task.id}")
+        if self._locks.is_closed:
             run.interrupt(resumes=self._resumes)
 
     async def settled(self, task_id: str) -> None:
@@ -105,14 +105,14 @@ class RunningTasks:
                 return
             await asyncio.sleep(_POLL_S)
 
-    async def _run_to_end(self, beginning: StartedTask) -> None:
-        run = beginning.run
+    async def _run_to_end(self, started: StartedTask) -> None:
+        run = started.run
         try:
-            await run.run(beginning.opening)
+            await run.run(started.opening)
         finally:
             if run.task.ended_at is not None:
-                self._desk.drop_task(run.task.id)
-            self._claims.release(run.task.agent_id)
+                self._asks.drop_task(run.task.id)
+            self._locks.release(run.task.agent_id)
             del self._runs[run.task.id]
         try:
             await self._after(run.task)

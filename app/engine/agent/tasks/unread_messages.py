@@ -27,10 +27,10 @@ from app.protocol.tasks import (
 class UnreadMessages:
     """Each method returns once the change is stored. `locks` are held for each task that starts or changes."""
 
-    def __init__(self, assembly: TaskBuilder, running: RunningTasks, locks: KeyedLock) -> None:
-        self._log = assembly.log
-        self._database = assembly.database
-        self._attachments = assembly.attachments
+    def __init__(self, builder: TaskBuilder, running: RunningTasks, locks: KeyedLock) -> None:
+        self._log = builder.log
+        self._database = builder.database
+        self._attachments = builder.attachments
         self._running = running
         self._locks = locks
         self._began = datetime.now(UTC)

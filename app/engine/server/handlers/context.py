@@ -103,7 +103,7 @@ async def summarise(services: Services, session: ClientSession, params: Conversa
 
 async def edit_summary(services: Services, session: ClientSession, params: SummaryEditParams) -> SummaryEditResult:
     return SummaryEditResult(
-        node=await manual_summary.edit_summary(params, services.log, services.database, services.claims)
+        node=await manual_summary.edit_summary(params, services.log, services.database, services.locks)
     )
 
 

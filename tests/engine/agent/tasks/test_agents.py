@@ -188,7 +188,7 @@ async def test_into_a_conversation_that_is_being_deleted_no_agent_comes(tmp_path
     async with engine_parts(tmp_path, talking()) as engine:
         task = await engine.watcher.end((await engine.start("hi")).id)
         (agent,) = await agents(engine, task.conversation_id)
-        async with engine.services.claims.hold_conversation(task.conversation_id):
+        async with engine.services.locks.hold_conversation(task.conversation_id):
             with pytest.raises(AgentBusy):
                 await engine.services.roster.create(AgentCreateParams(conversation_id=task.conversation_id))
             with pytest.raises(AgentBusy):

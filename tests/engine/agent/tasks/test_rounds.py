@@ -198,7 +198,7 @@ async def test_an_engine_that_ends_does_not_begin_the_next_turn(tmp_path: Path) 
         place = anna.conversation_id
         await engine.start("go", conversation_id=place, mode="chat")
         await engine.model.request(0)
-        engine.services.claims.close()
+        engine.services.locks.close()
         gate.set()
         await quiet(engine)
     async with engine_parts(tmp_path, speaking(speech)) as engine:
@@ -294,7 +294,7 @@ async def test_a_budget_is_that_of_the_whole_round(tmp_path: Path) -> None:
         _, params = await next_reply(raised, coder, services.database)
         assert params.budget_usd == pytest.approx(0.5)
         everything = msgspec.structs.replace(spent, usage=Usage(cost_usd=0.6))
-        assert await Rounds(services.log, services.database, services.claims).after(everything) is None
+        assert await Rounds(services.log, services.database, services.locks).after(everything) is None
         assert notices(engine)[-1].startswith("The round ends here: its budget is used up, and Coder has not spoken.")
 
 
