@@ -83,6 +83,8 @@ async def test_who_joins_is_looked_at_and_names_stand_above_what_each_says(tmp_p
         assert people.store.task is not None
         assert people.store.task.agent_id == people.agent("Coder").id
         await until(lambda: people.has_answered("Coder"))  # otherwise a side-branch agent answers
+        # The others move to its reply after its task has ended: until then the Assistant answers on a side branch.
+        await until(lambda: people.agent("Assistant").head_id == people.agent("Coder").head_id)
         people.store.requests.send("@Assistant and you?")
         await until(lambda: people.said[-2:] == ["Assistant:", "You said @Assistant and you?."])
         assert people.trouble == []
