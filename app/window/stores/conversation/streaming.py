@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from app.protocol.blocks import TextBlock, ThinkingBlock
@@ -158,39 +158,15 @@ class RowTail:
     rows: Sequence[Row]
 
 
+@dataclass(slots=True)
 class _StreamingBlock:
-    """One block. Of its `rows` what did not change stays the same object."""
+    """A text or a thought. Of its `rows` what did not change stays the same object."""
 
-    def __init__(self, *, is_thinking: bool) -> None:
-        self.is_thinking = is_thinking
-        self.rows: list[Row] = []
-        self._text = ""
-        self._pieces = MarkdownPieces()
-        self._cut: tuple[str, ...] = ()
-
-    @property
-    def length(self) -> int:
-        return len(self._text)
-
-    def add(self, text: str, offset: int) -> None:
-        if offset < len(self._text):
-            text = self._text[:offset] + text
-            self._text, self._pieces = "", MarkdownPieces()
-            self.rows.clear()
-        self._text += text
-        if not self.is_thinking:
-            self._cut = self._pieces.append(text)
-
-    def update(self, node: Node, index: int, *, step: int, streaming: bool) -> int:
-        """Bring `rows` up to date; returns the number of the first one that may be another now."""
-        if not self.rows and not self._text.strip():
-            return 0
-        if self.is_thinking:
-            self.rows = [ThinkingRow(row_key(node, index), node, self._text, streaming=streaming)]
-            return 0
-        first = max(0, len(self.rows) - 1)
-        self.rows[first:] = text_rows(node, index, self._cut, first=first, step=step, streaming=streaming)
-        return first
+    is_thinking: bool
+    text: str = ""
+    pieces: MarkdownPieces = field(default_factory=MarkdownPieces)
+    cut: tuple[str, ...] = ()
+    rows: list[Row] = field(default_factory=list[Row])
 
 
 class StreamingRows:
@@ -202,8 +178,10 @@ class StreamingRows:
         self._above = 0
         for index, block in enumerate(node.blocks):
             if isinstance(block, TextBlock | ThinkingBlock):
-                growing = self._blocks[index] = _StreamingBlock(is_thinking=isinstance(block, ThinkingBlock))
-                growing.add(block.text, 0)
+                pieces = MarkdownPieces()
+                is_thinking = isinstance(block, ThinkingBlock)
+                cut = () if is_thinking else pieces.append(block.text)
+                self._blocks[index] = _StreamingBlock(is_thinking, block.text, pieces, cut)
         self._changed_tail(0)
 
     def add(self, delta: TextDelta) -> RowTail | None:
@@ -216,11 +194,17 @@ class StreamingRows:
         newest = max(self._blocks, default=delta.block)
         if delta.offset == 0:
             self._forget_from(delta.block)
-            self._blocks[delta.block] = _StreamingBlock(is_thinking=delta.kind == "thinking")
+            self._blocks[delta.block] = _StreamingBlock(delta.kind == "thinking")
         block = self._blocks.get(delta.block)
-        if block is None or delta.offset > block.length:
+        if block is None or delta.offset > len(block.text):
             return None
-        block.add(delta.text, delta.offset)
+        text = delta.text
+        if delta.offset < len(block.text):
+            text = block.text[: delta.offset] + text
+            block = self._blocks[delta.block] = _StreamingBlock(block.is_thinking)
+        block.text += text
+        if not block.is_thinking:
+            block.cut = block.pieces.append(text)
         return self._changed_tail(min(newest, delta.block))  # the block that was the newest one streams no longer
 
     def rows(self, above: Sequence[Row]) -> list[Row]:
@@ -230,22 +214,22 @@ class StreamingRows:
         return [*above, *own]
 
     def _changed_tail(self, start: int) -> RowTail:
-        """Bring the rows of the blocks from `start` on up to date."""
+        """Bring the rows of the blocks from `start` on up to date: of a text only the last one can be another now."""
         first, step, rows = self._above, self.node.turn, list[Row]()
         newest = max(self._blocks, default=-1)
         for index in sorted(self._blocks):
             block = self._blocks[index]
-            if index < start:
-                first += len(block.rows)
-            else:
-                changed = block.update(self.node, index, step=step, streaming=index == newest)
-                if not rows:
-                    first += changed
-                    rows += block.rows[changed:]
-                else:
-                    rows += block.rows
+            same, streams = len(block.rows), index == newest
+            if index >= start and block.is_thinking and block.text.strip():
+                same, key = 0, row_key(self.node, index)
+                block.rows = [ThinkingRow(key, self.node, block.text, streaming=streams)]
+            elif index >= start and (block.rows or block.text.strip()):
+                same = max(0, same - 1)
+                block.rows[same:] = text_rows(self.node, index, block.cut, first=same, step=step, streaming=streams)
             if block.rows and not block.is_thinking:
                 step = 0
+            first += 0 if rows else same
+            rows += block.rows if rows else block.rows[same:]
         return RowTail(first, rows)
 
     def _forget_from(self, index: int) -> None:
