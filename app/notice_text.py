@@ -18,6 +18,7 @@ from app.protocol.notices import (
     ModelChanged,
     NoSummary,
     NoticeData,
+    PromptRemark,
     Remark,
     RepeatedCall,
     ReplyCut,
@@ -64,6 +65,8 @@ def data_text(data: NoticeData) -> str:
                 f"{agent} was at work or had moved on when this was asked: {other} answers here, on a branch of its "
                 "own. Both replies are kept."
             )
+        case PromptRemark():
+            return prompt_remark_text(data)
         case Remark(text=text):
             return text
         case _:
@@ -117,6 +120,24 @@ def process_text(process: EndedProcess) -> str:
     """`sleep 60 (pid 1234)`."""
     left = ", still there" if process.still_there else ""
     return f"{process.name} (pid {process.pid}){left}"
+
+
+def prompt_remark_text(remark: PromptRemark) -> str:
+    path = remark.path
+    match remark.code:
+        case "too_long":
+            return f"Only the first {remark.count:,} bytes of {path} are read: {remark.most:,} are read in all."
+        case "no_text":
+            return f"{path} is not read: it is no text."
+        case "unreadable":
+            return f"{path} is not read: it cannot be opened, is no file, or is a link that leads out of the project."
+        case "no_front_matter":
+            left_out = f"{path} and {remark.count} more are" if remark.count else f"{path} is"
+            return f"{left_out} left out: a skill begins with a front matter that has a name and a description."
+        case "too_many_skills":
+            return f"Only {remark.most} skills are named to the agent: {path} and what comes after it is left out."
+        case _:
+            assert_never(remark.code)
 
 
 def limit_text(limit: LimitKind, value: float) -> str:

@@ -20,6 +20,7 @@ from app.protocol.notices import (
     ModelChanged,
     NoSummary,
     NoticeData,
+    PromptRemark,
     Remark,
     RepeatedCall,
     ReplyCut,
@@ -152,6 +153,22 @@ OTHERS: dict[str, NoticeData] = {
     ),
     "Ann was at work or had moved on when this was asked: Ann 2 answers here, on a branch of its own. Both replies are "
     "kept.": AnsweredBeside(agent="Ann", other="Ann 2"),
+    "Only the first 2,768 bytes of /a are read: 32,768 are read in all.": (
+        PromptRemark(code="too_long", path="/a", count=2_768, most=32_768)
+    ),
+    "/a is not read: it is no text.": PromptRemark(code="no_text", path="/a"),
+    "/a is not read: it cannot be opened, is no file, or is a link that leads out of the project.": (
+        PromptRemark(code="unreadable", path="/a")
+    ),
+    "/a is left out: a skill begins with a front matter that has a name and a description.": (
+        PromptRemark(code="no_front_matter", path="/a")
+    ),
+    "/a and 2 more are left out: a skill begins with a front matter that has a name and a description.": (
+        PromptRemark(code="no_front_matter", path="/a", count=2)
+    ),
+    "Only 64 skills are named to the agent: /a and what comes after it is left out.": (
+        PromptRemark(code="too_many_skills", path="/a", most=64)
+    ),
 }
 
 

@@ -5,6 +5,7 @@ from typing import Literal
 from app.protocol import tasks
 from app.protocol.base import DerivedId, Method, Wire
 from app.protocol.conversations import Node
+from app.protocol.notices import PromptRemark
 
 PromptPartName = Literal["role", "rules", "instructions", "skills", "workspace"]
 
@@ -12,7 +13,8 @@ ContextPart = Literal["system", "tools", "summary", "kept", "history", "results"
 
 
 class PromptPart(Wire, frozen=True, kw_only=True):
-    """A part of a system prompt, in order. `sources` are the files it was read from; `remarks` are for people.
+    """A part of a system prompt, in order. `sources` are the files it was read from; `remarks` say what was
+    left out; those of older prompts are sentences.
 
     `role` is the personality's prompt, `rules` how agents work, `instructions` the content of AGENTS.md, `skills`
     the available skills.
@@ -21,7 +23,7 @@ class PromptPart(Wire, frozen=True, kw_only=True):
     name: PromptPartName
     text: str
     sources: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[PromptRemark | str, ...] = ()
 
 
 class PromptGetParams(Wire, frozen=True, kw_only=True):

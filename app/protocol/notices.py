@@ -8,6 +8,7 @@ from app.protocol.tasks import LimitKind
 # `reply`: the model's last reply failed; `summary`: no summary was made; `nothing_to_summarise`: nor was one tried;
 # `no_answer`: no answer follows the schema; `internal`: an error of the engine.
 FailureCause = Literal["reply", "summary", "nothing_to_summarise", "no_answer", "internal"]
+PromptRemarkCode = Literal["too_long", "no_text", "unreadable", "no_front_matter", "too_many_skills"]
 RoundEndReason = Literal["limit", "budget", "failed", "not_started"]
 
 
@@ -181,8 +182,22 @@ class AnsweredBeside(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="a
     other: str
 
 
+class PromptRemark(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="promptRemark"):
+    """What a system prompt leaves out of `path`, a file or a skill.
+
+    `too_long`: only the first `count` bytes are read, since `most` are read of all files; `no_text` and `unreadable`:
+    it is not read; `no_front_matter`: the skill and `count` more are left out; `too_many_skills`: it and all after it
+    are left out, since `most` are named.
+    """
+
+    code: PromptRemarkCode
+    path: str
+    count: int = 0
+    most: int = 0
+
+
 class Remark(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="remark"):
-    """A sentence: about a part of the system prompt, or from a program that shares its models."""
+    """A sentence: from a program that shares its models, or about the system prompt in an older version."""
 
     text: str
 
@@ -190,5 +205,13 @@ class Remark(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="remark"):
 ContextNotice: TypeAlias = ContextNearlyFull | ContextTruncated | NoSummary
 ReplyNotice: TypeAlias = ReplyCut | ModelChanged | ToolsAsText | TemperatureLeftOut | UnknownPrice
 NoticeData: TypeAlias = (
-    TaskEndNotice | LimitsNear | RepeatedCall | ContextNotice | ReplyNotice | RoundEnded | AnsweredBeside | Remark
+    TaskEndNotice
+    | LimitsNear
+    | RepeatedCall
+    | ContextNotice
+    | ReplyNotice
+    | RoundEnded
+    | AnsweredBeside
+    | PromptRemark
+    | Remark
 )

@@ -7,6 +7,8 @@ from pathlib import Path
 from app.engine.core.errors import InvalidParams
 from app.engine.data.importer import Importer
 from app.engine.data.json_export import export_json
+from app.notice_text import notice_text
+from app.protocol.blocks import NoticeBlock
 from app.protocol.data import DataExportParams
 from app.protocol.tasks import Task, TaskStartParams
 from tests.attacks.campaign import Campaign
@@ -44,8 +46,9 @@ async def test_skills_that_are_bombs_are_left_out(tmp_path: Path) -> None:
             skill.parent.mkdir(parents=True)
             skill.write_text(f"---\n{BOMB}name: *a11\ndescription: *a11\n---\n")
         assert await completed(engine, engine.workspace)
-        remarks = [block for node in engine.watcher.nodes() if node.role == "system" for block in node.blocks]
-        assert "and 499 more are left out" in str(remarks) and "what comes after it is left out" in str(remarks)
+        blocks = [block for node in engine.watcher.nodes() if node.role == "system" for block in node.blocks]
+        remarks = " ".join(notice_text(block) for block in blocks if isinstance(block, NoticeBlock))
+        assert "and 499 more are left out" in remarks and "what comes after it is left out" in remarks
 
 
 async def test_repositories_of_pipes_stop_nobody(tmp_path: Path, campaign: Campaign) -> None:

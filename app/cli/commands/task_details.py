@@ -21,6 +21,7 @@ from app.client.connection import Connection
 from app.client.display_text import PARTS, PROMPT_PARTS
 from app.client.launch import connect
 from app.client.number_format import count, file_size
+from app.notice_text import prompt_remark_text
 from app.paths import Paths
 from app.protocol.context import (
     CONTEXT_EXPLAIN,
@@ -177,7 +178,8 @@ async def show_prompt(options: PromptOptions, paths: Paths, terminal: Terminal) 
         sources = f" · {', '.join(part.sources)}" if part.sources else ""
         terminal.line(terminal.style.bold(f"{part.name} · {count(len(part.text), 'character')}{plain(sources)}"))
         for remark in part.remarks:
-            terminal.line(terminal.style.amber(f"{terminal.style.sign('warn')} {plain(remark)}"))
+            text = remark if isinstance(remark, str) else prompt_remark_text(remark)
+            terminal.line(terminal.style.amber(f"{terminal.style.sign('warn')} {plain(text)}"))
         terminal.line(f"{plain(part.text)}\n")
     return 0
 

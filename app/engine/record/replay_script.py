@@ -11,6 +11,7 @@ from pathlib import Path
 
 from app.engine.agent.history.conversion import user_message
 from app.engine.agent.history.visible_history import summary_of
+from app.engine.agent.prompt.system_prompt import remarks_of
 from app.engine.agent.run.task_run import TaskRun
 from app.engine.core.errors import IllegalMove
 from app.engine.core.ids import new_id
@@ -20,7 +21,7 @@ from app.engine.record.format import TaskRecord
 from app.protocol.asks import Approval
 from app.protocol.blocks import NoticeBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
-from app.protocol.notices import NoSummary, NoticeData, Remark, TaskFailed
+from app.protocol.notices import NoSummary, NoticeData, TaskFailed
 from app.protocol.tasks import Queued
 
 NO_SUMMARY = "The record has no summary here: the loop makes one today where it did not then."
@@ -70,7 +71,7 @@ class ReplayScript:
     def __init__(self, record: TaskRecord) -> None:
         task = record.head.task
         self.run: TaskRun | None = None
-        told: set[NoticeData] = {Remark(text=remark) for part in record.head.prompt for remark in part.remarks}
+        told = frozenset(remarks_of(record.head.prompt))
         self.turns = _turns(record.nodes, told)
         self._summaries = {node.turn: block.text for node in record.nodes if (block := summary_of(node)) is not None}
         self._answered = {turn.reply.turn for turn in self.turns} | set(self._summaries)

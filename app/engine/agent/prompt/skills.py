@@ -15,6 +15,7 @@ from app.engine.agent.prompt.workspace import PromptContext, read_inside, worksp
 from app.engine.tools.plain_text import clean_name
 from app.paths import OWN_SKILLS
 from app.protocol.context import PromptPart
+from app.protocol.notices import PromptRemark
 
 _FIELD = re.compile(r"([A-Za-z_][\w-]*+)[ \t]*+:(?:[ \t]++(.*+))?")
 _BLOCK = re.compile(r"[>|][-+0-9]{0,2}(?:[ \t]+#.*)?")
@@ -107,20 +108,16 @@ def skills_part(occasion: PromptContext) -> PromptPart | None:
     )
 
 
-def _broken_remarks(broken: list[Path]) -> list[str]:
+def _broken_remarks(broken: list[Path]) -> list[PromptRemark]:
     if not broken:
         return []
-    others = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
-    verb = "are" if others else "is"
-    what = f"{clean_name(str(broken[0]))}{others}"
-    return [f"{what} {verb} left out: a skill begins with a front matter that has a name and a description."]
+    return [PromptRemark(code="no_front_matter", path=clean_name(str(broken[0])), count=len(broken) - 1)]
 
 
-def _unread_remarks(files: list[tuple[Path, Path]]) -> list[str]:
+def _unread_remarks(files: list[tuple[Path, Path]]) -> list[PromptRemark]:
     if not files:
         return []
-    first = clean_name(str(files[0][0]))
-    return [f"Only {_MOST} skills are named to the agent: {first} and what comes after it is left out."]
+    return [PromptRemark(code="too_many_skills", path=clean_name(str(files[0][0])), most=_MOST)]
 
 
 def _folders(occasion: PromptContext) -> Iterator[tuple[Path, Path]]:

@@ -4,6 +4,7 @@ Built once for each task and stored with it.
 """
 
 import os
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
@@ -15,6 +16,7 @@ from app.engine.core.workspace_threads import in_workspace
 from app.engine.storage.database import Database
 from app.engine.storage.records import tasks
 from app.protocol.context import PromptPart
+from app.protocol.notices import PromptRemark, Remark
 from app.protocol.tasks import Task, TaskMode
 
 NAME = "AGENTS.md"
@@ -38,7 +40,7 @@ def instructions_part(occasion: PromptContext) -> PromptPart | None:
     ground = workspace_folders(occasion.workspace, occasion.home)
     places = ((own, own), *((folder, ground[0]) for folder in ground))
     room, shown = MOST_BYTES, list[tuple[Path, str]]()
-    remarks: list[str] = []
+    remarks: list[PromptRemark] = []
     for folder, within in reversed(places):
         file = folder / NAME
         found = read_inside(file, within, room)
@@ -46,7 +48,7 @@ def instructions_part(occasion: PromptContext) -> PromptPart | None:
             remarks += _unread_remarks(file, found)
         elif found.strip():
             if len(found) > room:
-                remarks.append(f"Only the first {room:,} bytes of {file} are read: {MOST_BYTES:,} are read in all.")
+                remarks.append(PromptRemark(code="too_long", path=str(file), count=room, most=MOST_BYTES))
             shown.insert(0, (file, found[:room].decode("utf-8", "replace").strip()))
             room -= len(found[:room])
     if not shown and not remarks:
@@ -60,12 +62,10 @@ def instructions_part(occasion: PromptContext) -> PromptPart | None:
     )
 
 
-def _unread_remarks(file: Path, found: bytes | None) -> tuple[str, ...]:
-    if found is not None:
-        return (f"{file} is not read: it is no text.",)
-    if not os.path.lexists(file):
+def _unread_remarks(file: Path, found: bytes | None) -> tuple[PromptRemark, ...]:
+    if found is None and not os.path.lexists(file):
         return ()
-    return (f"{file} is not read: it cannot be opened, is no file, or is a link that leads out of the project.",)
+    return (PromptRemark(code="unreadable" if found is None else "no_text", path=str(file)),)
 
 
 PARTS = (role_part, rules_part, instructions_part, skills_part, workspace_part)
@@ -79,6 +79,12 @@ def read_parts(occasion: PromptContext) -> tuple[PromptPart, ...]:
 
 def join_parts(parts: tuple[PromptPart, ...]) -> str:
     return "\n\n".join(part.text for part in parts if part.text)
+
+
+def remarks_of(parts: Iterable[PromptPart]) -> Iterator[PromptRemark | Remark]:
+    """The notices about a prompt. Those of older prompts are sentences."""
+    for remark in (remark for part in parts for remark in part.remarks):
+        yield Remark(text=remark) if isinstance(remark, str) else remark
 
 
 class TaskSystemPrompt:

@@ -8,7 +8,7 @@ import msgspec
 
 from app.engine.agent.compaction.context_window import ContextWindow
 from app.engine.agent.loop.agent import Agent
-from app.engine.agent.prompt.system_prompt import TaskSystemPrompt, join_parts
+from app.engine.agent.prompt.system_prompt import TaskSystemPrompt, join_parts, remarks_of
 from app.engine.agent.run.pause_gate import PauseGate
 from app.engine.agent.run.queued_messages import QueuedEntries
 from app.engine.agent.run.recorder import TaskRecorder
@@ -25,7 +25,6 @@ from app.engine.tools.processes.termination import ProcessSweep
 from app.protocol.notices import (
     EngineEnded,
     LimitReached,
-    Remark,
     TaskCompleted,
     TaskFailed,
     TaskStopped,
@@ -212,7 +211,7 @@ class TaskRun:
         parts = await self._system_prompt.parts()
         self._agent.set_system_prompt(join_parts(parts))
         if not self._agent.state.messages:
-            self._recorder.remark(*(Remark(text=remark) for part in parts for remark in part.remarks))
+            self._recorder.remark(*remarks_of(parts))
 
     def _has_unread(self) -> bool:
         """True if messages arrived while the last turn ended: they are read although it ended the task."""

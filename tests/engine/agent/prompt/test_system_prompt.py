@@ -11,7 +11,9 @@ from app.engine.agent.prompt.system_prompt import MOST_BYTES, join_parts, read_p
 from app.engine.agent.prompt.workspace import PromptContext
 from app.engine.permissions.policy import decide
 from app.engine.tools.base import Access
+from app.notice_text import prompt_remark_text
 from app.protocol.context import PromptPart
+from app.protocol.notices import PromptRemark
 from app.protocol.tasks import TaskMode
 from tests.support.engine_parts import crash, engine_parts
 from tests.support.model_replies import DONE, shell
@@ -122,13 +124,17 @@ def test_without_a_repository_they_come_from_below_the_home_directory_or_from_th
     assert "instructions" not in parts(home, elsewhere)
 
 
+def texts(part: PromptPart) -> tuple[str, ...]:
+    return tuple(remark if isinstance(remark, str) else prompt_remark_text(remark) for remark in part.remarks)
+
+
 def test_too_much_is_cut_from_the_farthest_and_said(home: Path) -> None:
     root = project(home)
     write(root / "AGENTS.md", "a" * MOST_BYTES)
     write(root / "app" / "AGENTS.md", "b" * 30_000)
     told = parts(home, root / "app")["instructions"]
     assert (told.text.count("a" * 2_768), told.text.count("b" * 30_000)) == (1, 1)
-    assert told.remarks == (f"Only the first 2,768 bytes of {root / 'AGENTS.md'} are read: 32,768 are read in all.",)
+    assert texts(told) == (f"Only the first 2,768 bytes of {root / 'AGENTS.md'} are read: 32,768 are read in all.",)
 
 
 def test_a_link_that_leads_out_and_what_is_no_file_are_not_read(home: Path) -> None:
@@ -138,7 +144,9 @@ def test_a_link_that_leads_out_and_what_is_no_file_are_not_read(home: Path) -> N
     (root / "app" / "AGENTS.md").symlink_to("AGENTS.md")
     places = (root / "app" / "AGENTS.md", root / "AGENTS.md")
     why = "is not read: it cannot be opened, is no file, or is a link that leads out of the project."
-    unread = PromptPart(name="instructions", text="", remarks=tuple(f"{file} {why}" for file in places))
+    left_out = tuple(PromptRemark(code="unreadable", path=str(file)) for file in places)
+    unread = PromptPart(name="instructions", text="", remarks=left_out)
+    assert texts(unread) == tuple(f"{file} {why}" for file in places)
     assert parts(home, root / "app")["instructions"] == unread
     (root / "app" / "AGENTS.md").unlink()
     os.mkfifo(root / "app" / "AGENTS.md")
@@ -152,7 +160,7 @@ def test_what_is_no_text_is_not_sent(home: Path) -> None:
     file = home / "work" / "AGENTS.md"
     write(file, "a\0b")
     told = parts(home, home / "work")["instructions"]
-    assert (told.text, told.remarks) == ("", (f"{file} is not read: it is no text.",))
+    assert (told.text, texts(told)) == ("", (f"{file} is not read: it is no text.",))
 
 
 def test_of_a_thousand_skills_some_are_named_and_the_rest_is_said_in_a_line(home: Path) -> None:
@@ -163,7 +171,7 @@ def test_of_a_thousand_skills_some_are_named_and_the_rest_is_said_in_a_line(home
         write(folder / name / "SKILL.md", "---\nname: x\n---\n")
     told = parts(home, home / "work")["skills"]
     assert (len(told.sources), told.sources[-1]) == (64, str(folder / "s0063" / "SKILL.md"))
-    broken, rest = told.remarks
+    broken, rest = texts(told)
     assert broken.startswith(f"{folder / 'a1' / 'SKILL.md'} and 2 more are left out: a skill begins")
     assert rest.endswith(f"{folder / 's0064' / 'SKILL.md'} and what comes after it is left out.")
 
@@ -186,7 +194,7 @@ def test_a_skill_that_says_too_little_is_left_out_and_said(home: Path, said: str
     file = write(home / "work" / ".agents" / "skills" / "odd" / "SKILL.md", said)
     told = parts(home, home / "work")["skills"]
     assert (told.text, told.sources) == ("", ())
-    assert told.remarks == (
+    assert texts(told) == (
         f"{file} is left out: a skill begins with a front matter that has a name and a description.",
     )
 
