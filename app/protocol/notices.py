@@ -133,9 +133,7 @@ class ReplyCut(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="replyCu
 
 
 class ModelChanged(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="modelChanged"):
-    """Another model was asked. `reason` is the error of the model before; empty for one that failed in the last
-    minute.
-    """
+    """Another model was used. `reason` is the previous model's error, empty if it failed in the last minute."""
 
     from_model: str
     to_model: str

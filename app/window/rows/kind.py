@@ -1,4 +1,4 @@
-"""What belongs to one kind of row (`RowKind`), and the space between rows. `registry.py` lists all kinds."""
+"""One kind of row (`RowKind`), and the space between rows. `registry.py` lists all kinds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from app.window.rows.base import R, RowView
 from app.window.rows.row import Row
 from app.window.theme.tokens import DesignTokens
 
-# A character of the base size takes about half its height in width; a line one and a half of it.
+# A character is about half as wide as its font size, and a line one and a half times as high.
 _CHARACTER = 0.52
 _LINE = 1.5
 
 
 class Spacing(StrEnum):
-    """What a row is to the rows above and below it."""
+    """The role of a row towards the rows above and below it."""
 
     MESSAGE = "message"
     EDIT = "edit"
@@ -31,7 +31,7 @@ class Spacing(StrEnum):
 
 
 def spacing_above(above: Spacing | None, row: Spacing, tokens: DesignTokens) -> int:
-    """Pixels above a row: much where another one speaks, little inside one reply."""
+    """Pixels above a row: much if the speaker changes, little within one reply."""
     match above, row:
         case None, _:
             return 0
@@ -52,19 +52,19 @@ def spacing_above(above: Spacing | None, row: Spacing, tokens: DesignTokens) -> 
 
 
 def text_estimate(text: str, width: int, tokens: DesignTokens) -> int:
-    """A cheap guess in pixels for a text of that width."""
+    """The estimated height in pixels of a text of that width."""
     columns = max(1, int(width / (tokens.size_reading * _CHARACTER)))
     lines = len(text) // columns + text.count("\n") + 1
     return int(lines * tokens.size_reading * _LINE)
 
 
 def line_estimate(row: Row, width: int, tokens: DesignTokens) -> int:
-    """The estimate for a row of a single line."""
+    """The estimated height of a row with a single line."""
     return tokens.space_far + tokens.space_normal
 
 
 def card_estimate(row: Row, width: int, tokens: DesignTokens) -> int:
-    """The estimate for a card of a few lines."""
+    """The estimated height of a card with a few lines."""
     return 6 * tokens.space_far
 
 
@@ -78,10 +78,11 @@ def _no_text(row: Row) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowKind(Generic[R]):
-    """`estimate(row, width, tokens)` is a guess in pixels, which only has to make the scroll bar honest.
+    """The functions of one kind of row.
 
-    `markdown(row, is_open)` is the whole row for copying, of a collapsed card only its line; `text(row)` what find in
-    the page looks through: its texts one below the other, in the order of its view.
+    `estimate(row, width, tokens)` is an approximate height in pixels, used for the scroll bar. `markdown(row, is_open)`
+    is the whole row for copying, for a collapsed card only its line. `text(row)` is the text searched by find in page:
+    the row's texts in the order of its view.
     """
 
     row: type[R]

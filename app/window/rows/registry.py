@@ -32,7 +32,7 @@ _ALL = (
     SPEAKER,
 )
 
-# Each kind is only given rows of its own type: `kind_of` looks it up by that type.
+# Each kind is only given rows of its own type, since `kind_of` looks it up by that type.
 ROW_KINDS = cast("tuple[RowKind[Row], ...]", _ALL)
 
 _BY_ROW = {kind.row: kind for kind in ROW_KINDS}
@@ -43,5 +43,5 @@ def kind_of(row: Row) -> RowKind[Row]:
 
 
 def row_text(row: Row) -> str:
-    """What find in the page looks through."""
+    """The text of a row that find in page searches."""
     return kind_of(row).text(row)

@@ -200,8 +200,10 @@ Row: TypeAlias = (
 
 
 class RowSource(Protocol):
-    """Rows, oldest first. `reset()` is emitted when all rows are new; `inserted(first, count)`, `changed(index)` and
-    `removed(first, count)` are emitted after each single change.
+    """Rows, oldest first.
+
+    Emits `reset()` when all rows are new; `inserted(first, count)`, `changed(index)` and `removed(first, count)` after
+    each single change.
     """
 
     @property

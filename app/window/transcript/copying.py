@@ -12,14 +12,17 @@ from app.window.transcript.selection import SelectionRange
 
 
 class SelectionCopy:
-    """Rows out of sight are read from their source; a block is made at most for the first row and the last one."""
+    """Copies the selection.
+
+    Rows out of view are read from their source; only the first and the last row need a view.
+    """
 
     def __init__(self, rows: RowSource, stage: RowViewRecycler) -> None:
         self._rows = rows
         self._stage = stage
 
     def text(self, span: SelectionRange) -> str:
-        """What Ctrl+C takes: a word of a sentence comes without marks, a part of the conversation with them."""
+        """The text for Ctrl+C: plain within one row, Markdown for several rows."""
         if len(span.rows) > 1 or span.covers(span.first.row):
             return self.markdown(span)
         index = span.first.row

@@ -1,4 +1,4 @@
-"""Paints the selection and the hits of a search into row views."""
+"""Paints the selection and search hits into row views."""
 
 import re
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ from app.window.transcript.selection import SelectionRange
 
 
 def text_views(block: RowView[Row]) -> list[TextView]:
-    """Those that are open, from top to bottom; a block of lines and pictures alone has none."""
+    """The visible text views of a row, from top to bottom; none for rows with only lines and pictures."""
     return [view for view in block.findChildren(TextView) if view.isVisibleTo(block)]
 
 
 def text_view_at(block: RowView[Row], point: QPoint) -> tuple[int, TextView] | None:
-    """The text at a point of the block, or the nearest one above or below it."""
+    """The text view at a point of the row view, or the nearest one above or below it."""
     found = list(enumerate(text_views(block)))
     return min(found, key=lambda entry: _distance(_top(entry[1], block), entry[1].height(), point.y()), default=None)
 
 
 def position_at(view: TextView, block: RowView[Row], point: QPoint) -> int:
-    """The character of a text nearest to a point of the block."""
+    """The character position nearest to a point of the row view."""
     inside = view.viewport().mapFrom(block, point)
     if inside.y() < 0:
         return 0
@@ -44,9 +44,9 @@ def _distance(top: int, height: int, y: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SearchPattern:
-    """What is searched for. `counts` has the hits of each row, for cards that are closed.
+    """The search. `counts` has the number of hits per row, for collapsed cards.
 
-    Looked at is the hit of that `number` in the row with that `key`; with no key none is.
+    The current hit is that with the `number` in the row with the `key`; without a key there is none.
     """
 
     pattern: re.Pattern[str]
@@ -56,13 +56,13 @@ class SearchPattern:
 
     @property
     def is_passing(self) -> bool:
-        """Marked after a jump, only until the next click: nobody steps through it."""
+        """Marked only until the next click, after a jump to a search result."""
         return not self.key and not self.counts
 
 
 @dataclass(frozen=True, slots=True)
 class TextHit:
-    """A hit as it stands in a text of a block."""
+    """The position of a hit in a text view."""
 
     view: TextView
     start: int
@@ -86,7 +86,7 @@ def highlight_row(
 
 
 def current_highlight(found: list[TextHit], key: str, sought: SearchPattern | None) -> TextHit | None:
-    """The one looked at, if it is in this row: the text on the screen may have fewer than its source."""
+    """The current hit, if it is in this row: the displayed text may have fewer hits than its source."""
     if sought is None or sought.key != key or not found:
         return None
     return found[min(sought.number, len(found) - 1)]
@@ -95,7 +95,7 @@ def current_highlight(found: list[TextHit], key: str, sought: SearchPattern | No
 def is_plain(
     block: RowView[Row], index: int, key: str, span: SelectionRange | None, sought: SearchPattern | None
 ) -> bool:
-    """True for a row that is selected, or looked at, and has no text in which that could be seen."""
+    """True for a selected or current row without text in which that could be shown."""
     if text_views(block):
         return False
     return (span is not None and index in span.rows) or (sought is not None and sought.key == key)

@@ -26,7 +26,7 @@ _SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
 class SelectionController(QObject):
-    """Mouse events come in places of the viewport. `scrolled(pixels)` asks for that while dragging at an edge."""
+    """Handles mouse events in viewport coordinates. Emits `scrolled(pixels)` to scroll while dragging at an edge."""
 
     scrolled = Signal(int)
 
@@ -48,7 +48,7 @@ class SelectionController(QObject):
         stage.menu_opening.connect(self._on_menu_opening)
 
     def show_marks(self, shown: range) -> None:
-        """Mark the blocks that are shown now."""
+        """Paint the marks of all existing row views."""
         self._shown = shown
         self._plain.clear()
         span = self._selection.span()
@@ -63,16 +63,16 @@ class SelectionController(QObject):
         self._viewport.update()
 
     def set_search(self, sought: SearchPattern | None) -> None:
-        """Mark the hits of a search in all rows; None marks nothing."""
+        """Mark the hits of a search in all rows; None removes the marks."""
         self._sought = sought
         self._on_changed()
 
     def plain_places(self) -> Iterator[QRect]:
-        """Where rows stand that are selected or looked at and have no text to mark."""
+        """Rectangles of selected or current rows without text to mark."""
         return (block.geometry() for block in self._plain)
 
     def handle_mouse(self, event: QMouseEvent) -> bool:
-        """Select with the left button; false for an event that is not used."""
+        """Select with the left button; False if the event is not handled."""
         point, is_left = event.position().toPoint(), event.button() == _LEFT
         match event.type():
             case QEvent.Type.MouseButtonPress if is_left:
@@ -97,7 +97,7 @@ class SelectionController(QObject):
             self._drag.press(point, extends=bool(event.modifiers() & _SHIFT))
 
     def copy(self) -> None:
-        """What is selected, if anything is: of one row as it is seen, of several as Markdown."""
+        """Copy the selection, if any: as displayed within one row, as Markdown over several."""
         self._copy(is_markdown=False)
 
     def select_all(self) -> None:
@@ -109,7 +109,7 @@ class SelectionController(QObject):
         self._on_changed()
 
     def _copy(self, *, is_markdown: bool) -> None:
-        from app.window.transcript.copying import SelectionCopy  # all blocks: the window's start does not need them
+        from app.window.transcript.copying import SelectionCopy  # imports all row views, which the start does not need
 
         span = self._selection.span()
         if span is not None:
@@ -131,7 +131,7 @@ class SelectionController(QObject):
         )
 
     def _block_at(self, point: QPoint) -> tuple[int, RowView[Row]] | None:
-        """The one whose place it is, gaps counted to the block below; at the edges the nearest."""
+        """The row view at a point; a gap belongs to the row below it, beyond the edges the nearest row counts."""
         found: tuple[int, RowView[Row]] | None = None
         for index, block in self._stage.blocks(self._shown):
             found = index, block
@@ -140,7 +140,7 @@ class SelectionController(QObject):
         return found
 
     def _unit_at(self, point: QPoint, unit: QTextCursor.SelectionType) -> tuple[SelectionPoint, SelectionPoint] | None:
-        """The word or paragraph at a point, where a text is."""
+        """The word or paragraph at a point, if there is text."""
         found = self._block_at(point)
         part = text_view_at(found[1], found[1].mapFrom(self._viewport, point)) if found is not None else None
         if found is None or part is None:
@@ -150,7 +150,7 @@ class SelectionController(QObject):
         cursor.select(unit)
         key, start = self._rows.row(found[0]).key, cursor.selectionStart()
         if cursor.selectedText().startswith("\u2029"):
-            start += 1  # the break before a paragraph comes with it
+            start += 1  # the selection includes the preceding paragraph separator
         return SelectionPoint(key, number, start), SelectionPoint(key, number, cursor.selectionEnd())
 
     def _on_changed(self) -> None:
@@ -169,7 +169,10 @@ class SelectionController(QObject):
 
 
 class SearchHighlights:
-    """`bring` brings a row into view, `scroll` goes down by pixels; `pad` is how near to an edge a hit may stand."""
+    """Shows search hits.
+
+    `bring` scrolls to a row, `scroll` moves by pixels; `pad` is the minimum distance from an edge.
+    """
 
     def __init__(
         self,
@@ -189,12 +192,12 @@ class SearchHighlights:
         self._scroll = scroll
 
     def mark_words(self, words: Sequence[str]) -> None:
-        """Mark each of these words, whatever its case, until something else is marked or a person clicks."""
+        """Mark these words, ignoring case, until the next search or click."""
         known = [re.escape(word) for word in sorted(words, key=len, reverse=True) if word.strip()]
         self._reader.set_search(SearchPattern(re.compile("|".join(known), re.IGNORECASE)) if known else None)
 
     def show(self, index: int, sought: SearchPattern) -> None:
-        """Bring a hit of this row into view, opening the card that hides it, and mark all."""
+        """Scroll to a hit of this row, expand the card that hides it, and mark all hits."""
         if sought.counts.get(sought.key, 0) > len(find_in(self._stage.block(index), sought.pattern)):
             self._stage.open(index)
         self._reader.set_search(sought)
@@ -202,7 +205,7 @@ class SearchHighlights:
         self._reveal(index, sought)
 
     def _reveal(self, index: int, sought: SearchPattern) -> None:
-        """As little as needed, but never at the very edge."""
+        """Scroll only if the hit is not visible or too close to an edge."""
         block = self._stage.block(index)
         hit = current_highlight(find_in(block, sought.pattern), sought.key, sought)
         place = hit.view.reveal(hit.start, hit.end) if hit is not None else block.rect()

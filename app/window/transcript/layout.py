@@ -6,10 +6,10 @@ MeasureRow = Callable[[int], int]
 
 
 class RowHeights:
-    """Heights in pixels, each an estimate until `measure` is told the real one.
+    """Row heights in pixels, each an estimate until `measure` sets the actual one.
 
-    The tree is the usual one (P. Fenwick, 1994), kept one-based: `_tree[i]` is the sum of the `i & -i` heights that
-    end at row i - 1.
+    A standard Fenwick tree (P. Fenwick, 1994), one-based: `_tree[i]` is the sum of the `i & -i` heights that end at row
+    i - 1.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class RowHeights:
         return total
 
     def at(self, y: int) -> int:
-        """The row that covers the pixel `y`; the first or last row for places outside. There must be rows."""
+        """The row at pixel `y`; the first or last row outside the range. Requires at least one row."""
         assert self._heights
         index, left = 0, max(0, y)
         step = 1 << (len(self._heights).bit_length() - 1)
@@ -62,11 +62,11 @@ class RowHeights:
                 place += place & -place
 
     def forget(self, index: int) -> None:
-        """The height of a row is an estimate again: it changed."""
+        """The row changed: its height is an estimate again."""
         self._measured[index] = 0
 
     def forget_all(self) -> None:
-        """All heights are estimates again: the width changed."""
+        """The width changed: all heights are estimates again."""
         self._measured = bytearray(len(self._heights))
 
     def reset(self, estimates: Sequence[int]) -> None:
@@ -75,7 +75,7 @@ class RowHeights:
         self._build()
 
     def insert(self, first: int, estimates: Sequence[int]) -> None:
-        """New rows before row `first`: at the end O(log n) each, elsewhere O(n) for all."""
+        """Insert rows before row `first`: O(log n) each at the end, O(n) in total elsewhere."""
         is_end = first == len(self._heights)
         self._heights[first:first] = estimates
         self._measured[first:first] = bytes(len(estimates))
@@ -102,7 +102,7 @@ class RowHeights:
 
 
 class ScrollAnchor:
-    """The row at the top of the view and how many pixels of it are above; or the end, to which it then sticks.
+    """The scroll position: the top row and the pixels of it above the view, or the end, to which the view then sticks.
 
     `pad` is the empty space above the first row and below the last one.
     """
@@ -123,7 +123,7 @@ class ScrollAnchor:
         self.index, self.offset, self.is_end = index, offset, False
 
     def to(self, y: int, heights: RowHeights) -> None:
-        """To a place counted in pixels from the start, as a scroll bar counts."""
+        """Move to a position in pixels from the start, as a scroll bar counts."""
         self.is_end = False
         if not len(heights) or y < self._pad:
             self.index, self.offset = 0, y - self._pad
@@ -132,7 +132,7 @@ class ScrollAnchor:
         self.offset = y - self._pad - heights.before(self.index)
 
     def by(self, pixels: int) -> None:
-        """Down by `pixels`, up if negative; `settle` brings it into bounds."""
+        """Move down by `pixels`, up if negative; `settle` clamps the result."""
         self.offset += pixels
         if pixels < 0:
             self.is_end = False
@@ -148,7 +148,7 @@ class ScrollAnchor:
             self.index, self.offset = first, 0
 
     def settle(self, heights: RowHeights, view: int, measure: MeasureRow) -> range:
-        """The rows that a view of this height shows; all of them and those that were passed are measured."""
+        """The rows visible in a view of this height; measures these and all rows that were passed."""
         count = len(heights)
         if count == 0:
             self.to_start()
@@ -190,7 +190,7 @@ class ScrollAnchor:
         return range(first, count)
 
     def _shown_below(self, last: int, bottom: int, count: int, view: int, measure: MeasureRow) -> int:
-        """Rows also stand in the space that is kept free below the last one."""
+        """Include rows in the padding below the last one."""
         while last < count and bottom < view + self._pad:
             bottom += measure(last)
             last += 1

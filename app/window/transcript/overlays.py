@@ -11,7 +11,7 @@ from app.window.theme.theme import Theme
 
 
 class JumpToEndView(QAbstractButton):
-    """ "New messages": shown while the view is not at the end and something came there."""
+    """The button "New messages": shown while the view is not at the end and new rows arrived there."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -58,7 +58,7 @@ class JumpToEndView(QAbstractButton):
 
 
 class LoadingOlderView(QLabel):
-    """ "Loading earlier messages…" at the top while the engine is asked for them."""
+    """The label "Loading earlier messages…" at the top during the call."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__("Loading earlier messages…", parent)
@@ -79,7 +79,7 @@ class LoadingOlderView(QLabel):
 
 
 class OlderTrigger:
-    """Asks once for each number of rows; again after the person went away and back."""
+    """Requests older rows once per row count; again after scrolling away and back."""
 
     def __init__(self, rows: RowSource, actions: RowActions) -> None:
         self._rows = rows
@@ -94,7 +94,7 @@ class OlderTrigger:
         self._asked_at = None
 
     def see(self, shown: range) -> None:
-        """Ask for more rows, if they are wanted now that these are in view."""
+        """Request older rows if the visible rows are near the start."""
         if not self._rows.has_older or (shown.start > len(shown) and self._rows.count()):
             self._asked_at = None
         elif self._asked_at != self._rows.count():

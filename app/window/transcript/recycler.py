@@ -1,4 +1,7 @@
-"""The row views that exist now, by row number: made, pooled, reused, measured; the space between them, and Tab."""
+"""The existing row views by row number: created, pooled, reused, measured.
+
+Also the space between rows, and the Tab order.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
@@ -17,7 +20,7 @@ _MOST_OF_A_TYPE = 12
 
 
 class RowViewPool:
-    """Gives blocks by type and takes them back."""
+    """A pool of unused row views by type."""
 
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget) -> None:
         self._theme = theme
@@ -32,7 +35,7 @@ class RowViewPool:
     def give(self, block: RowView[Row]) -> None:
         focused = block.window().focusWidget()
         if focused is not None and block.isAncestorOf(focused):  # pyright: ignore[reportUnnecessaryComparison] -- PySide6's stubs leave out that there may be none
-            self._parent.setFocus()  # else Qt would send the keyboard anywhere
+            self._parent.setFocus()  # otherwise Qt would move the focus to an arbitrary widget
         block.hide()
         free = self._free.setdefault(type(block), [])
         if len(free) < _MOST_OF_A_TYPE:
@@ -48,9 +51,11 @@ class RowViewPool:
 
 
 class RowViewRecycler(QObject):
-    """Rows as blocks. A row's height includes the gap above it. `resized(index)`: a block changed by itself.
+    """Row views by index. A row's height includes the gap above it.
 
-    `menu_opening` is that of the blocks.
+    `resized(index)`: a view changed its height by itself.
+
+    `menu_opening` forwards the signal of the views.
     """
 
     resized = Signal(int)
@@ -64,7 +69,7 @@ class RowViewRecycler(QObject):
         self._theme = theme
         self._pool = RowViewPool(theme, actions, parent)
         self._blocks: dict[int, RowView[Row]] = {}
-        self._stale: set[int] = set()  # rows whose block still shows what they were before
+        self._stale: set[int] = set()  # rows that changed since their view was updated
         self._open: set[str] = set()
         self._wired: set[RowView[Row]] = set()
 
@@ -74,7 +79,7 @@ class RowViewRecycler(QObject):
         self.heights.reset(self._estimates(0, self._rows.count()))
 
     def restyle(self) -> None:
-        """Colours or fonts are new: blocks are made anew and measured again."""
+        """Colours or fonts changed: recreate and measure all views."""
         self._drop_all()
         self._pool.clear()
         self._wired.clear()
@@ -98,13 +103,13 @@ class RowViewRecycler(QObject):
         self._gap_changed(first)
 
     def changed(self, index: int) -> None:
-        """The row is another one, maybe of another kind; its block shows it once it is asked for."""
+        """The row was replaced, possibly by another kind; its view is updated when it is next requested."""
         if index in self._blocks:
             self._stale.add(index)
         self.heights.forget(index)
 
     def measure(self, index: int) -> int:
-        """The real height of a row, gap included."""
+        """The actual height of a row, including the gap."""
         if not self.heights.is_measured(index):
             self.heights.measure(index, self.gap(index) + self.block(index).height_for(self.width))
         return self.heights[index]
@@ -116,7 +121,7 @@ class RowViewRecycler(QObject):
         return spacing_above(spacing, kind_of(row).spacing(row), self._theme.tokens)
 
     def block(self, index: int) -> RowView[Row]:
-        """The block of a row as it is now, made ready if there is none."""
+        """The up-to-date view of a row, created if necessary."""
         block = self._blocks.get(index)
         if block is not None and index not in self._stale:
             return block
@@ -127,17 +132,17 @@ class RowViewRecycler(QObject):
             self._drop(index)
             block = self._blocks[index] = self._pool.take(kind.view)
             self._wire(block)
-            block.resize(self.width, block.height())  # texts are then laid out once, at their real width
+            block.resize(self.width, block.height())  # so that texts are laid out once, at the final width
             block.set_open(row.key in self._open)
         block.set_row(row)
         return block
 
     def is_open(self, index: int) -> bool:
-        """Whether a person opened the card of this row."""
+        """True if the user expanded this row's card."""
         return self._rows.row(index).key in self._open
 
     def open(self, index: int) -> None:
-        """Open the card of this row, as a click on it would."""
+        """Expand this row's card, like a click on it."""
         row = self._rows.row(index)
         if row.key not in self._open:
             self._open.add(row.key)
@@ -147,7 +152,7 @@ class RowViewRecycler(QObject):
             self.heights.forget(index)
 
     def prepare(self, index: int) -> bool:
-        """Make and measure the block of a row out of view; False for one that is ready, or changes out of view."""
+        """Create and measure the view of an invisible row; False if it is ready, or changed while invisible."""
         if index in self._stale or (index in self._blocks and self.heights.is_measured(index)):
             return False
         self.block(index)
@@ -155,17 +160,17 @@ class RowViewRecycler(QObject):
         return True
 
     def all_blocks(self) -> Iterator[tuple[int, RowView[Row]]]:
-        """Those in view and those that stand ready near it."""
+        """All existing views, visible or prepared nearby."""
         yield from self._blocks.items()
 
     def blocks(self, rows: range) -> Iterator[tuple[int, RowView[Row]]]:
-        """The blocks there are of these rows, from top to bottom."""
+        """The existing views of these rows, from top to bottom."""
         for index in rows:
             if index in self._blocks:
                 yield index, self._blocks[index]
 
     def keep(self, rows: range) -> list[RowView[Row]]:
-        """Give back the blocks of all other rows, but for one that has the keyboard; that one is returned."""
+        """Release the views of all other rows, except one with the focus, which is returned."""
         kept: list[RowView[Row]] = []
         for index in [index for index in self._blocks if index not in rows]:
             if _has_focus(self._blocks[index]):
@@ -198,7 +203,7 @@ class RowViewRecycler(QObject):
         return next((index for index, one in self._blocks.items() if one is block), None)
 
     def _gap_changed(self, index: int) -> None:
-        """The row stands below another one now."""
+        """The row above changed, and with it the gap."""
         if index < len(self.heights):
             self.heights.forget(index)
 
@@ -231,7 +236,7 @@ def _has_focus(block: RowView[Row]) -> bool:
 
 @cache
 def _kinds() -> Callable[[Row], RowKind[Row]]:
-    from app.window.rows.registry import kind_of  # all kinds: 40 ms that the window's start does not need
+    from app.window.rows.registry import kind_of  # imports all row kinds: 40 ms that the start does not need
 
     return kind_of
 
@@ -239,7 +244,7 @@ def _kinds() -> Callable[[Row], RowKind[Row]]:
 def focus_next(
     view: QWidget, blocks: Sequence[RowView[Row]], *, forward: bool, reveal: Callable[[QWidget], None]
 ) -> bool:
-    """Move the keyboard to the next control of the blocks in view, or out of `view` after the last one."""
+    """Focus the next control of the visible row views, or leave `view` after the last one."""
     stops = [view, *(widget for block in blocks for widget in _stops(block))]
     focused = view.window().focusWidget()
     place = next((number for number, widget in enumerate(stops) if widget is focused), -1 if forward else len(stops))
@@ -253,7 +258,7 @@ def focus_next(
 
 
 def focus_last(blocks: Sequence[RowView[Row]], reveal: Callable[[QWidget], None]) -> None:
-    """Move the keyboard to the last control of the blocks in view, if there is one."""
+    """Focus the last control of the visible row views, if there is one."""
     stops = [widget for block in blocks for widget in _stops(block)]
     if stops:
         stops[-1].setFocus(Qt.FocusReason.TabFocusReason)
@@ -261,7 +266,7 @@ def focus_last(blocks: Sequence[RowView[Row]], reveal: Callable[[QWidget], None]
 
 
 def _stops(block: RowView[Row]) -> list[QWidget]:
-    """The controls of a block that Tab reaches, from top to bottom and left to right."""
+    """The tab stops of a row view, from top to bottom and left to right."""
     found = [widget for widget in block.findChildren(QWidget) if takes_tab(widget)]
 
     def place(widget: QWidget) -> tuple[int, int]:

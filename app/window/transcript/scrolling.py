@@ -1,4 +1,4 @@
-"""How far keys and wheel scroll, smooth scrolling, the scroll bar, the overscan."""
+"""Scroll distances of keys and wheel, smooth scrolling, the scroll bar, the overscan."""
 
 from PySide6.QtCore import QAbstractAnimation, QEasingCurve, QObject, Qt, QVariantAnimation, Signal
 from PySide6.QtGui import QWheelEvent
@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QScrollBar, QWidget
 
 from app.window.theme.theme import Theme
 
-_NOTCH = 120  # what Qt calls one step of a wheel
+_NOTCH = 120  # one wheel step in Qt's unit
 
 _MILLISECONDS = 120
 
@@ -29,12 +29,12 @@ def key_scroll(key: Qt.Key, height: int, line: int) -> int:
 
 
 def wheel_scroll(event: QWheelEvent, line: int) -> int:
-    """Pixels down for a step of a wheel."""
+    """Pixels down for a wheel event."""
     return -event.angleDelta().y() * 3 * line // _NOTCH
 
 
 class SmoothScroll(QObject):
-    """`moved(pixels)` comes for each piece of the way; a new way is added to what is left of the one before."""
+    """Emits `moved(pixels)` for each step; a new scroll adds to the remaining distance."""
 
     moved = Signal(int)
 
@@ -71,7 +71,7 @@ class SmoothScroll(QObject):
 
 
 class ScrollBarSync(QObject):
-    """`moved(y)` comes only for a person's hand, never for what `show` sets."""
+    """Emits `moved(y)` when the user moves the scroll bar, but not for changes made by `show`."""
 
     moved = Signal(int)
 
@@ -84,7 +84,7 @@ class ScrollBarSync(QObject):
         bar.valueChanged.connect(self._on_value)
 
     def show(self, y: int | None, *, height: int, total: int, line: int) -> None:
-        """Stand at `y`, or at the end; of `total` pixels a view of this height shows a part."""
+        """Set the position to `y`, or to the end; `total` and `height` are in pixels."""
         self._is_placing = True
         self._bar.setPageStep(height)
         self._bar.setSingleStep(line)
@@ -98,12 +98,12 @@ class ScrollBarSync(QObject):
 
 
 def overscan(shown: range, count: int) -> range:
-    """Of `count` rows those in view and half as many above and below."""
+    """The visible rows plus half as many above and below."""
     many = len(shown) // 2 + 1
     return range(max(0, shown.start - many), min(count, shown.stop + many))
 
 
 def next_to_measure(shown: range, count: int) -> list[int]:
-    """The band without the view, nearest first."""
+    """The overscan rows that are not visible, nearest first."""
     around = [index for index in overscan(shown, count) if index not in shown]
     return sorted(around, key=lambda index: min(abs(index - shown.start), abs(index - shown.stop)))

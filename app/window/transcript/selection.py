@@ -1,4 +1,4 @@
-"""The selection, over several rows, and dragging it with the mouse."""
+"""The selection across rows, and selecting by dragging the mouse."""
 
 import sys
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from app.window.rows.row import RowSource
 _END = sys.maxsize
 
 _FRAME_MS = 16
-_MOST_AT_ONCE = 40  # pixels for each frame
+_MOST_AT_ONCE = 40  # pixels per frame
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionPoint:
-    """A place between two characters: of a row, by its key, in the text of that number of its block."""
+    """A position between two characters: the row's key, and the index of the text view in the row."""
 
     key: str
     part: int
@@ -27,7 +27,7 @@ class SelectionPoint:
 
 
 class TextPosition(NamedTuple):
-    """A spot as it stands now: with the number of its row, so that two can be compared."""
+    """A selection point with the current index of its row, so that two can be compared."""
 
     row: int
     part: int
@@ -36,7 +36,7 @@ class TextPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SelectionRange:
-    """From the first place to the last one; they differ."""
+    """A non-empty range of text positions."""
 
     first: TextPosition
     last: TextPosition
@@ -46,20 +46,20 @@ class SelectionRange:
         return range(self.first.row, self.last.row + 1)
 
     def within(self, index: int, part: int, length: int) -> tuple[int, int]:
-        """What of a text of this length is in it; twice the same number where nothing is."""
+        """The selected part of a text of this length; equal numbers if nothing is selected."""
         start, end = TextPosition(index, part, 0), TextPosition(index, part, length)
         first, last = max(start, min(end, self.first)), max(start, min(end, self.last))
         return first.position, last.position
 
     def covers(self, index: int) -> bool:
-        """Whether a row is in it as a whole because it neither begins nor ends in there."""
+        """True if the row is selected completely."""
         begins = self.first.row < index or self.first[1:] == (0, 0)
         ends = index < self.last.row or self.last.part == _END
         return index in self.rows and begins and ends
 
 
 class Selection:
-    """Its ends are kept by row key: rows may come and go around them, and their blocks too."""
+    """The selection. Its ends are stored by row key, since rows and their views may change around them."""
 
     def __init__(self, rows: RowSource) -> None:
         self._rows = rows
@@ -71,13 +71,13 @@ class Selection:
         self._anchor, self._head = spot, None
 
     def extend(self, spot: SelectionPoint) -> None:
-        """To here, from where it began."""
+        """Extend the selection to this point."""
         if self._anchor is None:
             self._anchor = spot
         self._head = spot
 
     def take_all(self) -> None:
-        """All rows that are loaded."""
+        """Select all loaded rows."""
         if self._rows.count():
             self._anchor = SelectionPoint(self._rows.row(0).key, 0, 0)
             self._head = SelectionPoint(self._rows.row(self._rows.count() - 1).key, _END, _END)
@@ -87,7 +87,7 @@ class Selection:
         self._indexes.clear()
 
     def span(self) -> SelectionRange | None:
-        """None where nothing is selected, or a row in which it began or ended is no more."""
+        """The selected range; None if nothing is selected, or if the row of an end no longer exists."""
         if self._anchor is None or self._head is None:
             return None
         anchor, head = self._place(self._anchor), self._place(self._head)
@@ -100,7 +100,7 @@ class Selection:
         return None if index is None else TextPosition(index, spot.part, spot.position)
 
     def _index(self, key: str) -> int | None:
-        """Where it was at the last time; else all rows are looked through, for the ends alone and seldom."""
+        """The row's index: the cached one if it is still right, else searched in all rows, which is rare."""
         known = self._indexes.get(key, -1)
         if 0 <= known < self._rows.count() and self._rows.row(known).key == key:
             return known
@@ -116,7 +116,7 @@ SelectionUnit = Callable[[QPoint], tuple[SelectionPoint, SelectionPoint] | None]
 
 
 class DragSelection(QObject):
-    """Points are of the viewport. `changed`: another selection; `scrolled(pixels)` asks for that."""
+    """Selects by dragging, in viewport coordinates. Emits `changed`, and `scrolled(pixels)` to scroll."""
 
     changed = Signal()
     scrolled = Signal(int)
@@ -134,7 +134,7 @@ class DragSelection(QObject):
         self._edge.timeout.connect(self._on_edge)
 
     def press(self, point: QPoint, *, extends: bool) -> None:
-        """A click clears what was selected; with Shift it goes on to here."""
+        """A click clears the selection; with Shift it extends the selection to this point."""
         spot = self._spot_at(point)
         if spot is None:
             return
@@ -164,14 +164,14 @@ class DragSelection(QObject):
         self._edge.stop()
 
     def take(self, ends: tuple[SelectionPoint, SelectionPoint] | None) -> None:
-        """Select from one spot to the other: a word, a paragraph."""
+        """Select a unit, such as a word or a paragraph."""
         if ends is not None:
             self._selection.begin(ends[0])
             self._selection.extend(ends[1])
             self.changed.emit()
 
     def doubled(self, timestamp: int) -> None:
-        """Remember when: a press soon after is the third one."""
+        """Remember a double click: a press soon after it is a triple click."""
         self._doubled_at = timestamp
 
     def is_third(self, timestamp: int) -> bool:
@@ -186,7 +186,7 @@ class DragSelection(QObject):
             self.changed.emit()
 
     def _beyond(self) -> int:
-        """Pixels below the viewport, above it negative."""
+        """The distance of the pointer from the viewport: pixels below it, negative above."""
         return min(self._point.y(), 0) + max(self._point.y() - self._viewport.height() + 1, 0)
 
     def _on_edge(self) -> None:

@@ -1,4 +1,4 @@
-"""The transcript: one column of row views, made only where they are visible."""
+"""The transcript: one column of row views, created only for visible rows."""
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -38,9 +38,9 @@ _KEY_REASONS = (_REASON.TabFocusReason, _REASON.BacktabFocusReason, _REASON.Shor
 
 
 class TranscriptView(QAbstractScrollArea):
-    """Shows `rows` and follows their signals. Sticks to the end only while it is there.
+    """Shows `rows` and follows their signals. Stays at the end only if it is there.
 
-    Signals are gathered: what changed is laid out before the next painting, or at once by `settle`.
+    Changes are collected and laid out before the next paint, or at once by `settle`.
     """
 
     def __init__(self, rows: RowSource, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
@@ -49,7 +49,7 @@ class TranscriptView(QAbstractScrollArea):
         self._theme = theme
         self._pad = theme.tokens.space_far
         self._anchor = ScrollAnchor(self._pad)
-        self.setViewport(QWidget())  # to ask for Qt's own has PySide look through all widgets: 10 ms of the first paint
+        self.setViewport(QWidget())  # to get Qt's own, PySide searches all widget classes: 10 ms of the first paint
         self._stage = RowViewRecycler(rows, theme, actions, self.viewport())
         self.selection = SelectionController(rows, self._stage, actions, self.viewport())
         self.hits = SearchHighlights(
@@ -76,11 +76,11 @@ class TranscriptView(QAbstractScrollArea):
 
     @property
     def shown(self) -> range:
-        """The rows in view."""
+        """The visible rows."""
         return self._shown
 
     def to_end(self) -> None:
-        """Go to the newest row and stay with what comes."""
+        """Scroll to the newest row and stay at the end."""
         self._glide.stop()
         self._anchor.to_end()
         self.settle()
@@ -92,40 +92,40 @@ class TranscriptView(QAbstractScrollArea):
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """The row at the top and how many pixels of it are above; None at the end. `to_row` goes back there."""
+        """The top row and the pixels of it above the view, for `to_row`; None at the end."""
         return None if self._anchor.is_end else (self._anchor.index, self._anchor.offset)
 
     def to_row(self, index: int, offset: int = 0) -> None:
-        """Bring a row to the top of the view, with `offset` pixels of it above."""
+        """Scroll a row to the top of the view, with `offset` pixels of it above."""
         self._glide.stop()
         self._anchor.to_row(index, offset)
         self.settle()
 
     def bring_row(self, index: int) -> None:
-        """Bring a row into view, and scroll only where it is not there."""
+        """Scroll to a row unless it is visible."""
         self.settle()
         if index not in self._shown:
             self.to_row(index)
 
     def enter_row(self, index: int) -> None:
-        """Bring the keyboard into a row, and scroll only where it is not in view."""
+        """Focus a row, and scroll to it unless it is visible."""
         self.bring_row(index)
         self._stage.block(index).take_focus()
         if self.viewport().isAncestorOf(self.window().focusWidget()):
             self._reveal(self.window().focusWidget())
 
     def focus_row(self, index: int) -> None:
-        """Bring a row that waits for a person into view, at the end if it is there, and the keyboard into it."""
+        """Scroll to a row that waits for a person, to the end if that shows it, and focus it."""
         self.to_end()
         self.enter_row(index)
 
     def scroll_by(self, pixels: int) -> None:
-        """Down by `pixels`, up if negative, at once."""
+        """Scroll down by `pixels`, up if negative, without animation."""
         self._anchor.by(pixels)
         self.settle()
 
     def settle(self) -> None:
-        """Lay out now what is in view, if the transcript is."""
+        """Lay out the visible rows now, if the transcript itself is visible."""
         self._soon.stop()
         if not self.isVisible():
             return  # a tab in the background does nothing; it is laid out when it is shown
@@ -138,7 +138,7 @@ class TranscriptView(QAbstractScrollArea):
         self._older.see(self._shown)
         self._idle.start()
 
-    # What Qt calls.
+    # Qt's event handlers.
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -179,7 +179,7 @@ class TranscriptView(QAbstractScrollArea):
         return super().viewportEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """A ground behind selected cards; blocks paint themselves."""
+        """Paint a background behind selected cards; row views paint themselves."""
         tokens, around = self._theme.tokens, self._theme.tokens.space_tight
         painter = QPainter(self.viewport())
         for place in self.selection.plain_places():
@@ -191,7 +191,7 @@ class TranscriptView(QAbstractScrollArea):
         painter.end()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Who comes from below goes on upwards from the last control."""
+        """Shift+Tab from below focuses the last control."""
         super().focusInEvent(event)
         self._has_ring = event.reason() in _KEY_REASONS
         if event.reason() == Qt.FocusReason.BacktabFocusReason:
@@ -208,9 +208,9 @@ class TranscriptView(QAbstractScrollArea):
         return focus_next(self, blocks, forward=next, reveal=self._reveal)
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:
-        """Blocks are placed by `settle` alone."""
+        """Does nothing: `settle` places the row views."""
 
-    # Building.
+    # Set-up.
 
     def _dress(self) -> None:
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -221,7 +221,7 @@ class TranscriptView(QAbstractScrollArea):
 
     def _connect(self) -> None:
         self._changes.changed.connect(self._soon.start)
-        self._changes.moved.connect(self._idle.stop)  # the rows near the view are others
+        self._changes.moved.connect(self._idle.stop)  # the rows near the view changed
         self._theme.changed.connect(self._stage.restyle)
         self._theme.changed.connect(self._soon.start)
         self._glide.moved.connect(self.scroll_by)
@@ -239,21 +239,21 @@ class TranscriptView(QAbstractScrollArea):
         self.settle()
 
     def _on_idle(self) -> None:
-        """Make and measure one row near the view, so that scrolling finds it ready."""
+        """Create and measure one row near the view in advance, for smooth scrolling."""
         for index in next_to_measure(self._shown, self._rows.count()):
             if self._stage.prepare(index):
                 self._idle.start()
                 return
         self._set_bar()
 
-    # Placing.
+    # Layout.
 
     def _place(self) -> None:
         kept = overscan(self._shown, self._rows.count())
         far = self._stage.keep(kept)
         for block in far:
             block.move(block.x(), -block.height() - self.viewport().height())
-        left = (self.width() - self._stage.width) // 2  # of the view, not the viewport: the scroll bar moves nothing
+        left = (self.width() - self._stage.width) // 2  # of the view, so that the scroll bar does not shift the rows
         top = self._anchor.y(self._stage.heights)
         y = self._pad + self._stage.heights.before(self._shown.start) - top
         for index in self._shown:
@@ -277,7 +277,7 @@ class TranscriptView(QAbstractScrollArea):
         self._older_pill.place(is_waiting=self._older.is_waiting and self._shown.start == 0)
 
     def _reveal(self, widget: QWidget) -> None:
-        """Scroll as little as needed to show what got the keyboard."""
+        """Scroll as little as needed to show the focused control."""
         top = widget.mapTo(self.viewport(), QPoint(0, 0)).y()
         bottom = top + widget.height()
         if top < 0 or widget.height() > self.viewport().height():
@@ -287,10 +287,10 @@ class TranscriptView(QAbstractScrollArea):
 
 
 class RowChanges(QObject):
-    """Passes changes of the rows on to the recycler and the scroll anchor.
+    """Passes row changes to the recycler and the scroll anchor.
 
-    `changed` after each change, `moved` before rows are removed or replaced, `reset` when all rows are new. `has_news`:
-    something changed below the view.
+    Emits `changed` after each change, `moved` before rows are removed or replaced, and `reset` when all rows are new.
+    `has_news`: something changed below the view.
     """
 
     changed = Signal()
@@ -324,7 +324,7 @@ class RowChanges(QObject):
         self._stage.inserted(first, count)
         if not self._anchor.is_end and not was_empty:
             if first == 0 and self._anchor.index == 0:
-                # The first row had no gap above it and gets one now: what is in view must not move.
+                # The former first row gets a gap above it now; the visible rows must not move.
                 self._anchor.offset += self._stage.gap(count)
             self._anchor.inserted(first, count)
             self.has_news = self.has_news or is_below

@@ -64,10 +64,9 @@ class Feature:
     async def before_tool_call(
         self, pending: PendingCall, cancel: CancelSignal
     ) -> PendingCall | ToolRefusal | ToolResult:
-        """Called before each valid tool call, in order, with the previous feature's call; the first refusal or result
-        wins.
+        """Called before each valid tool call, in order, with the previous feature's call.
 
-        After a cancel the remaining features are skipped, and the call is refused.
+        The first refusal or result wins. After a cancel the remaining features are skipped, and the call is refused.
         """
         return pending
 

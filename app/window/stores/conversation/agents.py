@@ -1,4 +1,4 @@
-"""The agents of the conversation, and the one that is looked at: its branch is shown and written to."""
+"""The agents of the conversation, and the selected one, whose branch is shown and receives messages."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from app.window.stores.session import EngineSession
 
 @dataclass(frozen=True, slots=True)
 class NewAgent:
-    """An empty name is the personality's; an empty model too."""
+    """An empty name or model means that of the personality."""
 
     personality_id: str
     name: str = ""
@@ -38,9 +38,9 @@ class NewAgent:
 
 
 class AgentStore(QObject):
-    """`changed` at every news of them, `turned` when another one is looked at; `failed` has the words for a refusal.
+    """Emits `changed` when any of them changes, `turned` when another one is selected, and `failed` with a refusal.
 
-    `turns` says how they take turns.
+    `turns` is the turn order.
     """
 
     changed = Signal()
@@ -57,7 +57,7 @@ class AgentStore(QObject):
 
     @property
     def all(self) -> tuple[Agent, ...]:
-        """Oldest first."""
+        """All agents, oldest first."""
         return tuple(sorted(self._known.values(), key=lambda agent: (agent.created_at, agent.id)))
 
     @property
@@ -66,13 +66,13 @@ class AgentStore(QObject):
 
     @property
     def shown(self) -> Agent | None:
-        """Who is looked at: whom a person chose, else the first; None until the engine has told of any."""
+        """The selected agent: the user's choice, else the first one; None until agents are known."""
         chosen = self._known.get(self._chosen or "")
         return chosen or first_agent(self.all)
 
     @property
     def active(self) -> Agent | None:
-        """Who takes turns in the place of the one that is looked at: of one beside another that other one."""
+        """The selected agent, or for a side-branch agent the agent it answers for."""
         shown = self.shown
         if shown is None or shown.beside is None:
             return shown
@@ -80,12 +80,12 @@ class AgentStore(QObject):
 
     @property
     def chosen_id(self) -> str | None:
-        """Whom a person chose; None where they left it to the conversation."""
+        """The agent that the user selected; None if there was no choice."""
         return self._chosen
 
     @property
     def speakers(self) -> dict[str, Speaker]:
-        """How the transcript names them and those who left, by id; of one alone there is nothing to be told."""
+        """Names of current and former agents in the transcript, by id; empty for a single agent."""
         former = {agent.id: Speaker(agent.name, agent.color) for agent in self._former}
         here = {agent.id: Speaker(agent.name, agent.color, agent.model) for agent in self._known.values()}
         every = former | here
@@ -96,18 +96,20 @@ class AgentStore(QObject):
 
     @property
     def is_in_round(self) -> bool:
-        """Whether who is looked at stands with the first one, and the turns say who speaks there."""
+        """True if a turn order other than `addressed` applies to the selected agent: it is at the first agent's
+        node.
+        """
         shown, first = self.shown, first_agent(self.all)
         together = shown is not None and first is not None and shown.head_id == first.head_id
         return together and self.turns.rule != "addressed"
 
     def named_in(self, text: str) -> frozenset[str]:
-        """The ids of those whom a text names with @; of "@Coder 2" also Coder: the engine tells them apart."""
+        """Ids of the agents that a text mentions. "@Coder 2" includes Coder: the engine distinguishes them."""
         lowered = text.casefold()
         return frozenset(agent.id for agent in self._known.values() if f"@{agent.name.casefold()}" in lowered)
 
     def is_for_another(self, text: str, spoke_last: str | None) -> bool:
-        """Whether a text may go to another one of several than the one that is looked at."""
+        """True if a text may go to another agent than the selected one."""
         shown, named = self.shown, self.named_in(text)
         if shown is None or sum(agent.beside is None for agent in self._known.values()) < 2:
             return False
@@ -118,7 +120,7 @@ class AgentStore(QObject):
         return (self._chosen or spoke_last or shown.id) != shown.id
 
     def show_agent(self, agent_id: str) -> None:
-        """Show this one's branch from now on, and speak to it."""
+        """Select an agent: show its branch and send messages to it."""
         before = self.shown
         self._chosen = agent_id
         if self.shown != before:
@@ -126,7 +128,7 @@ class AgentStore(QObject):
             self.changed.emit()
 
     def add(self, conversation_id: str, new: NewAgent) -> None:
-        """Have one more take part, from where the first one stands, and look at it."""
+        """Add an agent at the first agent's position, and select it."""
         params = AgentCreateParams(
             conversation_id=conversation_id,
             personality_id=new.personality_id,
@@ -137,35 +139,35 @@ class AgentStore(QObject):
         self._session.spawn(self._add(params), self.failed.emit)
 
     def remove(self, agent_id: str) -> None:
-        """It takes part no longer; what it wrote stays."""
+        """Remove an agent; its messages stay."""
         self._session.spawn(self._remove(agent_id), self.failed.emit)
 
     def move_head(self, agent_id: str, node_id: str, *, to_leaf: bool = False) -> None:
-        """Have one go on from this node, or from the end of the newest branch through it."""
+        """Move an agent's head to this node, or to the end of the newest branch through it."""
         version = self._known[agent_id].version
         params = AgentSetHeadParams(agent_id=agent_id, node_id=node_id, version=version, to_leaf=to_leaf)
         self._session.spawn(self._bring(params), self.failed.emit)
 
     def continue_with(self, node_id: str) -> None:
-        """Have the conversation go on from the end of this branch, and show it, whoever wrote it."""
+        """Continue the conversation from the end of this branch, and show it, whichever agent wrote it."""
         agent = self.active
         if agent is not None:
             self.move_head(agent.id, node_id, to_leaf=True)
             self.show_agent(agent.id)
 
     def take_turns(self, conversation_id: str, turns: TurnTaking) -> None:
-        """Have them speak by another rule from now on."""
+        """Change the turn order."""
         params = ConversationChangeParams(conversation_id=conversation_id, turn_taking=turns)
         self._session.spawn(self._take_turns(params), self.failed.emit)
 
     def put_conversation(self, conversation: Conversation) -> None:
-        """Take the rule that the engine told, and who took part before."""
+        """Store the turn order and the former agents."""
         if (conversation.turn_taking, conversation.former) != (self.turns, self._former):
             self.turns, self._former = conversation.turn_taking, conversation.former
             self.changed.emit()
 
     def take(self, agents: Iterable[Agent]) -> None:
-        """All there are, as the engine told at one moment; of one who is gone no choice is left."""
+        """Replace all agents; the selection is dropped if its agent no longer exists."""
         known = {agent.id: agent for agent in agents}
         if self._chosen not in known:
             self._chosen = None
@@ -174,7 +176,7 @@ class AgentStore(QObject):
             self.changed.emit()
 
     def put(self, agent: Agent) -> bool:
-        """Take one as it is now; False for news that is older than what is known."""
+        """Store an agent; False for an older version than the known one."""
         before = self._known.get(agent.id)
         if before is not None and agent.version < before.version:
             return False
@@ -184,7 +186,7 @@ class AgentStore(QObject):
         return True
 
     def drop(self, agent_id: str) -> None:
-        """One is gone; who looked at it looks at the first again."""
+        """Remove a deleted agent; if it was selected, the first one is selected again."""
         if self._known.pop(agent_id, None) is None:
             return
         if self._chosen == agent_id:

@@ -25,9 +25,11 @@ _REMOVED = Speaker("An agent that was removed", "")
 
 
 class LoadedBranch:
-    """Changes return the ids of the nodes whose rows they touch, in the order in which to show them.
+    """The loaded nodes of one branch.
 
-    `drafts` are the replies that stream, by node id.
+    Changes return the ids of the nodes whose rows must be updated, in display order.
+
+    `drafts` are the streaming replies by node id.
     """
 
     def __init__(self) -> None:
@@ -45,7 +47,7 @@ class LoadedBranch:
 
     @property
     def ids(self) -> Sequence[str]:
-        """Of the loaded nodes, oldest first."""
+        """Ids of the loaded nodes, oldest first."""
         return self._order
 
     def holds(self, node_id: str) -> bool:
@@ -55,11 +57,11 @@ class LoadedBranch:
         return self._nodes[node_id]
 
     def shown_at(self, node_id: str) -> str:
-        """The node whose rows show this one: a result stands at its call."""
+        """The node whose rows show this one: a result is shown with its call."""
         return next(iter(self._calls.owners(self._nodes[node_id])), None) or node_id
 
     def show(self, page: Sequence[Node], has_older: bool, forks: Iterable[Fork]) -> None:
-        """Become the branch that ends with `page`. What is loaded above it stays if it leads there."""
+        """Show the branch that ends with `page`. Loaded nodes above it are kept if they lead to it."""
         self._forks.put(forks)
         start = self._joint(page)
         if start is None:
@@ -79,7 +81,7 @@ class LoadedBranch:
         self.asks.place_all()
 
     def prepend(self, page: Sequence[Node], has_older: bool, forks: Iterable[Fork]) -> Sequence[str]:
-        """Put an older page above. Returns its nodes' ids, then those of others that it touches."""
+        """Insert an older page at the start. Returns its node ids, followed by other nodes to update."""
         self._forks.put(forks)
         later = [self._nodes[node_id] for node_id in self._order]
         unowned = [node.id for node in later if node.role == "tool_result" and None in self._calls.owners(node)]
@@ -94,9 +96,9 @@ class LoadedBranch:
         return [*(node.id for node in page), *unowned, *(each for each in ends if each not in unowned)]
 
     def put(self, node: Node, *, joins: bool = True) -> Sequence[str]:
-        """Add a node at the end, or finish a streaming one; nothing if it belongs to another branch.
+        """Append a node or replace a streaming one; nothing if it belongs to another branch.
 
-        One that does not join begins a branch of its own, also where it follows the end of this one.
+        A node that does not join starts a separate branch, even if its parent is the end of this one.
         """
         if node.id in self._nodes:
             self._take(node)
@@ -112,21 +114,21 @@ class LoadedBranch:
         return [*dict.fromkeys((*ended, *before)), *self._calls.touched(node)]
 
     def lock(self, is_locked: bool) -> Sequence[str]:
-        """While an agent writes here nothing can be switched or sent in another form."""
+        """While an agent is writing here, branches cannot be switched and messages cannot be resent."""
         if is_locked == self._is_locked:
             return ()
         self._is_locked = is_locked
         return self._forked()
 
     def name(self, speakers: Mapping[str, Speaker]) -> Sequence[str]:
-        """Say above the replies whose they are, by the ids of agents; of no speakers nothing is said."""
+        """Set the agents' names to show above replies, by agent id; empty shows none."""
         if speakers == self._speakers:
             return ()
         self._speakers = speakers
         return [node_id for node_id in self._order if self._nodes[node_id].role in ("assistant", "user")]
 
     def is_back(self, head_id: str, before_id: str | None) -> bool:
-        """True for a head on this branch that is not its end and did not come there by writing."""
+        """True if the head moved back on this branch, rather than forward by new nodes."""
         if head_id == self._order[-1]:
             return False
         if before_id not in self._nodes:
@@ -134,21 +136,21 @@ class LoadedBranch:
         return self._order.index(head_id) < self._order.index(before_id)
 
     def edit(self, node_id: str | None) -> Sequence[str]:
-        """Show a person's message as a field to edit it in, no other one; None ends it."""
+        """Show one message of the user as an edit field; None ends editing."""
         before, self._edited = self._edited, node_id
         return [each for each in (before, node_id) if each is not None and each in self._nodes]
 
     def last_task(self) -> Task | None:
-        """The task that wrote the end of the branch."""
+        """The task that wrote the last node."""
         return self.tasks.get(self._nodes[self._order[-1]].task_id) if self._order else None
 
     def replies_since_user(self) -> int:
-        """How many tasks wrote since a person's last word."""
+        """The number of tasks that have replied since the user's last message."""
         since = takewhile(lambda node: not node.is_from_person, (self._nodes[each] for each in reversed(self._order)))
         return len({node.task_id for node in since if node.role == "assistant"})
 
     def last_message(self) -> str | None:
-        """What a person said last, as far as it is loaded."""
+        """The user's last loaded message."""
         return next((node_id for node_id in reversed(self._order) if self._nodes[node_id].is_from_person), None)
 
     def add_output(self, delta: ToolOutput) -> Sequence[str]:
@@ -190,7 +192,7 @@ class LoadedBranch:
         return rows
 
     def _speaker(self, node: Node) -> list[Row]:
-        """The name above the first reply of an agent in a row, where several could have written it."""
+        """The name row above the first of an agent's successive replies, if there are several agents."""
         if not self._speakers or node.role != "assistant":
             return []
         above = self._nodes.get(node.parent_id or "")
@@ -201,11 +203,11 @@ class LoadedBranch:
         speaker = self._speakers.get(node.author, _REMOVED)
         task = self.tasks.get(node.task_id)
         if task is not None and any(one.model for one in self._speakers.values()):
-            speaker = replace(speaker, model=task.model)  # where one has a model of its own the others' are news too
+            speaker = replace(speaker, model=task.model)  # if any agent has a separate model, show all models
         return [SpeakerRow(f"{node.id}/speaker", node, speaker)]
 
     def _beside(self, node: Node) -> Sequence[str]:
-        """A node of another branch: where that leaves this one there is a fork now."""
+        """A node of another branch: returns the node at which a fork appeared."""
         if node.parent_id is not None and node.parent_id not in self._nodes:
             return ()
         if self._order and node.parent_id == self._order[-1]:
@@ -215,14 +217,14 @@ class LoadedBranch:
         return [shown] if shown is not None and self._forks.add(node.parent_id, node.id, shown) else []
 
     def _forked(self) -> list[str]:
-        """The nodes with a switch, the one that is edited, and the last one."""
+        """The nodes with a branch switch, the edited one, and the last one."""
         nodes = self._nodes
         forked = [each for each in self._order if self._forks.place(nodes[each].parent_id, each) is not None]
         edited = [self._edited] if self._edited in nodes else []
         return [*forked, *edited, *self._order[-1:]]
 
     def _joint(self, page: Sequence[Node]) -> int | None:
-        """How many of the loaded nodes lead to `page`; None when they do not."""
+        """The number of loaded nodes before `page`; None if they do not lead to it."""
         if not page or not self._order:
             return None
         first = page[0]
@@ -249,7 +251,7 @@ def _is_streaming(node: Node | None) -> bool:
 
 
 def _with_mentions(row: Row, speakers: Mapping[str, Speaker]) -> Row:
-    """A user's row with the agents that its text names."""
+    """The user's row with the agents that its text mentions."""
     if not isinstance(row, UserRow) or not speakers or "@" not in row.text:
         return row
     text = row.text.casefold()
@@ -262,7 +264,7 @@ def _edited_row(row: Row, *, locked: bool) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class ComparedBranch:
-    """A branch by its end. Where an agent stands there, what it writes goes on with it."""
+    """A branch, identified by its last node. With an agent there, its new nodes extend the branch."""
 
     leaf_id: str
     agent_id: str | None = None

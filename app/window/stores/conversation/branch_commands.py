@@ -28,11 +28,11 @@ _NOTHING = "Nothing was said here yet."
 
 
 class BranchCommands(QObject):
-    """Commands on branches, one at a time: while one is running another is not begun.
+    """Commands on branches. Only one runs at a time; another one is ignored meanwhile.
 
-    `forked`: the next message begins a new branch. `lock_changed`: `locked` has changed. `edit_asked` has the id of the
-    message to edit in place, None to end the edit. `drafts` are the texts typed into rows. A refused command is
-    reported by `requests.failed`.
+    Emits `forked` if the next message starts a new branch, `lock_changed` when `locked` changes, and `edit_asked` with
+    the id of the message to edit inline, None to end editing. `drafts` are texts typed into rows. `requests.failed`
+    reports a refused command.
     """
 
     forked = Signal()
@@ -57,40 +57,40 @@ class BranchCommands(QObject):
 
     @property
     def locked(self) -> str:
-        """Why nothing can be branched now, in words; empty when it can."""
+        """Why branching is disabled, as a sentence; empty if it is enabled."""
         task = self._requests.task
         return _LOCKED if task is not None and is_working(task) else ""
 
     def look_at_task(self) -> None:
-        """The task that is looked at is another one, or came further."""
+        """The selected task changed, or another one was selected."""
         if self.locked != self._was_locked:
             self._was_locked = self.locked
             self._lock_changed.emit()
 
     def switch(self, node_id: str) -> None:
-        """Show the newest branch through this node, and go on from its end."""
+        """Show the newest branch through this node and move the head to its end."""
         self._set_head(node_id, to_leaf=True)
 
     def fork(self, node_id: str) -> None:
-        """Go on from this node."""
+        """Move the head to this node."""
         self._set_head(node_id, to_leaf=False)
 
     def bring(self, agent_id: str) -> None:
-        """Have an agent go on from the end of what is shown."""
+        """Move an agent's head to the end of the shown branch."""
         if self._branch.ids:
             self._agents.move_head(agent_id, self._branch.ids[-1])
 
     def retry(self, node_id: str, model: str | None = None) -> None:
-        """Have a reply written anew, beside the one that is there."""
+        """Regenerate a reply as its sibling."""
         params = TaskRetryParams(node_id=node_id, task_id=_new_task_id(), model=model)
         self._begin(self._retry(params))
 
     def edit(self, node_id: str) -> None:
-        """Edit a message of a person in place."""
+        """Edit a message of the user inline."""
         self.edit_asked.emit(node_id)
 
     def edit_last(self) -> None:
-        """Edit a person's newest message in place, if there is one."""
+        """Edit the user's newest message inline, if there is one."""
         node_id = self._branch.last_message()
         if node_id is not None:
             self.edit(node_id)
@@ -148,7 +148,7 @@ def _new_task_id() -> str:
 
 
 class ContextCommands(QObject):
-    """`kept_changed` says that other messages are kept. A refusal is told by `requests.failed`."""
+    """Emits `kept_changed` when other messages are kept. `requests.failed` reports a refused command."""
 
     _kept_changed = Signal()
 
@@ -188,14 +188,14 @@ class ContextCommands(QObject):
 
     @property
     def locked(self) -> str:
-        """Why nothing can be summarised now, in words; empty when it can."""
+        """Why summarising is disabled, as a sentence; empty if it is enabled."""
         if self._requests.conversation_id is None:
             return _NOTHING
         task = self._requests.task
         return _AT_WORK if task is not None and is_working(task) else ""
 
     def summarise(self) -> None:
-        """Have the older part of the branch that is shown summarised."""
+        """Summarise the older part of the shown branch."""
         conversation_id, agent = self._requests.conversation_id, self._agents.shown
         if self.locked or conversation_id is None or agent is None:
             self._requests.failed.emit(self.locked or _NOTHING)

@@ -1,4 +1,4 @@
-"""What is known of the nodes of a loaded branch: their forks, their tool calls, and the tasks that they belong to."""
+"""Indexes over the nodes of a loaded branch: their forks, their tool calls, and their tasks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from app.window.rows.row import BranchSwitchRow
 from app.window.stores.conversation.node_rows import FoldedTaskEnd, task_end
 from app.window.stores.tasks import is_interrupted
 
-# A task's end is told by its last two nodes: a reply that broke off, and the engine's remark.
+# The last two nodes of a task contain its end: a reply that broke off, and the engine's notice.
 _MOST_FOLDED = 2
 
 
@@ -26,7 +26,7 @@ class ForkPosition:
 
 
 class ForkIndex:
-    """Nodes are never taken away, so what was told once stays true."""
+    """The known children of nodes. Nodes are never removed, so an entry stays valid."""
 
     def __init__(self) -> None:
         self._children: dict[str | None, tuple[str, ...]] = {}
@@ -36,7 +36,7 @@ class ForkIndex:
             self._children[fork.parent_id] = fork.child_ids
 
     def add(self, parent_id: str | None, child_id: str, shown_id: str | None) -> bool:
-        """Take a node that was added below a parent of which `shown_id` is seen; False if nothing is new by it."""
+        """Add a child of a node whose shown child is `shown_id`; False if it was known, or if no sibling is known."""
         known = self._children.get(parent_id, () if shown_id is None else (shown_id,))
         if child_id in known or not known:
             return False
@@ -44,17 +44,17 @@ class ForkIndex:
         return True
 
     def add_below(self, parent_id: str, child_id: str) -> None:
-        """Take a node that was added below the end of what is seen, and is not seen."""
+        """Add a child of the last shown node that is not shown itself."""
         known = self._children.get(parent_id, ())
         if child_id not in known:
             self._children[parent_id] = (*known, child_id)
 
     def below(self, node_id: str) -> tuple[str, ...]:
-        """What follows a node, as far as it is known; all of it for the end of a branch."""
+        """The known children of a node; complete for the end of a branch."""
         return self._children.get(node_id, ())
 
     def place(self, parent_id: str | None, node_id: str) -> ForkPosition | None:
-        """None where a node has no siblings."""
+        """The node's position in its fork; None without siblings."""
         children = self._children.get(parent_id, ())
         if len(children) < 2 or node_id not in children:
             return None
@@ -64,7 +64,7 @@ class ForkIndex:
         return ForkPosition(parent_id, index + 1, len(children), before, after)
 
     def switch_row(self, node: Node, *, locked: bool) -> BranchSwitchRow | None:
-        """The switch between a node and its siblings."""
+        """The branch switch of a node; None without siblings."""
         place = self.place(node.parent_id, node.id)
         if place is None:
             return None
@@ -80,7 +80,7 @@ class ForkIndex:
 
 
 class CallIndex:
-    """Which loaded node has a tool call, and the results and live outputs of its calls."""
+    """Maps tool calls to the loaded nodes that contain them, with their results and live outputs."""
 
     def __init__(self) -> None:
         self._owners: dict[tuple[str | None, str], str] = {}  # task and call: the newest node that has the call
@@ -88,7 +88,7 @@ class CallIndex:
         self._outputs: dict[str, dict[str, str]] = {}
 
     def clear(self) -> None:
-        """Forget the owners; results stay for nodes that are loaded again."""
+        """Drop the owners; results stay for nodes that are loaded again."""
         self._owners.clear()
 
     def put(self, node: Node) -> None:
@@ -121,25 +121,25 @@ class CallIndex:
 
 
 class TaskIndex:
-    """The tasks that were heard of, and which of the loaded nodes belong to each."""
+    """The known tasks, and the loaded nodes of each."""
 
     def __init__(self, nodes: Mapping[str, Node]) -> None:
-        """`nodes` are the branch's own."""
+        """`nodes` belong to the branch."""
         self._nodes = nodes
         self._tasks: dict[str, Task] = {}
         self._of_task: dict[str, list[str]] = {}
 
     @property
     def all(self) -> tuple[Task, ...]:
-        """Those of the loaded nodes that are known, in the order of the branch."""
+        """The known tasks of the loaded nodes, in branch order."""
         return tuple(self._tasks[task_id] for task_id in self._of_task if task_id in self._tasks)
 
     def get(self, task_id: str | None) -> Task | None:
-        """One that was heard of, on this branch or not."""
+        """A known task, also of another branch."""
         return self._tasks.get(task_id or "")
 
     def put(self, task: Task) -> Sequence[str]:
-        """Take a task; returns the nodes whose rows it changes."""
+        """Store a task; returns the nodes whose rows it changes."""
         before = self._tasks.get(task.id)
         self._tasks[task.id] = task
         touched = self._of_task.get(task.id, [])[-_MOST_FOLDED:] if task.ended_at is not None else []
@@ -148,22 +148,22 @@ class TaskIndex:
         return touched
 
     def clear(self) -> None:
-        """Forget the nodes, not the tasks."""
+        """Forget the nodes, but not the tasks."""
         self._of_task.clear()
 
     def add_node(self, node: Node) -> None:
-        """A node was added to the end of the branch."""
+        """A node was appended to the branch."""
         if node.task_id is not None:
             self._of_task.setdefault(node.task_id, []).append(node.id)
 
     def last_nodes(self, node: Node) -> Sequence[str]:
-        """The last nodes of a node's task: they show how it ended."""
+        """The last nodes of the node's task, which show how it ended."""
         return self._of_task.get(node.task_id or "", [])[-_MOST_FOLDED:]
 
     def end(self, node: Node, cut_at: str | None) -> FoldedTaskEnd | None:
-        """The end of the task that this is one of the last nodes of.
+        """The end of the node's task, if the node is one of the task's last ones.
 
-        `cut_at` is the oldest loaded node if there are older ones: a task that begins there may not be loaded whole.
+        `cut_at` is the oldest loaded node if older ones exist: a task that starts there may not be loaded completely.
         """
         task = self.get(node.task_id)
         if task is None or task.ended_at is None or node.id not in self.last_nodes(node):
@@ -172,7 +172,7 @@ class TaskIndex:
         return task_end(task, [self._nodes[node_id] for node_id in ids], is_whole=ids[0] != cut_at)
 
     def _last_reply(self, task_id: str) -> list[str]:
-        """The reply whose calls may have no result yet."""
+        """The task's last reply: its calls may have no result yet."""
         ids = reversed(self._of_task.get(task_id, []))
         reply = next((each for each in ids if self._nodes[each].role == "assistant"), None)
         return [] if reply is None else [reply]

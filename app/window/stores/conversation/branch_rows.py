@@ -12,9 +12,11 @@ from app.window.stores.conversation.row_list import RowList, RowSection
 
 
 class BranchRows(QObject):
-    """`reset` says that all rows are new; `inserted`, `changed` and `removed` come right after each change.
+    """The rows of a branch.
 
-    While `is_current` is False the branch is being read, and its rows stay as they are.
+    Emits `reset` when all rows are new; `inserted`, `changed`, `removed` right after each change.
+
+    While `is_current` is False the branch is being loaded, and its rows stay unchanged.
     """
 
     reset = Signal()
@@ -39,7 +41,7 @@ class BranchRows(QObject):
         return self.rows[index]
 
     def touch(self, node_ids: Iterable[str]) -> None:
-        """Make the rows of these nodes anew."""
+        """Rebuild the rows of these nodes."""
         if self.is_current:
             for node_id in node_ids:
                 self.rows.put(node_id, self.branch.rows(node_id))
@@ -54,7 +56,7 @@ class BranchRows(QObject):
         self.touch(self.branch.asks.put(ask))
 
     def put_delta(self, delta: TextDelta | ToolOutput) -> None:
-        """Take streamed text, which the engine has joined."""
+        """Add streamed text, which the engine has coalesced."""
         if isinstance(delta, ToolOutput):
             self.touch(self.branch.add_output(delta))
             return

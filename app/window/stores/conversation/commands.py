@@ -1,4 +1,4 @@
-"""Commands of a person in one conversation: start, steer, follow up, stop, answer."""
+"""Commands in one conversation: start, steer, follow up, stop, answer."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -52,9 +52,9 @@ class Unsent:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceQuestion:
-    """Where an imported conversation is to work: in the `proposed` folder that its file names, or in its `own` new one.
+    """Asks where an imported conversation should work: in the `proposed` folder from its file, or in its `own` new one.
 
-    `settle` takes the folder that the person has chosen; None gives up what was asked for.
+    Call `settle` with the chosen folder, or with None to cancel the command.
     """
 
     proposed: str
@@ -63,12 +63,11 @@ class WorkspaceQuestion:
 
 
 class TaskCommands(QObject):
-    """A new conversation has no id until its first task is started: `stored` tells it.
+    """Emits `stored` with the id of a new conversation when its first task has started.
 
-    `unsent` gives back a text that was not taken with the paths of its attachments, and `failed` the words why.
-    `compared` has the branches (`ComparedBranch`) of the first two of several models that were asked.
-    `workspace_asked` has a `WorkspaceQuestion`, before anything is begun in a conversation that was imported with a
-    folder to work in.
+    Emits `unsent` with a text that was not accepted and the paths of its attachments, and `failed` with the reason;
+    `compared` with the branches (`ComparedBranch`) of the first two models that were asked; `workspace_asked` with a
+    `WorkspaceQuestion` before the first task of an imported conversation that names a folder.
     """
 
     stored = Signal(str)
@@ -122,7 +121,7 @@ class TaskCommands(QObject):
 
     @property
     def task(self) -> Task | None:
-        """The task that is looked at: the newest of the agent that is, or one at work at the end of its branch."""
+        """The newest task of the selected agent, or a running one at the end of its branch."""
         shown = self._agents.shown
         if shown is None:
             return self._tasks.of_conversation(self.conversation_id) if self.conversation_id is not None else None
@@ -134,7 +133,7 @@ class TaskCommands(QObject):
 
     @property
     def steers(self) -> bool:
-        """Whether a message is for the task at work, and not for another agent whom a person looks at."""
+        """True if a message goes to the running task, rather than to another selected agent."""
         task, chosen = self.task, self._agents.chosen_id
         if task is None or not is_working(task):
             return False
@@ -142,20 +141,21 @@ class TaskCommands(QObject):
 
     @property
     def question(self) -> Ask | None:
-        """What the task that is looked at asks a person."""
+        """The open question of the selected task."""
         task = self.task
         own = self._asks.of_task(task.id) if task is not None else ()
         return next((ask for ask in own if ask.kind == "question"), None)
 
     @property
     def waiting(self) -> tuple[Ask, ...]:
-        """The asks that wait here, oldest first."""
+        """The open asks of this conversation, oldest first."""
         return self._asks.of_conversation(self.conversation_id) if self.conversation_id is not None else ()
 
     def send(self, text: str, attachments: tuple[str, ...] = ()) -> None:
-        """Answer the question that waits; else steer the task at work; else start one, as for who is named with @.
+        """Answer the open question, or steer the running task, or start a task.
 
-        An answer is words alone: what is attached to it is read right after it.
+        A new task goes to a mentioned agent, if there is one. An answer contains text only: its attachments are queued
+        and read right after it.
         """
         message, question, task = Unsent(text, attachments), self.question, self.task
         if question is not None:
@@ -175,14 +175,14 @@ class TaskCommands(QObject):
             self._spawn_start(self._start(params), message)
 
     def ask_models(self, text: str, models: tuple[str, ...], attachments: tuple[str, ...] = ()) -> None:
-        """Have several models answer this, each on a branch of its own."""
+        """Send a message to several models, each on a separate branch."""
         agent_id = self._agents.chosen_id
         start = self.options.start(text, self.conversation_id, attachments=attachments, agent_id=agent_id)
         params = TaskCompareModelsParams(models=models, start=start)
         self._spawn_start(self._ask_models(params), Unsent(text, attachments))
 
     def follow_up(self, text: str, attachments: tuple[str, ...] = ()) -> None:
-        """Have it read when the work at hand is done; starts a task where none is at work."""
+        """Queue a message for the end of the current work; starts a task if none is running."""
         task, message = self.task, Unsent(text, attachments)
         if task is None or not self.steers:
             self.send(text, attachments)
@@ -190,7 +190,7 @@ class TaskCommands(QObject):
             self._session.send(TASK_FOLLOW_UP, _to_task(task, message), partial(self.give_back, message))
 
     def stop(self) -> None:
-        """Stop the task that is looked at and all that it started."""
+        """Stop the selected task and its processes."""
         task = self.task
         if task is not None and task.ended_at is None and not task.stopping:
             self._session.send(TASK_STOP, TaskIdParams(task_id=task.id), self.failed.emit)
@@ -202,19 +202,19 @@ class TaskCommands(QObject):
                 self._session.send(TASK_STOP, TaskIdParams(task_id=task.id), self.failed.emit)
 
     def set_mode(self, mode: DecidedMode) -> None:
-        """Take the task that is looked at for something else; a chat at its end goes on as a task."""
+        """Change the mode of the selected task; an ended chat continues as a task."""
         task = self.task
         if task is not None:
             self._session.spawn(self._set_mode(TaskSetModeParams(task_id=task.id, mode=mode)), self.failed.emit)
 
     def try_now(self) -> None:
-        """Have the newest task ask its model at once, though a limit of the provider is waited for."""
+        """Retry the model call of the selected task instead of waiting for a rate limit."""
         task = self.task
         if task is not None and task.retry_at is not None:
             self._session.send(TASK_TRY_NOW, TaskIdParams(task_id=task.id), self.failed.emit)
 
     def _is_for_another(self, text: str, task: Task) -> bool:
-        """Whether a text names agents, and not the one at work."""
+        """True if a text mentions agents, but not the running one."""
         named = self._agents.named_in(text)
         return bool(named) and task.agent_id not in named
 
@@ -223,11 +223,11 @@ class TaskCommands(QObject):
         return task.agent_id if task is not None else None
 
     def _addressed(self, text: str) -> str | None:
-        """Whom a message goes to; None leaves it to the engine, which looks for names in it and at the turns."""
+        """The agent that a message goes to; None lets the engine decide by mentions and turn order."""
         return None if self._agents.named_in(text) or self._agents.is_in_round else self._agents.chosen_id
 
     def _spawn_start(self, start: Coroutine[None, None, None], message: Unsent) -> None:
-        """One start at a time until the conversation exists: a second message would begin a second one."""
+        """Allow one start at a time until the conversation exists: a second message would create another one."""
         if self._is_starting:
             start.close()
             self.give_back(message, _STARTING)
@@ -236,7 +236,7 @@ class TaskCommands(QObject):
         self._session.spawn(self._started(start), partial(self.give_back, message))
 
     def give_back(self, message: Unsent, why: str) -> None:
-        """Return a message that was not taken to the input, and say why."""
+        """Return a message that was not accepted to the input, with the reason."""
         self.unsent.emit(message.text, message.attachments)
         self.failed.emit(why)
 
@@ -259,7 +259,7 @@ class TaskCommands(QObject):
         self.compared.emit(left, right)
 
     def _take_up(self, task: Task) -> None:
-        """The first task of a new conversation names it."""
+        """Take over the id of a new conversation from its first task."""
         if self.conversation_id is None:
             self.conversation_id = task.conversation_id
             self.stored.emit(task.conversation_id)

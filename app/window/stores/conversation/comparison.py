@@ -22,12 +22,12 @@ from app.window.stores.tasks import is_working
 
 _AT_A_TIME = 50
 
-_PAGE = 500  # the most that the engine gives at once
+_PAGE = 500  # the engine's maximum
 _LONGEST = 200
 
 
 class ComparedBranchStore(BranchRows):
-    """`told` when its figures are others."""
+    """One side of a comparison. Emits `told` when its figures change."""
 
     told = Signal()
 
@@ -35,11 +35,11 @@ class ComparedBranchStore(BranchRows):
         super().__init__(is_current=True)
         self.compared = compared
         self._base_id: str | None = None
-        self.branch.lock(True)  # what a branch offers at its forks and ends is not for looking at two
+        self.branch.lock(True)  # a comparison offers no branch switches or forks
 
     @property
     def leaf_id(self) -> str:
-        """Its end as it is now."""
+        """The current last node."""
         return self.branch.ids[-1] if self.branch.ids else self.compared.leaf_id
 
     @property
@@ -48,12 +48,12 @@ class ComparedBranchStore(BranchRows):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Those that wrote it, each once."""
+        """The models of the branch's tasks, without duplicates."""
         return tuple(dict.fromkeys(task.model for task in self.tasks))
 
     @property
     def figures(self) -> str:
-        """Tasks, tokens, money and time of all its tasks; money only where every price is known."""
+        """Number, tokens, cost and time of the tasks; cost only if every price is known."""
         tasks = self.tasks
         used = sum(task.usage.input_tokens + task.usage.output_tokens for task in tasks)
         costs = [task.usage.cost_usd for task in tasks if task.usage.cost_usd is not None]
@@ -67,9 +67,9 @@ class ComparedBranchStore(BranchRows):
         return " · ".join(part for part in parts if part) or "No task worked here"
 
     async def show(self, nodes: Sequence[Node], base_id: str | None, speakers: Mapping[str, Speaker]) -> None:
-        """Become the branch of these nodes below `base_id`, of which tasks and asks are known already.
+        """Show the branch of these nodes below `base_id`, whose tasks and asks are loaded already.
 
-        The rows are made some at a time: those of a thousand nodes at once would hold the window up.
+        Builds the rows in batches: building those of a thousand nodes at once would block the window.
         """
         self._base_id = base_id
         self.branch.show(nodes, False, ())
@@ -98,9 +98,9 @@ class ComparedBranchStore(BranchRows):
 
 
 class ComparisonStore(QObject):
-    """`loaded` when both sides show what they are, `failed` has the words for what could not be read.
+    """Emits `loaded` when both sides are shown, and `failed` with a text if loading fails.
 
-    `beginning` is what was said last before they part, "" where they have nothing in common.
+    `beginning` is the last text before the branches diverge, "" if they have nothing in common.
     """
 
     loaded = Signal()
@@ -123,19 +123,19 @@ class ComparisonStore(QObject):
         store.agents.changed.connect(self._on_agents_changed)
 
     def load(self) -> None:
-        """Read both sides, from now or anew."""
+        """Load both sides, initially or again."""
         self._loads += 1
         self.is_loaded = False
         self._meanwhile.clear()
         self._session.spawn(self._load(self._loads), self.failed.emit)
 
     def turn(self, number: int, compared: ComparedBranch) -> None:
-        """Have one side be another branch."""
+        """Show another branch on one side."""
         self.sides[number].compared = compared
         self.load()
 
     def close(self) -> None:
-        """The sides are of no use after this."""
+        """Disconnect from all events; the sides cannot be used afterwards."""
         self._loads += 1
         self._session.event_received.disconnect(self._on_event)
         self._session.delta_received.disconnect(self._on_delta)
@@ -153,7 +153,7 @@ class ComparisonStore(QObject):
         for side, nodes in zip(self.sides, paths, strict=True):
             await SettledLoader(self._session, side.branch).load(self._conversation_id, nodes)
         for side, nodes in zip(self.sides, paths, strict=True):
-            if number == self._loads:  # else it was asked for otherwise meanwhile
+            if number == self._loads:  # otherwise a later load has started
                 await side.show(nodes, meeting, self.store.agents.speakers)
         if number != self._loads:
             return
@@ -164,7 +164,7 @@ class ComparisonStore(QObject):
         self.loaded.emit()
 
     def _end_of(self, side: ComparedBranchStore) -> str:
-        """Where an agent stands by now, if it has come further."""
+        """The end of a side's branch, with the current head of its agent."""
         agent = self.store.agents.get(side.compared.agent_id or "")
         return agent.head_id if agent is not None and agent.head_id is not None else side.compared.leaf_id
 
@@ -193,7 +193,7 @@ class ComparisonStore(QObject):
                 pass
 
     def _worker(self, node: Node) -> str | None:
-        """Whose task a node belongs to: results and remarks are not the agent's own."""
+        """The agent whose task a node belongs to: results and notices have no author of their own."""
         task = self.sides[0].branch.tasks.get(node.task_id) or self.sides[1].branch.tasks.get(node.task_id)
         return task.agent_id if task is not None else None
 
@@ -209,14 +209,14 @@ class ComparisonStore(QObject):
 
 
 class _BranchPath:
-    """A branch as far as it was read, from its end towards the root."""
+    """The loaded part of a branch, from its end towards the root."""
 
     def __init__(self, session: EngineSession, conversation_id: str, leaf_id: str) -> None:
         self._session = session
         self._conversation_id = conversation_id
         self._leaf_id = leaf_id
         self._nodes: list[Node] = []
-        self._places: dict[str, int] = {}  # from the end, which stays
+        self._places: dict[str, int] = {}  # index from the end, which never changes
         self.has_more = True
 
     async def read_more(self) -> None:
@@ -229,7 +229,7 @@ class _BranchPath:
         self.has_more = page.has_more
 
     def meets(self, other: "_BranchPath") -> str | None:
-        """The newest node that both have."""
+        """The newest common node."""
         return next((node.id for node in reversed(self._nodes) if other.has(node.id)), None)
 
     def has(self, node_id: str) -> bool:
@@ -251,6 +251,6 @@ class _BranchPath:
 
 
 def _words(nodes: list[Node]) -> str:
-    """The beginning of what was said last in them."""
+    """The beginning of the last text."""
     texts = (block.text for node in reversed(nodes) for block in node.blocks if isinstance(block, TextBlock))
     return " ".join(next((text for text in texts if text.strip()), "")[:_LONGEST].split())

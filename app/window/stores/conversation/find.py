@@ -18,13 +18,13 @@ from app.window.rows.row import Row
 from app.window.stores.conversation.store import ConversationStore
 from app.window.stores.session import EngineSession
 
-_PAUSE_MS = 120  # what streams in is looked through this often
+_PAUSE_MS = 120  # interval at which streamed text is searched
 _MOST_HITS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class FindHit:
-    """The hit of that number in a row."""
+    """The hit with this number in a row."""
 
     key: str
     number: int
@@ -32,14 +32,14 @@ class FindHit:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """How often a row has it, as long as it is the same row."""
+    """The number of hits in a row, valid while the row is the same object."""
 
     row: Row
     count: int
 
 
 class FindStore(QObject):
-    """`changed` says that the hits, or the one looked at, are others. `failed` has the words for what went wrong.
+    """Emits `changed` when the hits or the current one change, and `failed` with a text.
 
     `earlier` are messages of this branch that are not loaded, newest first; `elsewhere` are those of other branches.
     """
@@ -48,7 +48,7 @@ class FindStore(QObject):
     failed = Signal(str)
 
     def __init__(self, store: ConversationStore, session: EngineSession, text_of: Callable[[Row], str]) -> None:
-        """`text_of` gives the plain text of a row."""
+        """`text_of` returns the plain text of a row."""
         super().__init__()
         self._text_of = text_of
         self._store = store
@@ -71,12 +71,12 @@ class FindStore(QObject):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The hits of each row that has some."""
+        """The number of hits by row key, without zeros."""
         return {key: seen.count for key, seen in self._seen.items() if seen.count}
 
     @property
     def place(self) -> int:
-        """Which of `total` is looked at, from 1; 0 for none."""
+        """The number of the current hit, from 1 to `total`; 0 without one."""
         for place, (_, hit) in enumerate(self._hits(), 1):
             if hit == self.current:
                 return place
@@ -84,7 +84,7 @@ class FindStore(QObject):
 
     @property
     def row(self) -> int | None:
-        """The row of the hit that is looked at."""
+        """The row of the current hit."""
         return next((index for index, hit in self._hits() if hit == self.current), None)
 
     @property
@@ -97,7 +97,7 @@ class FindStore(QObject):
         return tuple(hit for hit in self._not_here() if not self._store.has_older or hit.node_id in away)
 
     def search(self, text: str, first_row: int) -> None:
-        """Look for this text as it is, whatever its case; the first hit looked at is the next one from that row."""
+        """Search for this exact text, ignoring case. The first hit at or after the row becomes current."""
         self.clear()
         if not text.strip():
             self.changed.emit()
@@ -121,11 +121,11 @@ class FindStore(QObject):
         self.total = 0
 
     def next(self) -> None:
-        """The hit below, the first one after the last."""
+        """Go to the next hit; wraps around."""
         self._step(1)
 
     def previous(self) -> None:
-        """The hit above; before the first one those that have to be loaded, then the last one."""
+        """Go to the previous hit. Before the first one, load earlier hits, then wrap around."""
         if self.earlier and self.place <= 1:
             self._is_seeking = True
             self._store.seeker.seek(self.earlier[0].node_id)
@@ -133,7 +133,7 @@ class FindStore(QObject):
             self._step(-1)
 
     def go_elsewhere(self) -> None:
-        """To the branch of a hit that is in another one; each time to the next of those."""
+        """Go to a hit on another branch; each call goes to the next one."""
         hits = self.elsewhere
         if hits:
             self._is_seeking = True
@@ -158,7 +158,7 @@ class FindStore(QObject):
                     yield index, FindHit(key, number)
 
     def _count(self) -> None:
-        """Only rows that are new or other ones are looked through."""
+        """Search new and changed rows only."""
         pattern, before = self.pattern, self._seen
         if pattern is None:
             return
@@ -177,8 +177,8 @@ class FindStore(QObject):
         return (hit for hit in self._found if not self._store.branch.holds(hit.node_id))
 
     async def _ask(self, text: str, conversation_id: str, asked: int) -> None:
-        """The engine looks for words, so only messages that are not loaded are taken from it."""
-        # Here all that is typed is sought: a colon would make an operator of the word before it.
+        """The engine matches words, so its hits are used only for messages that are not loaded."""
+        # The text is searched literally: a colon would make the word before it an operator.
         words = text.replace(":", " ")
         params = ConversationSearchParams(text=words, limit=_MOST_HITS, conversation_id=conversation_id)
         found = (await self._session.call(CONVERSATION_SEARCH, params)).hits
@@ -213,7 +213,7 @@ class FindStore(QObject):
 
 
 def _off_branch(nodes: tuple[TreeNode, ...], here: tuple[str, ...]) -> frozenset[str]:
-    """The nodes of the tree that do not lead to the branch whose newer part is `here`."""
+    """Nodes of the tree that are not on the branch whose newer part is `here`."""
     parents = {node.id: node.parent_id for node in nodes}
     branch = set(here)
     place = next((node_id for node_id in here if node_id in parents), None)

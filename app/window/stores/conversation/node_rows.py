@@ -1,4 +1,4 @@
-"""The rows of one node: blocks, results, asks at their place, and the end of a task."""
+"""The rows of one node: blocks, results, asks at their position, and the end of a task."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,9 +45,9 @@ _CLOSING = ("stopped", "limit", "error", "info")
 
 @dataclass(frozen=True, slots=True)
 class NodeExtras:
-    """What is known of a node's tool calls, by call id, and the asks that were raised after it, oldest first.
+    """The results and live outputs of a node's tool calls, by call id, and the asks raised after it, oldest first.
 
-    `is_interrupted` says so of its task: a call without a result is not at work.
+    `is_interrupted` is its task's state: a call without a result is then not running.
     """
 
     results: Mapping[str, ToolResultBlock]
@@ -57,7 +57,7 @@ class NodeExtras:
 
 
 def node_rows(node: Node, belongings: NodeExtras) -> list[Row]:
-    """In the order in which they are shown."""
+    """The rows of a node in display order."""
     if node.is_from_person:
         return _user_rows(node)
     if node.role == "user":
@@ -75,7 +75,7 @@ def _user_rows(node: Node) -> list[Row]:
 
 
 def _plain_rows(node: Node) -> list[Row]:
-    """Of a result only the pictures: the rest stands at its call. Of a remark the remark."""
+    """The rows of other nodes: notices, summaries, and the pictures of results, whose text is shown with the call."""
     rows: list[Row] = []
     for index, block in enumerate(node.blocks):
         if isinstance(block, NoticeBlock):
@@ -103,7 +103,7 @@ def _outcome(node: Node) -> list[Row]:
 
 
 class _Reply:
-    """The rows of an agent's reply. Each ask is used once: at its call, or at the end."""
+    """Builds the rows of an agent's reply. Each ask is shown once: at its call, or at the end."""
 
     def __init__(self, node: Node, belongings: NodeExtras) -> None:
         self._node = node
@@ -158,7 +158,7 @@ class _Reply:
             if ask.kind == "question" and ask.call_id in (call.call_id, None):  # older asks name no call
                 self._asks.remove(ask)
                 return [AskRow(ask.id, ask)]
-        # It was never put: the card says why. Before it is put there is nothing to show.
+        # A question that was not asked yet has no row; if it failed, the tool card shows why.
         return [self._tool_row(index, call, result)] if result is not None else []
 
     def _ask_rows(self, call: ToolCallBlock) -> list[AskRow]:
@@ -173,7 +173,7 @@ class _Reply:
 
 @dataclass(frozen=True, slots=True)
 class FoldedTaskEnd:
-    """`folded` are the nodes whose remarks the badge says already; `last_id` is the one that it stands below."""
+    """The end row of a task. `folded` are nodes whose notices it includes; it follows the node `last_id`."""
 
     row: TaskEndRow
     last_id: str
@@ -181,9 +181,9 @@ class FoldedTaskEnd:
 
 
 def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> FoldedTaskEnd | None:
-    """Of an ended task and those of its nodes that are loaded; `is_whole` says that none is above them.
+    """The end of an ended task; `nodes` are its loaded nodes, `is_whole` says that no earlier ones exist.
 
-    None where the branch leaves the task before its end: that stands in another branch.
+    None if the branch leaves the task before its end: another branch has the end.
     """
     closing = nodes[-1] if any(notice.kind in _CLOSING for notice in _notices(nodes[-1])) else None
     if closing is None and not _is_last(task, nodes[-1]):
@@ -192,7 +192,7 @@ def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> FoldedTask
     last = replies[-1] if replies else None
     broken = last if last is not None and last.status in ("cut", "failed") else None
     if broken is not None and broken not in nodes[-2:]:
-        broken = None  # the task went on after it
+        broken = None  # the task continued after it
     anew = broken or (replies[0] if replies and is_whole else None)
     row = TaskEndRow(
         f"{task.id}/end",
@@ -204,7 +204,7 @@ def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> FoldedTask
 
 
 def _is_last(task: Task, node: Node) -> bool:
-    """All other ends than a good one have a remark of the engine."""
+    """True for a successful end without a notice; all other ends have a notice of the engine."""
     return task.stop_reason in ("completed", None) and node.role != "user" and node.turn >= task.step_count
 
 
@@ -213,7 +213,7 @@ def _notices(node: Node) -> list[NoticeBlock]:
 
 
 def _without_echo(task: Task, last: Node | None) -> Task:
-    """A task without a summary of its own has its last words as summary: they stand right above."""
+    """Remove a summary that only repeats the last reply, which is shown right above."""
     said = "".join(block.text for block in last.blocks if isinstance(block, TextBlock)) if last is not None else ""
     return msgspec.structs.replace(task, summary="") if said and said == task.summary else task
 
@@ -227,7 +227,7 @@ def _of_reply(broken: Node | None, task: Task) -> str:
 
 
 def _of_closing(closing: Node | None, task: Task) -> str:
-    """Who stopped it, what was ended with it and what was not read; the error itself is the badge's own text."""
+    """Who stopped the task, the ended processes and the unread messages; without the error, which the row shows."""
     return " ".join(_closing_text(notice, task) for notice in _notices(closing)) if closing is not None else ""
 
 
@@ -244,7 +244,10 @@ def _closing_text(notice: NoticeBlock, task: Task) -> str:
 
 
 class AskAnchors:
-    """`order` and `nodes` are the branch's own, and change with it: `place_all` then, or `place_lost` for one node."""
+    """Assigns asks to nodes.
+
+    `order` and `nodes` belong to the branch: call `place_all` or `place_lost` after changes.
+    """
 
     def __init__(self, order: Sequence[str], nodes: Mapping[str, Node]) -> None:
         self._order = order
@@ -255,28 +258,28 @@ class AskAnchors:
         self._lost: set[str] = set()  # asks whose node is not loaded
 
     def put(self, ask: Ask) -> Sequence[str]:
-        """Take an ask; the node whose rows show it, if it is loaded."""
+        """Store an ask; returns the loaded node whose rows show it, if any."""
         known = self._asks.get(ask.id)
         if known is not None and ask.status == "waiting":
-            return ()  # read before it was settled, or said again
+            return ()  # loaded before it was settled, or sent again
         self._asks[ask.id] = ask
         place = self._place(ask)
         return [place] if place else []
 
     def put_others(self, ask_id: str, others: tuple[Ask, ...]) -> Sequence[str]:
-        """What waits for just the same as this ask."""
+        """Set the equal open asks of an ask."""
         if self._others.get(ask_id, ()) == others:
             return ()
         self._others[ask_id] = others
         return [node_id for node_id, ask_ids in self._at.items() if ask_id in ask_ids]
 
     def at(self, node_id: str) -> list[Ask]:
-        """The asks that a node raised, oldest first."""
+        """The asks raised after a node, oldest first."""
         asks = [self._asks[ask_id] for ask_id in self._at.get(node_id, ())]
         return sorted(asks, key=lambda ask: (ask.created_at, ask.id))
 
     def with_others(self, row: Row) -> Row:
-        """The row with what waits for the same, if it is of an ask that waits."""
+        """The row with the equal open asks, if it shows an open ask."""
         if not isinstance(row, AskRow) or row.ask.status != "waiting":
             return row
         return replace(row, others=self._others.get(row.ask.id, ()))
@@ -288,13 +291,13 @@ class AskAnchors:
             self._place(ask)
 
     def place_lost(self, node: Node) -> None:
-        """After a loss of the line asks are replayed before the nodes that they belong to."""
+        """After a reconnect, asks are replayed before the nodes that they belong to."""
         for ask_id in tuple(self._lost):
             if self._asks[ask_id].task_id == node.task_id:
                 self._place(self._asks[ask_id])
 
     def _place(self, ask: Ask) -> str | None:
-        """The node after which it was raised: for a call the reply that has it."""
+        """The node after which the ask was raised; for a call, the reply that contains the call."""
         for node_id in self._candidates(ask):
             node = self._nodes[node_id]
             if node.task_id == ask.task_id and node.created_at <= ask.created_at and _can_raise(node, ask):

@@ -1,4 +1,4 @@
-"""Loading of older pages, the asks and tasks in them, and the search for a row that is not loaded."""
+"""Loads older pages with their asks and tasks, and finds rows that are not loaded."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -14,11 +14,11 @@ from app.window.stores.conversation.branch_commands import BranchCommands
 from app.window.stores.conversation.branch_rows import BranchRows
 from app.window.stores.session import EngineSession
 
-_PAGE = 500  # the most that the engine gives at once
+_PAGE = 500  # the engine's maximum
 
 
 class SettledLoader:
-    """Puts what it reads into the branch. Nothing is read twice: what changes later comes as an event."""
+    """Loads past tasks and asks into the branch, each once: later changes arrive as events."""
 
     def __init__(self, session: EngineSession, branch: LoadedBranch) -> None:
         self._session = session
@@ -28,7 +28,7 @@ class SettledLoader:
         self._with_asks: set[str] = set()
 
     async def load(self, conversation_id: str, nodes: Collection[Node]) -> None:
-        """The tasks of these nodes, and what was asked in them: only a task that called tools can have asked."""
+        """Load the tasks of these nodes, and the asks of tasks that may have raised some."""
         task_ids = {node.task_id for node in nodes if node.task_id is not None}
         while self._has_more_tasks and not all(self._branch.tasks.get(task_id) is not None for task_id in task_ids):
             await self._load_tasks(conversation_id)
@@ -37,13 +37,13 @@ class SettledLoader:
             await self._load_asks(tuple(asking))
 
     async def _load_tasks(self, conversation_id: str) -> None:
-        """The next page of them, newest first as the nodes are read."""
+        """Load the next page of tasks, newest first like the nodes."""
         params = TaskListParams(conversation_id=conversation_id, limit=_PAGE, cursor=self._cursor)
         page = await self._session.call(TASK_LIST, params)
         self._cursor = page.next_cursor
         self._has_more_tasks = page.next_cursor is not None
         for task in page.tasks:
-            if self._branch.tasks.get(task.id) is None:  # else an event told a newer state meanwhile
+            if self._branch.tasks.get(task.id) is None:  # otherwise an event brought a newer state
                 self._branch.tasks.put(task)
 
     async def _load_asks(self, task_ids: tuple[str, ...]) -> None:
@@ -54,14 +54,16 @@ class SettledLoader:
 
 
 def _may_ask(node: Node) -> bool:
-    """True for a reply with calls, and for the later ones that follow only where a limit could be reached."""
+    """True for a reply with calls, and from the second turn on, when a limit may have been reached."""
     return node.turn > 1 or any(isinstance(block, ToolCallBlock) for block in node.blocks)
 
 
 class OlderPageLoader(QObject):
-    """One at a time: `came` gives a `ConversationNodesResult`, `outdated` says that the branch was read anew meanwhile.
+    """Emits `came` with a `ConversationNodesResult`, or `outdated` if the branch was reloaded meanwhile.
 
-    `failed` has the words for what could not be read.
+    One load at a time.
+
+    Emits `failed` with a text if loading fails.
     """
 
     came = Signal(object)
@@ -76,7 +78,7 @@ class OlderPageLoader(QObject):
         self._is_loading = False
 
     def load(self, conversation_id: str, limit: int) -> None:
-        """Read the next page, if there is one and none is on its way."""
+        """Load the next page, if there is one and none is being loaded."""
         if self._branch.has_older and not self._is_loading:
             self._is_loading = True
             self._session.spawn(self._load(conversation_id, limit), self.failed.emit)
@@ -97,7 +99,7 @@ class OlderPageLoader(QObject):
 
 @dataclass(frozen=True, slots=True)
 class _SeekTarget:
-    """`number` counts the rows of its node. `switches` allows to go to another branch for it."""
+    """The wanted row: `number` counts the rows of its node. `switches` permits switching to another branch."""
 
     node_id: str
     number: int
@@ -106,7 +108,7 @@ class _SeekTarget:
 
 
 class RowSeeker:
-    """One row at a time. `reached` is told where it stands, `missed` that it is nowhere."""
+    """Finds one row at a time. Calls `reached` with its index, or `missed` if it does not exist."""
 
     def __init__(
         self,
@@ -128,15 +130,15 @@ class RowSeeker:
         return self._target is not None
 
     def seek(self, node_id: str, number: int = 0, *, switches: bool = False) -> None:
-        """Load what is needed to show a row of this node, and no longer another one.
+        """Load and find a row of this node instead of any other.
 
-        With `switches` the agent goes to the branch that the node is on, where that is another one.
+        With `switches` the agent's head may move to another branch that contains the node.
         """
         self._target = _SeekTarget(node_id, number, switches)
         self.go_on()
 
     def go_on(self) -> None:
-        """Called whenever there are more rows."""
+        """Continue; called whenever more rows are loaded."""
         target, branch = self._target, self._shown.branch
         if target is None or target.is_switching or not self._shown.is_current:
             return
@@ -153,13 +155,13 @@ class RowSeeker:
             self._missed()
 
     def arrive(self) -> None:
-        """Another branch is shown: the one that was switched to, if one was."""
+        """Another branch is shown, possibly the one that was switched to."""
         if self._target is not None:
             self._target = replace(self._target, is_switching=False)
         self.go_on()
 
     def refuse(self) -> None:
-        """Something was refused; a branch that is switched to will not come then."""
+        """A command was refused: a requested branch switch will not happen."""
         if self._target is not None and self._target.is_switching:
             self._target = None
 

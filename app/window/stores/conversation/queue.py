@@ -1,4 +1,4 @@
-"""Commands on the messages that wait in a task's queue."""
+"""Commands on the queued messages of a task."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +22,10 @@ _READ = "The agent has read this text already. Your changed one is in the input:
 
 
 class QueueStore(QObject):
-    """Of one conversation. A refusal is told by `requests.failed`; an edited text that was not taken by `unsent`."""
+    """The queue of one conversation.
+
+    `requests.failed` reports refusals; `unsent` returns an edited text that was refused.
+    """
 
     def __init__(self, session: EngineSession, requests: TaskCommands) -> None:
         super().__init__()
@@ -31,20 +34,20 @@ class QueueStore(QObject):
 
     @property
     def entries(self) -> tuple[Queued, ...]:
-        """In the order in which they will be read."""
+        """Queued messages in reading order."""
         task = self._requests.task
         if task is None or task.ended_at is not None:
             return ()
         return tuple(entry for kind in _KINDS for entry in task.queue if entry.kind == kind)
 
     def place(self, queued_id: str) -> tuple[int, int]:
-        """The number of an entry among those of its kind, from 0, and how many they are."""
+        """The index of an entry among those of its kind, and their number."""
         entry = self._entry(queued_id)
         own = [each.id for each in self.entries if entry is not None and each.kind == entry.kind]
         return (own.index(queued_id), len(own)) if own else (0, 0)
 
     def edit(self, queued_id: str, text: str) -> None:
-        """A text that was read meanwhile is given back: see `TaskCommands.unsent`."""
+        """Change the text. If the agent has read it meanwhile, the text is returned by `TaskCommands.unsent`."""
         entry = self._entry(queued_id)
         if entry is None:
             self._requests.give_back(Unsent(text), _READ)
@@ -52,11 +55,11 @@ class QueueStore(QObject):
             self._change(queued_id, partial(self._requests.give_back, Unsent(text)), text=text)
 
     def send_now(self, queued_id: str) -> None:
-        """Have it read before the next turn."""
+        """Deliver it before the next turn."""
         self._change(queued_id, self._requests.failed.emit, kind="steer")
 
     def move(self, queued_id: str, by: int) -> None:
-        """Up is -1; nothing happens at the ends."""
+        """Move it up (-1) or down; does nothing at the ends."""
         place, count = self.place(queued_id)
         if 0 <= place + by < count:
             self._change(queued_id, self._requests.failed.emit, place=place + by)

@@ -1,4 +1,4 @@
-"""The rows of a transcript as one list of sections, each replaced with the least change."""
+"""The rows of a transcript in sections; a section is replaced with minimal changes."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -9,7 +9,7 @@ RowSection: TypeAlias = tuple[str, Sequence[Row]]
 
 
 class RowList:
-    """Each listener is called right after its change, so that the list and what was told are always the same."""
+    """Calls the listeners right after each change, so that they always see a consistent list."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class RowList:
         return self._rows[index]
 
     def index_of(self, name: str, number: int) -> int:
-        """The row of this number in a section, or the nearest to it; the first is 0."""
+        """The index of a section's row; the nearest one if the number is too large."""
         place = self._places[name]
         first = len(self._rows) - sum(self._counts[place:])
         last = first + max(0, self._counts[place] - 1)
@@ -47,29 +47,29 @@ class RowList:
         raise IndexError(index)
 
     def fill(self, sections: Sequence[RowSection]) -> None:
-        """Begin anew, without telling the listeners."""
+        """Replace everything without calling the listeners."""
         self._rows = [row for _, rows in sections for row in rows]
         self._set_sections(sections)
 
     def replace(self, sections: Sequence[RowSection]) -> None:
-        """Become these sections; rows that are in both stay."""
+        """Replace all sections; rows that exist in both stay."""
         self._put_rows(0, len(self._rows), [row for _, rows in sections for row in rows])
         self._set_sections(sections)
 
     def prepend(self, sections: Sequence[RowSection]) -> None:
-        """Put sections before all others."""
+        """Insert sections at the start."""
         self._counts = [*(len(rows) for _, rows in sections), *self._counts]
         names = [name for name, _ in sections]
         self._places = {name: place for place, name in enumerate([*names, *self._places])}
         self._put_rows(0, 0, [row for _, rows in sections for row in rows])
 
     def put(self, name: str, rows: Sequence[Row]) -> None:
-        """Set the rows of one section; a new one goes to the end."""
+        """Set the rows of one section; a new section is appended."""
         if name not in self._places:
             self._places[name] = len(self._counts)
             self._counts.append(0)
         place = self._places[name]
-        first = len(self._rows) - sum(self._counts[place:])  # changes are near the end
+        first = len(self._rows) - sum(self._counts[place:])  # most changes are near the end
         before, self._counts[place] = self._counts[place], len(rows)
         self._put_rows(first, before, rows)
 
@@ -101,12 +101,12 @@ class RowList:
         kept = [row.key for row in self._rows[first : first + count] if row.key in wanted]
         known = set(kept)
         if kept != [row.key for row in rows if row.key in known]:
-            wanted, known = set[str](), set[str]()  # the order is another one
+            wanted, known = set[str](), set[str]()  # the order has changed
         self._remove(first, count, wanted)
         self._insert(first, rows, known)
 
     def _remove(self, first: int, count: int, wanted: set[str]) -> None:
-        """Take out what is not wanted, from the end, in runs."""
+        """Remove unwanted rows, from the end, in runs."""
         end = first + count
         while end > first:
             start = end
@@ -118,7 +118,7 @@ class RowList:
             end = start - 1
 
     def _insert(self, first: int, rows: Sequence[Row], known: set[str]) -> None:
-        """Put in what is new, in runs, and replace what changed."""
+        """Insert new rows in runs, and replace changed ones."""
         index = 0
         while index < len(rows):
             end = index

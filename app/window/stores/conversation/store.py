@@ -20,14 +20,14 @@ from app.window.stores.tasks import TaskStore, is_working
 NEW_TITLE = "New conversation"
 
 _PAGE = 50
-_SEEKING_PAGE = 500  # the most that the engine gives at once
+_SEEKING_PAGE = 500  # the engine's maximum
 
 
 class ConversationStore(BranchRows):
-    """Made by `Stores.open`.
+    """An open conversation. Made by `Stores.open`.
 
-    `reached` and `missed` answer `seeker.seek`. `edit_begun` has the row of a message that became a field. `failed` has
-    the words for what could not be read or done.
+    `reached` and `missed` answer `seeker.seek`. `edit_begun` has the row of a message that became an edit field.
+    `failed` has the text of an error.
     """
 
     taskUpdate = Signal(object)
@@ -75,7 +75,7 @@ class ConversationStore(BranchRows):
 
     @property
     def is_loaded(self) -> bool:
-        """False until the first rows are there; `loaded` says when."""
+        """True once the first rows are loaded; then `loaded` is emitted."""
         return self._is_loaded
 
     @property
@@ -84,19 +84,19 @@ class ConversationStore(BranchRows):
 
     @property
     def task(self) -> Task | None:
-        """The one at work that is looked at; else the last one of the branch that is shown."""
+        """The running task of the selected agent; else the last task of the shown branch."""
         newest = self.requests.task
         return newest if newest is not None and is_working(newest) else self.branch.last_task() or newest
 
     @property
     def next_ask(self) -> Ask | None:
-        """What waits here: of the task that is looked at before others."""
+        """The first open ask; asks of the selected task come first."""
         task = self.requests.task
         own = [ask for ask in self.requests.waiting if task is not None and ask.task_id == task.id]
         return next(iter((*own, *self.requests.waiting)), None)
 
     def show_task(self, task_id: str) -> bool:
-        """Show the branch of the agent that has this task; False where it is shown already."""
+        """Select the agent of this task; False if it is selected already."""
         task, shown = self._tasks.get(task_id), self.agents.shown
         if task is None or shown is None or task.agent_id == shown.id or self.agents.get(task.agent_id) is None:
             return False
@@ -104,17 +104,17 @@ class ConversationStore(BranchRows):
         return True
 
     def load_older(self) -> None:
-        """Read the page above the oldest row, if there is one."""
+        """Load the page above the oldest row, if there is one."""
         if self.conversation_id is not None:
             self._older.load(self.conversation_id, _SEEKING_PAGE if self.seeker.is_on else _PAGE)
 
     def load(self) -> None:
-        """Follow the conversation, from now or anew after events were missed."""
+        """Subscribe to the conversation, initially or after events were lost."""
         if self.conversation_id is not None:
             self._session.spawn(self._load(self.conversation_id), self.failed.emit)
 
     def close(self) -> None:
-        """Called by `Stores.close`: the store is of no use after this."""
+        """Called by `Stores.close`; the store cannot be used afterwards."""
         self.asks.changed.disconnect(self._on_asks_changed)
 
     def put_conversation(self, conversation: Conversation) -> None:
@@ -138,13 +138,13 @@ class ConversationStore(BranchRows):
         self.taskMessage.emit(node)
 
     def _on_asks_changed(self) -> None:
-        """Equal ones may have come or gone anywhere."""
+        """Equal asks may have appeared or disappeared in any conversation."""
         for ask in self.requests.waiting:
             others = tuple(other for other in self.asks.equal_to(ask) if other.id != ask.id)
             self.touch(self.branch.asks.put_others(ask.id, others))
 
     def put_agent(self, agent: Agent) -> None:
-        """A head that moved to a node that is not here, or back, shows another branch."""
+        """A head that moved to a node that is not loaded, or back, shows another branch."""
         known = self.agents.get(agent.id)
         if not self.agents.put(agent) or agent != self.agents.shown or not self._is_loaded:
             return
@@ -153,14 +153,17 @@ class ConversationStore(BranchRows):
             self.load()
 
     def _is_written_elsewhere(self, node: Node) -> bool:
-        """The agent that is looked at writes in another branch: a reply that is retried, or a lost race."""
+        """The selected agent writes on another branch: a retried reply, or a lost race."""
         task, agent = self._tasks.get(node.task_id or ""), self.agents.shown
         is_shown = self.branch.holds(node.id) or not self.is_current
         is_ours = task is not None and agent is not None and task.agent_id == agent.id
         return is_ours and task is not None and is_working(task) and not is_shown
 
     def _joins(self, node: Node) -> bool:
-        """Whether what is written at the end goes on with this branch: agents in turn do, one beside another not."""
+        """True if new nodes at the end extend this branch.
+
+        Those of agents taking turns do, those of a side-branch agent do not.
+        """
         task, agent = self._tasks.get(node.task_id or ""), self.agents.shown
         if task is None or agent is None or task.agent_id == agent.id:
             return True
@@ -174,7 +177,7 @@ class ConversationStore(BranchRows):
         self.touch(self.branch.name(self.agents.speakers))
 
     def _on_edit_asked(self, node_id: str | None) -> None:
-        """Show a message as a field with its draft in it, or the message again."""
+        """Show a message as an edit field with its draft, or as a message again."""
         self.touch(self.branch.edit(node_id))
         if node_id is None:
             self.edit_ended.emit()
@@ -198,7 +201,7 @@ class ConversationStore(BranchRows):
         snapshot = result.snapshot
         assert snapshot is not None, "following without a place to go on from gives a snapshot"
         self._take_snapshot(snapshot)
-        # The rows wait for what was settled in the past, so that they do not jump when it comes.
+        # The rows wait for past tasks and asks, so that they do not jump when these arrive.
         self.is_current = False
         try:
             await self._past.load(conversation_id, snapshot.nodes)
@@ -222,7 +225,7 @@ class ConversationStore(BranchRows):
         if self._is_loaded and len(self.rows):
             self.rows.replace(sections)
             self.is_current = True
-            self.taskUpdate.emit(self.task)  # another branch has another last task
+            self.taskUpdate.emit(self.task)  # another branch has a different last task
         else:
             self._is_loaded = True
             self.fill(sections)

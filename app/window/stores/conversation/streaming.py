@@ -1,4 +1,4 @@
-"""A reply while it streams: Markdown cut into pieces, and their rows."""
+"""A streaming reply: Markdown split into pieces, and their rows."""
 
 import re
 from collections.abc import Sequence
@@ -14,24 +14,24 @@ _Kind: TypeAlias = Literal["plain", "list", "fence", "table"]
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)\n")
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?=[ \t\n])")
-# What interrupts a paragraph: an item with a text, and of numbered ones only the first.
+# A list item that can interrupt a paragraph: it has text, and if numbered, the number is 1.
 _FIRST_WHOLE = re.compile(r" {0,3}(?:[-*+]|1[.)]) {1,4}\S")
-# The same in a line that may go on as a rule.
+# The same in an incomplete line that may turn out to be a rule.
 _FIRST = re.compile(r" {0,3}(?:[-*+]|1[.)]) {1,4}[^\s\-*+_]")
 _MARGIN = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
-# The beginning of a line that may still become an item.
+# An incomplete line that may become a list item.
 _MAYBE_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)]?)?\Z")
 _RULE = re.compile(r" {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}\n")
 _DELIMITERS = re.compile(r" {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\n")
 
 
 def split_markdown(text: str) -> tuple[str, ...]:
-    """The pieces of a text; none of an empty one."""
+    """The pieces of a text; none for an empty one."""
     return MarkdownPieces().append(text)
 
 
 class MarkdownPieces:
-    """The pieces of a text that grows."""
+    """The pieces of a growing text."""
 
     def __init__(self) -> None:
         self._done: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class MarkdownPieces:
         self._scan = _Scan()
 
     def append(self, text: str) -> tuple[str, ...]:
-        """All pieces, now that `text` has come. Costs as much as the text and the last line."""
+        """Append `text` and return all pieces. Costs as much as the text and the last line."""
         self._rest += text
         while self._read < len(self._rest):
             end = self._rest.find("\n", self._read) + 1
@@ -62,11 +62,11 @@ class MarkdownPieces:
 
 
 class _Scan:
-    """Reads the whole lines of one piece and says which line begins the next."""
+    """Reads the complete lines of one piece and detects the line that starts the next."""
 
     def __init__(self) -> None:
         self._kind: _Kind = "plain"
-        self._fence = ""  # the marks that opened the fence we are in
+        self._fence = ""  # the marks that opened the current fence
         self._is_closed = False
         self._is_indented = False
         self._is_blank = False
@@ -74,7 +74,7 @@ class _Scan:
         self._last = ""
 
     def begins_piece(self, line: str) -> bool:
-        """True when `line`, which may not be complete yet, can only belong to a further piece."""
+        """True if `line`, which may be incomplete, can only belong to a new piece."""
         if self._fence or not self._lines or not line.strip():
             return False
         if self._is_closed:
@@ -86,7 +86,7 @@ class _Scan:
         return self._kind == "plain" and (self._begins_list(line) or self.length_before(line) > 0)
 
     def length_before(self, line: str) -> int:
-        """Characters before `line` that belong to its piece: the head of a table that stands below other text."""
+        """Number of characters before `line` that belong to its piece: a table header that follows other text."""
         is_text = self._kind == "plain" and self._lines > 1 and not self._is_blank
         return len(self._last) if is_text and self._is_below_head(line) else 0
 
@@ -139,7 +139,7 @@ class _Scan:
 
 
 def _fence_of(line: str) -> str:
-    """The marks that open a fence, if the line is complete and opens one."""
+    """The marks of a fence that a complete line opens, else empty."""
     found = _FENCE.fullmatch(line)
     if found is None or (found[1][0] == "`" and "`" in found[2]):
         return ""
@@ -152,7 +152,7 @@ def _is_item(line: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RowTail:
-    """The rows of a node from number `first` on."""
+    """The rows of a node, starting with number `first`."""
 
     first: int
     rows: Sequence[Row]
@@ -160,7 +160,7 @@ class RowTail:
 
 @dataclass(slots=True)
 class _StreamingBlock:
-    """A text or a thought. Of its `rows` what did not change stays the same object."""
+    """A text or a thought. Unchanged `rows` stay the same objects."""
 
     is_thinking: bool
     text: str = ""
@@ -170,7 +170,7 @@ class _StreamingBlock:
 
 
 class StreamingRows:
-    """Made of a node with the status `streaming`. Tool calls are shown once the node is finished."""
+    """The rows of a node with the status `streaming`. Tool calls are shown once the node is finished."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -185,9 +185,9 @@ class StreamingRows:
         self._changed_tail(0)
 
     def add(self, delta: TextDelta) -> RowTail | None:
-        """Take more text and return the rows that it changes.
+        """Add text and return the changed rows.
 
-        What was missed before it leaves a gap, and then the finished node is waited for.
+        A missed delta leaves a gap, and further text is ignored until the finished node arrives.
         """
         if delta.kind == "toolCall":
             return None
@@ -205,16 +205,16 @@ class StreamingRows:
         block.text += text
         if not block.is_thinking:
             block.cut = block.pieces.append(text)
-        return self._changed_tail(min(newest, delta.block))  # the block that was the newest one streams no longer
+        return self._changed_tail(min(newest, delta.block))  # the previously newest block no longer streams
 
     def rows(self, above: Sequence[Row]) -> list[Row]:
-        """All rows below those of `above`, from which on a tail is counted."""
+        """All rows, preceded by those of `above`, which count in the number of a tail."""
         self._above = len(above)
         own = (row for index in sorted(self._blocks) for row in self._blocks[index].rows)
         return [*above, *own]
 
     def _changed_tail(self, start: int) -> RowTail:
-        """Bring the rows of the blocks from `start` on up to date: of a text only the last one can be another now."""
+        """Update the rows of the blocks from `start` on. Of a text, only the last row can have changed."""
         first, step, rows = self._above, self.node.turn, list[Row]()
         newest = max(self._blocks, default=-1)
         for index in sorted(self._blocks):
@@ -233,7 +233,7 @@ class StreamingRows:
         return RowTail(first, rows)
 
     def _forget_from(self, index: int) -> None:
-        """A text that starts anew makes the later blocks void."""
+        """A restarted text voids the later blocks."""
         self._blocks = {known: block for known, block in self._blocks.items() if known < index}
 
 
@@ -245,7 +245,7 @@ def row_key(node: Node, block: int) -> str:
 def text_rows(
     node: Node, block: int, pieces: Sequence[str], *, first: int = 0, step: int, streaming: bool
 ) -> list[ReplyRow]:
-    """The rows of a text, one a piece, from piece number `first` on. `step` is shown at piece 0."""
+    """The rows of a text, one per piece, starting with piece number `first`. Piece 0 shows `step`."""
     last = len(pieces) - 1
     return [
         ReplyRow(

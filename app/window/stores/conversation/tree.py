@@ -1,4 +1,4 @@
-"""The whole tree of the conversation for the tree panel: read when it opens, then kept current by events."""
+"""The whole tree of the conversation for the tree panel: loaded when it opens, then kept current by events."""
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -13,12 +13,12 @@ from app.window.stores.conversation.store import ConversationStore
 from app.window.stores.conversation.tree_layout import TreeLine, newest_leaf, path_to, tree_lines
 from app.window.stores.session import EngineSession
 
-_PAUSE_MS = 200  # an agent at work changes the tree often: the lines are made anew at most this often
+_PAUSE_MS = 200  # a running agent changes the tree often: limits how often the lines are rebuilt
 _READ, _LONGEST_TEXT = 180, 120
 
 
 class TreeStore(QObject):
-    """`changed` says that `lines` are others, `failed` has the words for what could not be read.
+    """Emits `changed` when `lines` changed, and `failed` with a text if loading fails.
 
     It follows the conversation only while it is open.
     """
@@ -54,19 +54,19 @@ class TreeStore(QObject):
         return any(line.count for line in self.lines)
 
     def open(self) -> None:
-        """Read the tree and follow it from now on."""
+        """Load the tree and follow it from now on."""
         self._is_open = True
         if self._store.conversation_id is None:
-            self.changed.emit()  # nothing is there to be read before its first task is started
+            self.changed.emit()  # there is nothing to load before the first task
         self._load()
 
     def close(self) -> None:
-        """Follow no longer: it is read anew when it is opened again."""
+        """Stop following; the next `open` reloads the tree."""
         self._is_open = False
         self._soon.stop()
 
     def go(self, node_id: str) -> None:
-        """Bring a message into view; where it stands in another branch the agent goes to the end of that one."""
+        """Scroll to a message; if it is on another branch, move the agent's head to the end of that branch."""
         self._wanted = ""
         if node_id in path_to(self._head_id, self._nodes):
             self._store.seeker.seek(node_id)
@@ -76,18 +76,18 @@ class TreeStore(QObject):
         self._store.branches.switch(node_id)
 
     def pair(self, node_id: str) -> tuple[ComparedBranch, ComparedBranch] | None:
-        """The branch in front and the newest one through this node; None where that is the same one."""
+        """The shown branch and the newest one through this node; None if they are the same."""
         front, other = self._head_id, newest_leaf(node_id, self._nodes)
         if front is None or other in path_to(front, self._nodes):
             return None
         return self._compared(front), self._compared(other)
 
     def end_of(self, node_id: str) -> str:
-        """Where the newest branch through this node ends."""
+        """The last node of the newest branch through this node."""
         return self._compared(newest_leaf(node_id, self._nodes)).leaf_id
 
     def _compared(self, leaf_id: str) -> ComparedBranch:
-        """With the agent that stands there: the one that is looked at before others."""
+        """The branch with the agent at its end; the selected agent takes precedence."""
         shown = self._store.agents.shown
         there = [agent for agent in self._store.agents.all if self._nearest.get(agent.head_id or "") == leaf_id]
         agent = shown if shown in there else next(iter(there), None)
@@ -96,13 +96,13 @@ class TreeStore(QObject):
 
     @property
     def _head_id(self) -> str | None:
-        """Where the agent that is looked at stands among the nodes that are shown."""
+        """The nearest listed node at the selected agent's head."""
         agent = self._store.agents.shown
         return self._nearest.get(agent.head_id or "") if agent is not None else None
 
     @property
     def _heads(self) -> dict[str, tuple[Speaker, ...]]:
-        """Who stands at which node, where there are several."""
+        """The agents by the node of their head, if there are several."""
         heads: dict[str, tuple[Speaker, ...]] = {}
         for agent_id, speaker in self._store.agents.speakers.items():
             agent = self._store.agents.get(agent_id)
@@ -117,7 +117,7 @@ class TreeStore(QObject):
             self._session.spawn(self._read(self._store.conversation_id), self.failed.emit)
 
     async def _read(self, conversation_id: str) -> None:
-        """What comes by events while the answer is on its way may be newer than the answer."""
+        """Events that arrive during the call may be newer than its answer."""
         try:
             tree = await self._session.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation_id))
         finally:
@@ -143,7 +143,7 @@ class TreeStore(QObject):
         self.changed.emit()
 
     def _put(self, event: Event) -> None:
-        """Take an event of this conversation; all others change nothing."""
+        """Apply an event of this conversation; ignores all others."""
         match event:
             case TaskMessage(node=node) if node.conversation_id == self._store.conversation_id:
                 self._put_node(node)
@@ -158,7 +158,7 @@ class TreeStore(QObject):
 
     def _put_node(self, node: Node) -> None:
         if node.parent_id is not None and node.parent_id not in self._nearest:
-            self._is_stale = True  # it follows a result or a remark that was not sent: what that stands under is asked
+            self._is_stale = True  # its parent, a result or a notice, is unknown here: reload
             return
         above = self._nearest[node.parent_id] if node.parent_id is not None else None
         is_written = node.is_from_person or node.role == "assistant"
@@ -195,7 +195,7 @@ class TreeStore(QObject):
             self._draw()
 
     def _on_arrival(self) -> None:
-        """The transcript shows the branch that was asked for: bring the message into view."""
+        """The transcript shows the requested branch: scroll to the message."""
         agent = self._store.agents.shown
         if self._wanted and agent is not None and self._store.branch.ids[-1:] == [agent.head_id]:
             wanted, self._wanted = self._wanted, ""
@@ -203,7 +203,7 @@ class TreeStore(QObject):
 
 
 def _in_short(node: Node, parent_id: str | None) -> TreeNode:
-    """A node that came by an event, as the engine gives it in a tree."""
+    """A node from an event, in the form that the engine uses in trees."""
     text = next(
         (block.text.lstrip() for block in node.blocks if isinstance(block, TextBlock) and block.text.strip()), ""
     )

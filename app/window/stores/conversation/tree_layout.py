@@ -14,13 +14,13 @@ ROOT = ""
 
 @dataclass(frozen=True, slots=True)
 class TreeLine:
-    """`depth` counts steps to the right. `lanes` has one for each step left of it: the line that goes past, and whether
-    it is of the branch in front.
+    """One line of the tree.
 
-    `heads` are the agents that stand here, where there are several. `number` of `count` is the place in a fork, 0
-    where there is none. `turns` are the replies that are folded in, `tasks` those that worked here first. `is_side` is
-    true where it leaves the line to the left of it, `goes_on` where its own line goes on below, and `goes_on_in_front`
-    where the branch in front does.
+    `depth` counts levels of indentation. `lanes` has an entry for each level to the left: whether the line drawn there
+    belongs to the active branch. `heads` are the agents here, if there are several. `number` of `count` is the position
+    in a fork, 0 without one. `turns` counts the folded replies; `tasks` are those that started here. `is_side`: it
+    leaves the line to its left; `goes_on`: its own line continues below; `goes_on_in_front`: the active branch
+    continues below.
     """
 
     node_id: str
@@ -52,7 +52,7 @@ def path_to(head_id: str | None, nodes: dict[str, TreeNode]) -> frozenset[str]:
 
 
 def newest_leaf(node_id: str, nodes: dict[str, TreeNode]) -> str:
-    """The end of the branch through a node that was written to last; `nodes` as for `tree_lines`."""
+    """The newest leaf below a node; `nodes` as for `tree_lines`."""
     below = {node_id}
     newest = node_id
     for node in nodes.values():
@@ -68,13 +68,13 @@ def tree_lines(
     tasks: dict[str, Task],
     heads: Mapping[str, tuple[Speaker, ...]] = MappingProxyType({}),
 ) -> tuple[TreeLine, ...]:
-    """`nodes` in the order in which they were stored: parents before children. `heads` by their nodes."""
+    """`nodes` in the order of storage: parents before children. `heads` by node id."""
     return _Lines(nodes, head_id, tasks, heads).drawn()
 
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """A line to be drawn: its first node, and where it stands."""
+    """A line to draw: its first node and its position."""
 
     node_id: str
     depth: int
@@ -112,7 +112,10 @@ class _Lines:
         return tuple(lines)
 
     def _next(self, node_id: str, depth: int, lanes: tuple[bool, ...]) -> list[_Start]:
-        """What follows a node, the last one to be drawn first: side branches, oldest first, then what goes on."""
+        """The lines after a node in reverse drawing order.
+
+        Side branches, oldest first, are drawn before the continuation.
+        """
         children = self._children.get(node_id, [])
         if len(children) < 2:
             return [_Start(child, max(depth, 0), lanes, 0, 0, False) for child in children]
@@ -128,7 +131,7 @@ class _Lines:
         return starts
 
     def _segment(self, first: str) -> list[str]:
-        """The nodes that are folded into one line."""
+        """The nodes folded into one line."""
         segment = [first]
         while True:
             children = self._children.get(segment[-1], [])
@@ -160,7 +163,10 @@ class _Lines:
 
 
 def _at_work(nodes: dict[str, TreeNode], tasks: dict[str, Task]) -> dict[str, Task]:
-    """By the first reply of each task, or where it has none yet by its message: there its work can be told apart."""
+    """Tasks by the node of their first reply, or of their message while there is no reply.
+
+    That node identifies the branch of the task.
+    """
     first: dict[str, TreeNode] = {}
     for node in nodes.values():
         if node.task_id in tasks:
@@ -178,7 +184,7 @@ def _children_of(nodes: Iterable[TreeNode]) -> dict[str, list[str]]:
 
 
 def _newest_below(nodes: dict[str, TreeNode]) -> dict[str, int]:
-    """Of each node the number of the newest one in the branches through it."""
+    """The index of the newest node below each node."""
     newest = {node_id: number for number, node_id in enumerate(nodes)}
     for node_id in reversed(nodes):
         parent_id = nodes[node_id].parent_id
