@@ -37,9 +37,8 @@ def display_of(tool: str, arguments: JsonObject) -> CallDisplay:
 
 def with_displays(node: Node) -> Node:
     """The node as clients get it: calls with their display, results with their facts."""
-    if not any(isinstance(block, ToolCallBlock | ToolResultBlock) for block in node.blocks):
-        return node
-    return msgspec.structs.replace(node, blocks=tuple(map(_displayed, node.blocks)))
+    blocks = tuple(map(_displayed, node.blocks))
+    return node if blocks == node.blocks else msgspec.structs.replace(node, blocks=blocks)
 
 
 def event_with_displays(event: Event) -> Event:
@@ -68,13 +67,9 @@ def summary_with_time(summary: str, details: JsonObject | None) -> str:
 
 
 def _displayed(block: Block) -> Block:
-    match block:
-        case ToolCallBlock(tool=tool, arguments=arguments):
-            return msgspec.structs.replace(block, display=display_of(tool, arguments))
-        case ToolResultBlock():
-            return with_facts(block)
-        case _:
-            return block
+    if isinstance(block, ToolCallBlock):
+        return msgspec.structs.replace(block, display=display_of(block.tool, block.arguments))
+    return with_facts(block) if isinstance(block, ToolResultBlock) else block
 
 
 def _seconds(duration_ms: int) -> str:
