@@ -106,6 +106,10 @@ def test_a_command_is_one_line_with_its_outcome_and_time() -> None:
     assert shown.event(result("shell", "12 passed", {"duration_ms": 1234})) == "● ran `pytest -q` · 12 passed · 1.2 s\n"
 
 
+def test_a_result_whose_call_was_not_shown_has_the_name_of_its_tool() -> None:
+    assert transcript().event(result("shell", "exit 0", {"duration_ms": 1234})) == "● used shell · exit 0 · 1.2 s\n"
+
+
 def test_a_failed_command_says_so_with_the_end_of_its_output() -> None:
     shown = transcript()
     shown.event(call("shell", {"command": "pytest -q"}))
