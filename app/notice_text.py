@@ -100,7 +100,7 @@ def _end_text(data: TaskEndNotice) -> str:
 
 
 def leftovers_text(data: TaskEndNotice) -> str:
-    """What was ended with the task, and what it did not read; empty if there is nothing."""
+    """The processes ended with the task and its unread messages; empty if there are none."""
     match data:
         case EndNotSaved():
             return ""

@@ -55,9 +55,9 @@ class Entry:
 
 
 def parse(arguments: list[str], entries: Iterable[Entry], alone: Entry) -> Invocation:
-    """The command of the arguments, or `alone` if they name none.
+    """Parse the command line; returns `alone` if it names no command.
 
-    Raises SystemExit(2) with a text that says what is wrong, SystemExit(0) after --help and --version.
+    Raises SystemExit(2) with an error text for wrong usage, SystemExit(0) after --help and --version.
     """
     parser = Parser(prog="errand", description=_ABOUT, epilog=EXIT_CODES_TEXT)
     parser.add_argument("--version", action=_Version, nargs=0, help="say the version and leave")
@@ -65,7 +65,7 @@ def parse(arguments: list[str], entries: Iterable[Entry], alone: Entry) -> Invoc
     named = next((argument for argument in arguments if not argument.startswith("-")), None)
     command = None
     first = [entry for entry in entries if [entry.name] == arguments[:1]]
-    for entry in first or entries:  # the parsers of the others cost 4 ms
+    for entry in first or entries:  # building the parsers of all commands takes 4 ms
         about = f"{entry.help[0].upper()}{entry.help[1:]}."
         own = commands.add_parser(entry.name, help=entry.help, description=about)
         if entry.name == named:
@@ -77,7 +77,7 @@ def parse(arguments: list[str], entries: Iterable[Entry], alone: Entry) -> Invoc
 
 
 class _Version(argparse.Action):
-    """Looks the version up on use only: the look-up costs 20 ms."""
+    """Looks up the version only on use, which takes 20 ms."""
 
     def __call__(
         self,

@@ -1,6 +1,6 @@
 """The options of a command: a struct whose fields declare the arguments that argparse reads.
 
-A field that is itself a struct of options stands for the arguments of that struct.
+A field that is a struct of options adds the arguments of that struct.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def declare(options: type[CommandOptions], parser: argparse.ArgumentParser) -> N
 
 
 def read(options: type[OptionsT], values: Mapping[str, object]) -> OptionsT:
-    """The options from what the parser gives; a field for which it gives None keeps its default."""
+    """The options from the parser's result; a field for which that has None keeps its default."""
     return msgspec.convert(_gathered(options, values), options)
 
 
@@ -104,7 +104,7 @@ class _Value(NamedTuple):
 
 
 def _annotation(annotated: type) -> tuple[type, Argument | Option | Flag | None]:
-    """The type of the value and how it is given; None for a struct of options."""
+    """The type of the value and its argument declaration; None for a struct of options."""
     if get_origin(annotated) is not Annotated:
         return annotated, None
     kind, how = get_args(annotated)

@@ -44,7 +44,7 @@ class FileBlock(Wire, frozen=True, kw_only=True, tag="file"):
     size: int
 
 
-# What a call does, in words of our own: each client has a picture for each.
+# The kind of a call; clients have an icon for each.
 ToolIcon = Literal[
     "tool",
     "command",

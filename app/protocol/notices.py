@@ -174,7 +174,7 @@ class RoundEnded(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="round
 
 
 class AnsweredBeside(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="answeredBeside"):
-    """`agent` was busy or its head had moved, so `other` answers on a branch of its own."""
+    """`agent` was busy or its head had moved, so `other` answers on a separate branch."""
 
     agent: str
     other: str

@@ -96,7 +96,7 @@ def format_result(
 
 
 def _unseen(result: ToolResultBlock) -> CallDisplay:
-    """For a result whose call came before what is shown."""
+    """The display of a call that was before the shown events."""
     return CallDisplay(running=f"using {result.tool}", done=f"used {result.tool}")
 
 

@@ -140,7 +140,7 @@ class TaskRecorder(Feature):
                 pass
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
-        """Commit the intent. If a power cut loses it, the call is made again as if it had never begun."""
+        """Commit the intent. If a power cut loses it, the call is repeated as if it had not started."""
         self.turn_started(request)
         await self._branch.save(durable=False)
         return request

@@ -1,4 +1,4 @@
-"""What the parts of one task share, and the tools of the task."""
+"""The state shared by the features of one task, and the tools of the task."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ from app.engine.event_log import EventLog
 from app.engine.storage.database import Database
 from app.engine.tools.base import Access, GuardedTool, ToolError
 
-# What a call would touch is looked up on the disk, which may not answer.
+# Time limit for looking up the effects of a call on a disk that may not respond.
 _LOOK_S = 5.0
 _NOT_LOOKED_UP = (
     f"What this call would touch could not be found out within {_LOOK_S:g} s: the disk does not answer, or the machine "
@@ -25,7 +25,7 @@ _NOT_LOOKED_UP = (
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """What the features of one task share; none of it is a feature itself."""
+    """The state shared by the features of one task."""
 
     state: TaskState
     branch: BranchWriter
@@ -36,7 +36,7 @@ class TaskContext:
 
 
 class TaskTools:
-    """The tools of one task, which report what a call would touch and run only what was allowed."""
+    """The tools of one task: report the effects of a call, and run only what was allowed."""
 
     def __init__(self, tools: tuple[GuardedTool, ...], workspace: Path) -> None:
         self.all = tools

@@ -84,7 +84,7 @@ class TaskConclusion:
         await self._try_save(self._log.flush)
 
     def _announce_end(self, kind: NoticeKind, notice: TaskEndNotice) -> None:
-        """Add a notice about the end of the task. A good end has none, unless something was left over."""
+        """Add a notice about the end of the task. A successful end has one only if something was left over."""
         if notice != TaskCompleted():
             self._recorder.notice(kind, notice)
         self._branch.announce_head()

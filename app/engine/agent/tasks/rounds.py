@@ -87,7 +87,7 @@ class Rounds:
         return path
 
     async def _move_together(self, agent: Agent, stood: Collection[str | None]) -> tuple[Agent, ...]:
-        """All agents on the same node, in order of joining, after those on `stood` have followed."""
+        """Move the agents on `stood` along; returns all agents on the same node, in order of joining."""
         if agent.beside is not None:
             return ()
         together: list[Agent] = []

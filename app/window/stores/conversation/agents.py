@@ -96,9 +96,7 @@ class AgentStore(QObject):
 
     @property
     def is_in_round(self) -> bool:
-        """True if a turn order other than `addressed` applies to the selected agent: it is at the first agent's
-        node.
-        """
+        """True if the selected agent is at the first agent's node and replies by a turn order."""
         shown, first = self.shown, first_agent(self.all)
         together = shown is not None and first is not None and shown.head_id == first.head_id
         return together and self.turns.rule != "addressed"
