@@ -99,7 +99,7 @@ class ResultFacts(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """What clients show of a call that ran, beside its summary.
 
     `diff` is a unified diff of the changed file with `added` and `removed` lines. `output_file` holds an output that is
-    too long, or no text.
+    too long, or no text. `last_lines` are the end of the output of a failed command, null in older results.
     """
 
     duration_ms: int | None = None
@@ -107,6 +107,7 @@ class ResultFacts(Wire, frozen=True, kw_only=True, omit_defaults=True):
     added: int | None = None
     removed: int | None = None
     output_file: str = ""
+    last_lines: tuple[str, ...] | None = None
 
 
 # `skipped`: the call was not run, because a queued message came; `repeated`: the text ends with a hint that the same

@@ -91,7 +91,7 @@ def format_result(
     line = style.join(f"{sign} {head}", tail, style.dim(time))
     below = diff_lines(facts.diff, width, style) if with_diff else []
     if with_output and result.is_error and was_run and display.shows_output_end:
-        below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text)]
+        below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text, facts)]
     return "\n".join([line, *below])
 
 
@@ -100,7 +100,7 @@ def _unseen(result: ToolResultBlock) -> CallDisplay:
     return CallDisplay(running=f"using {result.tool}", done=f"used {result.tool}")
 
 
-def _last_lines(text: str) -> list[str]:
-    """The end of a failed command's output, where most programs state the cause, without our remarks in brackets."""
-    lines = [line for line in output_text(text).splitlines() if line.strip() and not line.startswith("[")]
-    return lines[-_LAST_LINES:]
+def _last_lines(text: str, facts: ResultFacts) -> list[str]:
+    """The end of a failed command's output; for an older result that of its text."""
+    lines = output_text(text if facts.last_lines is None else "\n".join(facts.last_lines)).splitlines()
+    return [line for line in lines if line.strip()][-_LAST_LINES:]

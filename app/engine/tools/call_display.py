@@ -18,7 +18,7 @@ _LONGEST_TARGET = 1_000
 _DISPLAYS: dict[str, Callable[[JsonObject], CallDisplay]] = {
     tool.name: tool.display for tool in (*TOOLS, *CONTROL_TOOLS)
 }
-_FACTS = frozenset({"duration_ms", "diff", "added", "removed", "stdout_file", "stderr_file"})
+_FACTS = frozenset({"duration_ms", "diff", "added", "removed", "stdout_file", "stderr_file", "last_lines"})
 _UNREADABLE = CallDisplay(running="reading a call", done="read a call")
 
 
@@ -84,7 +84,12 @@ def _facts(details: JsonObject) -> ResultFacts:
         added=_whole_number(details.get("added")),
         removed=_whole_number(details.get("removed")),
         output_file=text_argument(details, "stdout_file") or text_argument(details, "stderr_file"),
+        last_lines=_texts(details.get("last_lines")),
     )
+
+
+def _texts(value: JsonValue) -> tuple[str, ...] | None:
+    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else None
 
 
 def _whole_number(value: JsonValue) -> int | None:

@@ -118,6 +118,13 @@ def test_a_failed_command_says_so_with_the_end_of_its_output() -> None:
     )
 
 
+def test_the_end_of_an_output_has_the_lines_of_the_program_that_begin_with_a_bracket() -> None:
+    shown = transcript()
+    shown.event(call("shell", {"command": "mvn"}))
+    failed = result("shell", "exit 1", {"exit_code": 1, "last_lines": ["[ERROR] no goal"]}, is_error=True)
+    assert shown.event(failed) == "✗ ran `mvn` · exit 1\n    [ERROR] no goal\n"
+
+
 def test_a_call_that_was_refused_is_not_said_to_have_run() -> None:
     shown = transcript()
     shown.event(call("shell", {"command": "rm -r build"}))

@@ -17,6 +17,16 @@ async def test_a_command_gives_its_streams_exit_code_and_time(tmp_path: Path) ->
     assert isinstance(detail(result, "duration_ms"), int)
 
 
+async def test_the_end_of_what_a_failed_command_wrote_is_kept_without_our_own_remarks(tmp_path: Path) -> None:
+    shell = tool_of(make_workplace(tmp_path), "shell")
+    failed = await run(shell, {"command": "printf 'a\\nb\\n\\n[ERROR] c\\n'; echo d >&2; exit 1"})
+    assert detail(failed, "last_lines") == ["b", "[ERROR] c", "d"]
+    assert detail(await run(shell, {"command": "exit 1"}), "last_lines") == ["(no output)"]
+    late = await failure(shell, {"command": "echo before; trap '' TERM; sleep 61", "timeout_secs": 0.2})
+    lines = detail(late, "last_lines")
+    assert isinstance(lines, list) and lines[-2:] == ["Output so far:", "before"]
+
+
 async def test_a_command_without_output_says_so(tmp_path: Path) -> None:
     result = await run(tool_of(make_workplace(tmp_path), "shell"), {"command": "true"})
     assert (text_of(result), result.is_error) == ("(no output)", False)

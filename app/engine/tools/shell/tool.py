@@ -23,11 +23,13 @@ from app.engine.tools.base import (
 from app.engine.tools.real_path import resolve, with_real_path
 from app.engine.tools.shell.command import CommandResult, ShellCommand
 from app.notice_text import ended_text, process_text
-from app.protocol.base import JsonObject
+from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import CallDisplay
 
 _UPDATE_PAUSE_S = 0.05
 _UPDATE_SIZE = 4_000
+_LAST_LINES = 3
+_LONGEST_LINE = 1_000
 # SIGKILL, which some systems do not define.
 _KILLED = 9
 
@@ -156,14 +158,27 @@ def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float) -> 
         "running": [process_text(process) for process in outcome.running],
     }
     output = _joined(stdout, stderr)
+    written = "\n".join(part for part in (stdout.rstrip("\n"), stderr.rstrip("\n")) if part)
     if outcome.end == "exited":
+        if outcome.exit_code != 0:
+            details["last_lines"] = _last_lines(written or "(no output)")
         text = "\n".join(part for part in (output or "(no output)", *_remarks(outcome)) if part)
         return ToolResult((Text(text),), details, _summary(outcome), is_error=outcome.exit_code != 0)
     summary = "Timed out" if outcome.end == "timeout" else "Operation aborted"
     what = f"{summary} after {timeout_s:g} s" if outcome.end == "timeout" else summary
-    so_far = f"Output so far:\n{output}" if output else "No output so far."
-    text = "\n".join(part for part in (f"{what}.", ended_text(outcome.ended), so_far) if part)
-    raise ToolError(text, summary, details)
+    head = [part for part in (f"{what}.", ended_text(outcome.ended)) if part]
+    details["last_lines"] = _last_lines("\n".join((*head, _so_far(written))))
+    raise ToolError("\n".join((*head, _so_far(output))), summary, details)
+
+
+def _so_far(output: str) -> str:
+    return f"Output so far:\n{output}" if output else "No output so far."
+
+
+def _last_lines(text: str) -> list[JsonValue]:
+    """The end of what a failed command wrote, where most programs state the cause."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return [line[-_LONGEST_LINE:] for line in lines[-_LAST_LINES:]]
 
 
 def _joined(stdout: str, stderr: str) -> str:
