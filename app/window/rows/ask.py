@@ -10,8 +10,7 @@ from app.client.safe_text import plain
 from app.protocol.asks import Ask, AskKind, ReachedLimit
 from app.window.rows.approval import ApprovalCard
 from app.window.rows.ask_card import AskCard, outcome_text
-from app.window.rows.base import RowActions, RowView
-from app.window.rows.kind import RowKind, Spacing, card_estimate
+from app.window.rows.base import RowActions, RowKind, RowView, Spacing, card_estimate
 from app.window.rows.row import AskRow
 from app.window.theme.style import push_button, set_style, set_tool_tip
 from app.window.theme.theme import Theme

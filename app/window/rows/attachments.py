@@ -13,8 +13,7 @@ from app.client.safe_text import plain
 from app.protocol.blocks import ImageBlock
 from app.protocol.blocks import ImageBlock as ImageContent
 from app.regular_file import read_regular
-from app.window.rows.base import RowActions, RowView
-from app.window.rows.kind import RowKind, Spacing, line_estimate
+from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from app.window.rows.row import FileRow, ImageRow
 from app.window.theme.style import paint_focus_ring, push_button, set_style, set_tool_tip
 from app.window.theme.theme import Theme

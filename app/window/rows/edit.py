@@ -6,8 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
-from app.window.rows.base import RowActions, RowView
-from app.window.rows.kind import RowKind, Spacing, text_estimate
+from app.window.rows.base import RowActions, RowKind, RowView, Spacing, text_estimate
 from app.window.rows.row import EditMessageRow
 from app.window.theme.style import push_button, set_style, set_tool_tip
 from app.window.theme.theme import Theme

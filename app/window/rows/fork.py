@@ -5,8 +5,7 @@ from functools import partial
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.window.rows.base import RowActions, RowView
-from app.window.rows.kind import RowKind, Spacing, line_estimate
+from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from app.window.rows.row import BranchEndRow, BranchSwitchRow
 from app.window.theme.style import push_button, set_tool_tip
 from app.window.theme.theme import Theme

@@ -4,9 +4,9 @@ from typing import cast
 
 from app.window.rows.ask import ASK
 from app.window.rows.attachments import FILE, IMAGE
+from app.window.rows.base import RowKind
 from app.window.rows.edit import EDIT_MESSAGE
 from app.window.rows.fork import BRANCH_END, BRANCH_SWITCH
-from app.window.rows.kind import RowKind
 from app.window.rows.reply import REPLY, SPEAKER
 from app.window.rows.row import Row
 from app.window.rows.summary import SUMMARY

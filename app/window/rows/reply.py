@@ -8,9 +8,8 @@ from PySide6.QtGui import QPainter, QPaintEvent, QTextDocument, QTextOption, QTe
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
 
 from app.client.safe_text import plain
-from app.window.rows.base import RowActions, RowView, message_markdown
+from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate, message_markdown, text_estimate
 from app.window.rows.code_view import CodeView
-from app.window.rows.kind import RowKind, Spacing, line_estimate, text_estimate
 from app.window.rows.markdown import markdown_document, without_marks
 from app.window.rows.message_actions import KeepMarkView, add_message_entries
 from app.window.rows.row import ReplyRow, SpeakerRow

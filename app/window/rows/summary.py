@@ -4,10 +4,9 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.client.display_text import summary_words
 from app.client.safe_text import plain
-from app.window.rows.base import RowActions, RowView
+from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
 from app.window.rows.edit import MessageEditField
-from app.window.rows.kind import RowKind, Spacing, line_estimate
 from app.window.rows.markdown import markdown_document, quoted, without_marks
 from app.window.rows.message_actions import BranchLock
 from app.window.rows.row import SummaryRow

@@ -13,8 +13,7 @@ from app.client.safe_text import plain
 from app.notice_text import notice_text
 from app.protocol.blocks import NoticeKind
 from app.protocol.tasks import Task
-from app.window.rows.base import RowActions, RowView
-from app.window.rows.kind import RowKind, Spacing, card_estimate, line_estimate
+from app.window.rows.base import RowActions, RowKind, RowView, Spacing, card_estimate, line_estimate
 from app.window.rows.markdown import markdown_document, plain_document, without_marks
 from app.window.rows.message_actions import BranchLock
 from app.window.rows.row import NoticeRow, TaskEndRow

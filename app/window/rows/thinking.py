@@ -2,9 +2,8 @@
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.window.rows.base import RowActions, RowView
+from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
-from app.window.rows.kind import RowKind, Spacing, line_estimate
 from app.window.rows.markdown import markdown_document, plain_document, quoted, without_marks
 from app.window.rows.row import ThinkingRow
 from app.window.rows.text_view import TextView

@@ -11,10 +11,9 @@ from app.client.display_text import content_of, without_file_names
 from app.client.number_format import duration
 from app.client.safe_text import exact, exact_line, output_text
 from app.protocol.blocks import CallDisplay, ToolCallBlock, ToolIcon, ToolResultBlock
-from app.window.rows.base import RowActions, RowView
+from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from app.window.rows.code_view import CodeView
 from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
-from app.window.rows.kind import RowKind, Spacing, line_estimate
 from app.window.rows.markdown import code_fence
 from app.window.rows.row import ToolCallRow
 from app.window.theme.style import colour, paint_rounded, push_button, set_style

@@ -16,8 +16,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
 
-from app.window.rows.base import RowActions, RowView, message_markdown
-from app.window.rows.kind import RowKind, Spacing, text_estimate
+from app.window.rows.base import RowActions, RowKind, RowView, Spacing, message_markdown, text_estimate
 from app.window.rows.markdown import plain_document
 from app.window.rows.message_actions import BranchLock, KeepMarkView, add_message_entries
 from app.window.rows.row import Speaker, UserRow

@@ -9,8 +9,7 @@ from functools import cache, partial
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.window.rows.base import RowActions, RowView
-from app.window.rows.kind import RowKind, spacing_above
+from app.window.rows.base import RowActions, RowKind, RowView, spacing_above
 from app.window.rows.row import Row, RowSource
 from app.window.theme.theme import Theme
 from app.window.transcript.layout import RowHeights
