@@ -1,0 +1,74 @@
+"""What the end of a task says of its closing notice."""
+
+import msgspec
+import pytest
+
+from app.protocol.blocks import NoticeBlock
+from app.protocol.notices import (
+    EndedProcess,
+    EndNotSaved,
+    LimitReached,
+    TaskFailed,
+    TaskStopped,
+    TaskStuck,
+)
+from app.protocol.tasks import Task, TaskStopReason
+from app.window.stores.conversation.node_rows import task_end
+from tests.support.records import NOW, node, task
+
+SLEEP = (EndedProcess(pid=7, started=1.0, name="sleep 60"),)
+
+
+def ended(reason: TaskStopReason, error: str | None = None) -> Task:
+    return msgspec.structs.replace(task(ended_at=NOW), stop_reason=reason, error=error)
+
+
+@pytest.mark.parametrize(
+    ("task", "notice", "remarks"),
+    [
+        (
+            ended("manual_stop"),
+            NoticeBlock(kind="stopped", data=TaskStopped(by="the window", ended=SLEEP, unread=("and this",))),
+            ("By the window. Ended: sleep 60 (pid 7). Not read any more: “and this”.",),
+        ),
+        (
+            ended("token_limit"),
+            NoticeBlock(kind="limit", data=LimitReached(limit="tokens", value=300)),
+            ("It has used its 300 tokens.",),
+        ),
+        (
+            ended("iteration_limit"),
+            NoticeBlock(kind="limit", data=TaskStuck(count=10, call="code {}")),
+            ("It tried 10 times in a row to make a call that cannot be made: code {}",),
+        ),
+        (ended("error", "no key"), NoticeBlock(kind="error", data=TaskFailed(text="no key", cause="reply")), ()),
+        (
+            ended("error", "no key"),
+            NoticeBlock(kind="error", data=TaskFailed(text="no key", cause="reply", ended=SLEEP)),
+            ("Ended: sleep 60 (pid 7).",),
+        ),
+        (
+            ended("error", "a bug"),
+            NoticeBlock(kind="error", data=TaskFailed(text="a bug", cause="internal")),
+            ("The task failed: a bug",),
+        ),
+        (
+            ended("error", "The disk is full."),
+            NoticeBlock(kind="error", data=EndNotSaved(text="The disk is full.")),
+            ("The end of the task could not be saved. The disk is full.",),
+        ),
+        (ended("error", "no key"), NoticeBlock(kind="error", text="no key"), ()),
+        (
+            ended("manual_stop"),
+            NoticeBlock(kind="stopped", text="Stopped by the window. Ended: sleep 60 (pid 7)."),
+            ("Stopped by the window. Ended: sleep 60 (pid 7).",),
+        ),
+    ],
+    ids=lambda value: value.kind if isinstance(value, NoticeBlock) else None,
+)
+def test_the_end_says_who_stopped_it_and_what_was_left_but_no_error_twice(
+    task: Task, notice: NoticeBlock, remarks: tuple[str, ...]
+) -> None:
+    closing = msgspec.structs.replace(node("n2"), role="system", author="engine", blocks=(notice,))
+    folded = task_end(task, (node("n1"), closing), is_whole=True)
+    assert folded is not None and folded.row.remarks == remarks
