@@ -139,8 +139,8 @@ class ContextWindow(Feature):
 
     async def summarise(self, model: str, cancel: CancelSignal) -> TaskFailed | None:
         """Summarise on a user's request. Returns the failure if no summary was made."""
-        reach = await self._visible_history()
-        older = await self._summary_input(reach, None)
+        history = await self._visible_history()
+        older = await self._summary_input(history, None)
         if not older.nodes:
             return TaskFailed(text="There is nothing to summarise yet.", cause="nothing_to_summarise")
         self._estimate = await self._estimate_for(model)
@@ -149,14 +149,14 @@ class ContextWindow(Feature):
         return TaskFailed(text=made.why, cause="summary") if isinstance(made, SummaryFailed) else None
 
     async def _shrink(self, whole: ModelRequest, window: int, cancel: CancelSignal) -> ModelRequest:
-        reach = await self._visible_history()
-        if self._may_summarise and self._known.share and await self._summarise(reach, whole, window, cancel):
-            reach = await self._visible_history()
-            await self._replace_with(reach, whole)
+        history = await self._visible_history()
+        if self._may_summarise and self._known.share and await self._summarise(history, whole, window, cancel):
+            history = await self._visible_history()
+            await self._replace_with(history, whole)
         request = self._current(whole)
         if cancel.is_set or self._tokens(request) < _FULL * window:
             return request
-        request = await self._truncate(reach, whole, window)
+        request = await self._truncate(history, whole, window)
         tokens = self._tokens(request)
         if tokens > _CANNOT_FIT * window:
             release = "take entries out of those that are kept in context, " if self._kept else ""
@@ -166,10 +166,10 @@ class ContextWindow(Feature):
             )
         return request
 
-    async def _summarise(self, reach: VisibleHistory, whole: ModelRequest, window: int, cancel: CancelSignal) -> bool:
+    async def _summarise(self, history: VisibleHistory, whole: ModelRequest, window: int, cancel: CancelSignal) -> bool:
         """True if a new summary was made. After a permanent failure this task does not try again."""
         assert self._estimate is not None, "it was fitted"
-        older = await self._summary_input(reach, self._estimate.characters_of(_NEWEST * window))
+        older = await self._summary_input(history, self._estimate.characters_of(_NEWEST * window))
         if not older.nodes or older.characters < self._estimate.characters_of(_WORTH * window):
             return False
         made = await self._summaries.make(older, whole.model, window, self._estimate, cancel)
@@ -180,27 +180,27 @@ class ContextWindow(Feature):
             self._tell(NoSummary(reason=made.why))
         return False
 
-    async def _truncate(self, reach: VisibleHistory, whole: ModelRequest, window: int) -> ModelRequest:
+    async def _truncate(self, history: VisibleHistory, whole: ModelRequest, window: int) -> ModelRequest:
         assert self._estimate is not None, "it was fitted"
-        fixed = _characters(replace(whole, messages=replace(reach, rest=()).messages(self._known.to_messages)))
+        fixed = _characters(replace(whole, messages=replace(history, rest=()).messages(self._known.to_messages)))
         room, most = (self._estimate.characters_of(share * window) - fixed for share in (_AFTER_LEAVING_OUT, _FULL))
-        found = await asyncio.to_thread(truncate, reach, self._kept, room, most)
+        found = await asyncio.to_thread(truncate, history, self._kept, room, most)
         if found.left_out - self._left_out or found.shortens:
             self._left_out = found.left_out
-            count = sum(node.role != "system" and node.id in found.left_out for node in reach.rest)
+            count = sum(node.role != "system" and node.id in found.left_out for node in history.rest)
             self._tell(ContextTruncated(entries=count, shortens_result=found.shortens))
-        await self._replace_with(found.reach, whole)
+        await self._replace_with(found.history, whole)
         return self._current(whole)
 
     async def _estimate_for(self, model: str) -> TokenEstimate:
         return TokenEstimate(*await self._database.turns.counted(self._branch.position.conversation_id, model))
 
-    async def _summary_input(self, reach: VisibleHistory, most: int | None) -> SummaryInput:
+    async def _summary_input(self, history: VisibleHistory, most: int | None) -> SummaryInput:
         """All but the newest quarter of the history, or less if that exceeds `most` characters."""
 
         def part() -> SummaryInput:
-            quarter = round(_NEWEST * length_of(reach.rest))
-            return summary_input(reach, quarter if most is None else min(most, quarter))
+            quarter = round(_NEWEST * length_of(history.rest))
+            return summary_input(history, quarter if most is None else min(most, quarter))
 
         return await asyncio.to_thread(part)
 
@@ -223,9 +223,9 @@ class ContextWindow(Feature):
         conversation = await self._database.conversations.get(self._branch.position.conversation_id)
         return conversation.kept if conversation is not None else ()
 
-    async def _replace_with(self, reach: VisibleHistory, whole: ModelRequest) -> None:
+    async def _replace_with(self, history: VisibleHistory, whole: ModelRequest) -> None:
         """Send this history instead of the messages in `whole` from now on."""
-        messages = await asyncio.to_thread(reach.messages, self._known.to_messages)
+        messages = await asyncio.to_thread(history.messages, self._known.to_messages)
         self._replacement = tuple(await load_images(messages))
         self._replaced_count = len(whole.messages)
 

@@ -50,9 +50,9 @@ class SummaryInput:
     characters: int
 
 
-def summary_input(reach: VisibleHistory, room: int) -> SummaryInput:
+def summary_input(history: VisibleHistory, room: int) -> SummaryInput:
     """All but the newest whole steps of about `room` characters; never the last message."""
-    steps = turn_groups(reach.rest)
+    steps = turn_groups(history.rest)
     first, left = len(steps), room
     while first > 0 and (size := length_of(steps[first - 1])) <= left:
         left -= size
@@ -60,8 +60,8 @@ def summary_input(reach: VisibleHistory, room: int) -> SummaryInput:
     if steps and first == len(steps) and (steps[-1][0].role == "user" or length_of(steps[-1]) <= 2 * room):
         first -= 1
     older = tuple(node for step in steps[:first] for node in step)
-    earlier = len(reach.summary.text) if reach.summary is not None else 0
-    return SummaryInput(reach.summary, older, earlier + length_of(older))
+    earlier = len(history.summary.text) if history.summary is not None else 0
+    return SummaryInput(history.summary, older, earlier + length_of(older))
 
 
 def request_for(model: str, earlier: str, nodes: Sequence[Node], room: int, words: int) -> ModelRequest:

@@ -87,9 +87,9 @@ def before_turn(path: Sequence[Node], task_id: str, turn: int) -> tuple[Node, ..
 def largest_of(
     path: Sequence[Node], kept: Collection[str], count: int, tokens_a_character: float
 ) -> tuple[ContextItem, ...]:
-    reach = visible_history(path, kept)
-    kept_ids = {node.id for node in reach.kept}
-    sized = ((length_of((node,)), node) for node in (*reach.kept, *reach.rest))
+    history = visible_history(path, kept)
+    kept_ids = {node.id for node in history.kept}
+    sized = ((length_of((node,)), node) for node in (*history.kept, *history.rest))
     largest = heapq.nlargest(count, sized, key=lambda one: one[0])
     return tuple(
         ContextItem(

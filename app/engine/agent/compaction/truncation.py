@@ -17,18 +17,18 @@ _LEAST = 400
 class Truncation:
     """`left_out` are ids of entries; `shortens`: the newest results were shortened."""
 
-    reach: VisibleHistory
+    history: VisibleHistory
     left_out: frozenset[str]
     shortens: bool
 
 
-def truncate(reach: VisibleHistory, kept: Collection[str], room: int, most: int) -> Truncation:
+def truncate(history: VisibleHistory, kept: Collection[str], room: int, most: int) -> Truncation:
     """The newest whole steps, of about `room` characters.
 
     Always includes kept entries, the user's last message and the newest step; if these exceed `most` characters, the
     results of that step lose their middle.
     """
-    steps = turn_groups(reach.rest)
+    steps = turn_groups(history.rest)
     always = _always_included(steps, kept)
     left, first = room - sum(length_of(steps[place]) for place in always), len(steps)
     while first and (first - 1 in always or (left := left - length_of(steps[first - 1])) >= 0):
@@ -37,9 +37,9 @@ def truncate(reach: VisibleHistory, kept: Collection[str], room: int, most: int)
     over = sum(map(length_of, taken)) - most
     last = _shortened(taken[-1], over) if taken and over > 0 else taken[-1] if taken else ()
     rest = tuple(node for step in (*taken[:-1], last) for node in step)
-    left_out = frozenset(node.id for node in reach.rest) - {node.id for node in rest}
+    left_out = frozenset(node.id for node in history.rest) - {node.id for node in rest}
     return Truncation(
-        replace(reach, rest=rest, is_cut=bool(left_out)),
+        replace(history, rest=rest, is_cut=bool(left_out)),
         left_out,
         bool(taken) and length_of(last) < length_of(taken[-1]),
     )

@@ -31,7 +31,7 @@ PATH = (said("u1", "one"), *step(1, 100), *step(2, 100), said("u2", "two"), *ste
 
 
 def test_the_newest_steps_stay_and_always_what_was_kept_what_a_person_said_last_and_the_last_step() -> None:
-    reach = visible_history(PATH)
+    history = visible_history(PATH)
     for room, kept, left in (
         (0, (), ["u2", "a4", "t4"]),
         (0, ("t1",), ["a1", "t1", "u2", "a4", "t4"]),
@@ -39,8 +39,8 @@ def test_the_newest_steps_stay_and_always_what_was_kept_what_a_person_said_last_
         (350, (), ["a2", "t2", "u2", "a3", "t3", "a4", "t4"]),
         (10_000, (), [node.id for node in PATH]),
     ):
-        found = truncate(reach, kept, room, 10_000)
-        assert [node.id for node in found.reach.rest] == left
+        found = truncate(history, kept, room, 10_000)
+        assert [node.id for node in found.history.rest] == left
         assert found.left_out == {node.id for node in PATH} - set(left)
         assert not found.shortens
 
@@ -49,14 +49,14 @@ def test_a_result_that_alone_is_too_long_loses_its_middle_and_what_a_person_said
     path = (said("u1", "u" * 3_000), *step(1, 9_000))
     found = truncate(visible_history(path), (), 0, 5_000)
     assert (found.shortens, found.left_out) == (True, frozenset())
-    asked, call, result = found.reach.messages(tuple)
+    asked, call, result = found.history.messages(tuple)
     assert (
         isinstance(asked, UserMessage) and isinstance(call, AssistantMessage) and isinstance(result, ToolResultMessage)
     )
     assert len(text_of(asked)) == 3_000
     assert len(text_of(result)) < 2_100 and "characters left out" in text_of(result)
-    assert truncate(visible_history(path[:1]), (), 0, 100).reach.rest == path[:1]
-    assert truncate(visible_history(()), (), 0, 100).reach.rest == ()
+    assert truncate(visible_history(path[:1]), (), 0, 100).history.rest == path[:1]
+    assert truncate(visible_history(()), (), 0, 100).history.rest == ()
 
 
 async def test_where_a_step_is_larger_than_all_that_is_read_the_model_still_knows_what_it_is_to_do(

@@ -129,7 +129,7 @@ async def test_of_a_branch_beyond_all_windows_the_end_is_read_with_what_is_kept_
     assert last == user_text("the last")
     whole = await recent_path(database.nodes, "s", ("u1",))
     assert [node.id for node in whole][:2] == ["u1", "u3"]
-    reach = visible_history(whole, ("u1",))
-    assert reach.summary is not None and [node.id for node in reach.kept] == ["u1"]
-    assert reach.is_cut
+    history = visible_history(whole, ("u1",))
+    assert history.summary is not None and [node.id for node in history.kept] == ["u1"]
+    assert history.is_cut
     await database.close()
