@@ -15,7 +15,7 @@ from app.engine.server.services import Services
 from app.engine.server.session import ClientSession
 from app.engine.tools.shell.environment import client_environment
 from app.protocol.engine import CHALLENGE, INITIALIZE
-from app.protocol.methods import FailureObject, Request, Response
+from app.protocol.methods import FailureObject, Response
 
 ROUTES: tuple[ServedMethod, ...] = (
     *engine.HANDLERS,
@@ -59,13 +59,6 @@ class Dispatcher:
             return refusal(json_rpc.unknown_method(request.method, self._routes), request.id)
         if not session.client_id and route.name not in _FIRST:
             return refusal(json_rpc.not_initialized(request.method), request.id)
-        return await self._serve(session, route, request)
-
-    def busy(self, frame: bytes) -> bytes:
-        """The answer to a request above the rate limit."""
-        return refusal(json_rpc.busy("Too many requests at once. Try again in a second."), id_of(frame))
-
-    async def _serve(self, session: ClientSession, route: ServedMethod, request: Request) -> bytes:
         client_environment.set(session.environment)
         command = ClientCommand(session.client_id, request.id, request.method)
         try:
@@ -81,6 +74,10 @@ class Dispatcher:
             _log.exception("%s failed", request.method)
             return refusal(json_rpc.internal(request.method), request.id)
         return _ENCODER.encode(Response(id=request.id, result=msgspec.Raw(result)))
+
+    def busy(self, frame: bytes) -> bytes:
+        """The answer to a request above the rate limit."""
+        return refusal(json_rpc.busy("Too many requests at once. Try again in a second."), id_of(frame))
 
 
 def refusal(what: FailureObject, request_id: str | int | None) -> bytes:

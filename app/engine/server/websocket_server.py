@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
-from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
+from aiohttp import WSCloseCode, WSMsgType, web
 
 from app.engine.core.errors import ConfigurationError
 from app.engine.server import json_rpc
@@ -52,7 +52,15 @@ class ClientConnection:
                 async for message in self._socket:
                     # A client that sends faster than it reads, or than we answer, is throttled: its socket fills up.
                     await self._session.outbox.room()
-                    await self._take(group, message)
+                    if message.type is not WSMsgType.TEXT:
+                        self._session.reply(refusal(json_rpc.binary_frame(), None))
+                    elif not self._rate.allows():
+                        self._session.reply(self._dispatcher.busy(message.data))
+                    else:
+                        await self._slots.acquire()
+                        task = group.create_task(self._answer(message.data), name="answer a request")
+                        self._running.add(task)
+                        task.add_done_callback(self._on_answered)
             finally:
                 sender.cancel()
                 for task in self._running:
@@ -71,19 +79,6 @@ class ClientConnection:
         except TimeoutError:
             pass  # it does not read; the close notifies it
         await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"The engine ends.")
-
-    async def _take(self, group: asyncio.TaskGroup, message: WSMessage) -> None:
-        if message.type is not WSMsgType.TEXT:
-            self._session.reply(refusal(json_rpc.binary_frame(), None))
-            return
-        frame: bytes = message.data
-        if not self._rate.allows():
-            self._session.reply(self._dispatcher.busy(frame))
-            return
-        await self._slots.acquire()
-        task = group.create_task(self._answer(frame), name="answer a request")
-        self._running.add(task)
-        task.add_done_callback(self._on_answered)
 
     def _on_answered(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)

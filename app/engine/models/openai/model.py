@@ -87,20 +87,17 @@ class OpenAICompatibleModel:
             body = await asyncio.to_thread(lambda: encode(self._body(request)))
         else:
             body = encode(self._body(request))
-        response = await self._send(body, headers)
-        if response.status == 404 and not urlsplit(self._base).path:
+        while True:
+            # Images make it large: aiohttp would send bytes in one piece and block the event loop.
+            data = BytesIO(body) if len(body) >= _LARGE else body
+            url = f"{self._base}/chat/completions"
+            response = await self._connections.session.post(
+                url, data=data, headers=headers, proxy=self._proxy, allow_redirects=False
+            )
+            if response.status != 404 or urlsplit(self._base).path:
+                return response
             response.close()  # the address was given without its path
             self._base += "/v1"
-            response = await self._send(body, headers)
-        return response
-
-    async def _send(self, body: bytes, headers: dict[str, str]) -> aiohttp.ClientResponse:
-        url = f"{self._base}/chat/completions"
-        # Images make it large: aiohttp would send bytes in one piece and block the event loop.
-        data = BytesIO(body) if len(body) >= _LARGE else body
-        return await self._connections.session.post(
-            url, data=data, headers=headers, proxy=self._proxy, allow_redirects=False
-        )
 
     def _body(self, request: ModelRequest) -> JsonObject:
         provider, options = self._endpoint.provider, request.options

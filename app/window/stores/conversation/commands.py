@@ -1,6 +1,7 @@
 """Commands in one conversation: start, steer, follow up, stop, answer."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -172,14 +173,15 @@ class TaskCommands(QObject):
                 agent_id=addressed,
                 is_for_another=is_for_another,
             )
-            self._spawn_start(self._start(params), message)
+            self._session.spawn(self._start(params), partial(self.give_back, message))
 
     def ask_models(self, text: str, models: tuple[str, ...], attachments: tuple[str, ...] = ()) -> None:
         """Send a message to several models, each on a separate branch."""
         agent_id = self._agents.chosen_id
         start = self.options.start(text, self.conversation_id, attachments=attachments, agent_id=agent_id)
         params = TaskCompareModelsParams(models=models, start=start)
-        self._spawn_start(self._ask_models(params), Unsent(text, attachments))
+        message = Unsent(text, attachments)
+        self._session.spawn(self._ask_models(params), partial(self.give_back, message))
 
     def follow_up(self, text: str, attachments: tuple[str, ...] = ()) -> None:
         """Queue a message for the end of the current work; starts a task if none is running."""
@@ -226,35 +228,32 @@ class TaskCommands(QObject):
         """The agent that a message goes to; None lets the engine decide by mentions and turn order."""
         return None if self._agents.named_in(text) or self._agents.is_in_round else self._agents.chosen_id
 
-    def _spawn_start(self, start: Coroutine[None, None, None], message: Unsent) -> None:
-        """Allow one start at a time until the conversation exists: a second message would create another one."""
-        if self._is_starting:
-            start.close()
-            self.give_back(message, _STARTING)
-            return
-        self._is_starting = True
-        self._session.spawn(self._started(start), partial(self.give_back, message))
-
     def give_back(self, message: Unsent, why: str) -> None:
         """Return a message that was not accepted to the input, with the reason."""
         self.unsent.emit(message.text, message.attachments)
         self.failed.emit(why)
 
-    async def _started(self, start: Coroutine[None, None, None]) -> None:
+    @asynccontextmanager
+    async def _starting(self) -> AsyncGenerator[None]:
+        """Allow one start at a time until the conversation exists: a second message would create another one."""
+        if self._is_starting:
+            raise CallError("starting", _STARTING)
+        self._is_starting = True
         try:
             await self.confirm_workspace()
             self._is_starting = self.conversation_id is None
-            await start
+            yield
         finally:
-            start.close()
             self._is_starting = False
 
     async def _start(self, params: TaskStartParams) -> None:
-        self._take_up((await self._session.call(TASK_START, params)).task)
+        async with self._starting():
+            self._take_up((await self._session.call(TASK_START, params)).task)
 
     async def _ask_models(self, params: TaskCompareModelsParams) -> None:
-        result = await self._session.call(TASK_COMPARE_MODELS, params)
-        self._take_up(result.tasks[0])
+        async with self._starting():
+            result = await self._session.call(TASK_COMPARE_MODELS, params)
+            self._take_up(result.tasks[0])
         left, right = (ComparedBranch(result.node_id, task.agent_id) for task in result.tasks[:2])
         self.compared.emit(left, right)
 
