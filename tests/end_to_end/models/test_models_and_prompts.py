@@ -15,7 +15,7 @@ def named(request: ReceivedRequest) -> Reply:
     return Reply(text=f"I am {request.body['model']}.")
 
 
-async def test_84_several_models_answer_one_message_and_their_branches_are_compared(errand: Errand) -> None:
+async def test_several_models_answer_one_message_and_their_branches_are_compared(errand: Errand) -> None:
     async with ModelServer(answer=named) as server:
         models = ("-m", "openai_compatible/one", "-m", "openai_compatible/two", "--api-base", server.url)
         asked = await errand.run("ask-models", *models, "--json", "Who are you?")
@@ -28,7 +28,7 @@ async def test_84_several_models_answer_one_message_and_their_branches_are_compa
         assert one.code == 2 and "at least two" in one.err
 
 
-async def test_85_a_provider_or_one_model_of_it_is_tried_for_real(own_errand: Errand) -> None:
+async def test_a_provider_or_one_model_of_it_is_tried_for_real(own_errand: Errand) -> None:
     async with ModelServer(answer=named) as server:
         moved = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-of-the-test"}
         one = await own_errand.run("models", "--test", "react/openai/gpt-5-mini", variables=moved)
@@ -39,7 +39,7 @@ async def test_85_a_provider_or_one_model_of_it_is_tried_for_real(own_errand: Er
     assert none.code == 0 and "✓ openai/gpt-5.4" in none.out
 
 
-async def test_86_a_chat_that_has_answered_goes_on_as_a_task(errand: Errand) -> None:
+async def test_a_chat_that_has_answered_goes_on_as_a_task(errand: Errand) -> None:
     replies = [Reply(text="You could."), Reply(calls=(Call("task_complete", {"summary": "Done now."}),))]
     async with ModelServer(replies=replies) as server:
         model = ("--model", "openai_compatible/test-model", "--api-base", server.url)
@@ -52,7 +52,7 @@ async def test_86_a_chat_that_has_answered_goes_on_as_a_task(errand: Errand) -> 
         assert refused.code == 1 and "gone on since" in refused.err
 
 
-async def test_87_the_prompt_is_shown_in_its_parts(errand: Errand, workspace: Path) -> None:
+async def test_the_prompt_is_shown_in_its_parts(errand: Errand, workspace: Path) -> None:
     (workspace / "AGENTS.md").write_text("Use tabs.")
     shown = await errand.run("prompt", "--personality", "Writer", "--json")
     parts = msgspec.json.decode(shown.out, type=tuple[PromptPart, ...])
@@ -64,7 +64,7 @@ async def test_87_the_prompt_is_shown_in_its_parts(errand: Errand, workspace: Pa
     assert unknown.code == 2 and "There are: Assistant" in unknown.err
 
 
-async def test_88_a_personality_is_carried_to_a_file_and_back_as_a_new_one(errand: Errand, workspace: Path) -> None:
+async def test_a_personality_is_carried_to_a_file_and_back_as_a_new_one(errand: Errand, workspace: Path) -> None:
     file = workspace / "coder.json"
     await errand.run("personalities", "export", "coder", "--to", str(file))
     again = await errand.run("personalities", "export", "Coder", "--to", str(file))

@@ -7,7 +7,7 @@ MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 HOUR = Reply(status=429, error="You have used all of your plan.", headers={"Retry-After": "3600"})
 
 
-async def test_67_a_task_of_a_killed_engine_waits_on_by_itself_in_the_next_one(own_errand: Errand) -> None:
+async def test_a_task_of_a_killed_engine_waits_on_by_itself_in_the_next_one(own_errand: Errand) -> None:
     async with ModelServer(replies=[HOUR, Reply(text="Here it is.")]) as server:
         process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "write a report")
         await server.request(0)

@@ -31,7 +31,7 @@ async def shared(home: Path, upstream: str) -> AsyncGenerator[dict[str, str]]:
         assert process.returncode == 0
 
 
-async def test_68_a_task_works_with_the_models_of_another_machine(
+async def test_a_task_works_with_the_models_of_another_machine(
     own_errand: Errand, workspace: Path, tmp_path: Path
 ) -> None:
     (workspace / "notes.txt").write_text("one\ntwo\n")
@@ -46,7 +46,7 @@ async def test_68_a_task_works_with_the_models_of_another_machine(
     assert variables["ERRAND_PROXY_API_KEY"] not in done.out + done.err
 
 
-async def test_69_its_models_are_listed_and_can_be_tried(own_errand: Errand, tmp_path: Path) -> None:
+async def test_its_models_are_listed_and_can_be_tried(own_errand: Errand, tmp_path: Path) -> None:
     async with ModelServer([Reply(text="OK")] * 2) as upstream, shared(tmp_path / "there", upstream.url) as variables:
         listed = await own_errand.run("models", "--refresh", variables=variables)
         tried = await own_errand.run("models", "--test", "proxy", variables=variables)
@@ -56,7 +56,7 @@ async def test_69_its_models_are_listed_and_can_be_tried(own_errand: Errand, tmp
     assert tried.code == 0, tried.out + tried.err
 
 
-async def test_70_what_cannot_be_shared_is_said_in_a_line(own_errand: Errand, tmp_path: Path) -> None:
+async def test_what_cannot_be_shared_is_said_in_a_line(own_errand: Errand, tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("")
     (tmp_path / "open").write_text("ann 0123456789abcdef0123456789abcdef\n")
     (tmp_path / "open").chmod(0o644)

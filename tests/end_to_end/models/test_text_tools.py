@@ -21,7 +21,7 @@ def like_ollama(*turns: Reply) -> ModelServer:
     return ModelServer(answer=answer)
 
 
-async def test_79_the_task_is_done_with_calls_written_as_text_and_that_is_said_once(
+async def test_the_task_is_done_with_calls_written_as_text_and_that_is_said_once(
     errand: Errand, workspace: Path
 ) -> None:
     (workspace / "notes.txt").write_text("one\ntwo\n")
@@ -39,7 +39,7 @@ async def test_79_the_task_is_done_with_calls_written_as_text_and_that_is_said_o
     assert asked == [True, False, False]
 
 
-async def test_80_a_call_that_cannot_be_read_is_mended_by_the_model(errand: Errand, workspace: Path) -> None:
+async def test_a_call_that_cannot_be_read_is_mended_by_the_model(errand: Errand, workspace: Path) -> None:
     (workspace / "notes.txt").write_text("one\n")
     broken = Reply(text="<tool_code>\nshell: wc -l notes.txt\n</tool_code>")
     async with like_ollama(broken, Reply(text=COUNT), ANSWER) as server:
@@ -51,7 +51,7 @@ async def test_80_a_call_that_cannot_be_read_is_mended_by_the_model(errand: Erra
     assert "● ran `wc -l < notes.txt` · exit 0" in done.out
 
 
-async def test_81_the_id_can_ask_for_it(errand: Errand, workspace: Path) -> None:
+async def test_the_id_can_ask_for_it(errand: Errand, workspace: Path) -> None:
     (workspace / "notes.txt").write_text("one\n")
     model = ("--model", "react/openai_compatible/gemma", "--api-base")
     async with like_ollama(Reply(text=COUNT), ANSWER) as server:
@@ -61,14 +61,14 @@ async def test_81_the_id_can_ask_for_it(errand: Errand, workspace: Path) -> None
     assert "does not call tools" not in done.out
 
 
-async def test_82_a_final_answer_at_once_is_a_chat(errand: Errand) -> None:
+async def test_a_final_answer_at_once_is_a_chat(errand: Errand) -> None:
     async with like_ollama(ANSWER) as server:
         done = await errand.run("run", *MODEL, server.url, "how many lines has it?")
     assert (done.code, "answered as a chat" in done.out, "taken as a task" in done.out) == (0, True, False), done.out
     assert done.out.count("The file has 2 lines.") == 1
 
 
-async def test_83_what_is_invented_after_a_call_is_neither_shown_as_the_reply_nor_believed(
+async def test_what_is_invented_after_a_call_is_neither_shown_as_the_reply_nor_believed(
     errand: Errand, workspace: Path
 ) -> None:
     (workspace / "notes.txt").write_text("one\n")

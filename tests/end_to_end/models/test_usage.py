@@ -10,7 +10,7 @@ from tests.support.model_server import ModelServer, Reply
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
 
-async def test_63_what_a_task_used_is_in_the_table_and_in_the_report_for_programs(own_errand: Errand) -> None:
+async def test_what_a_task_used_is_in_the_table_and_in_the_report_for_programs(own_errand: Errand) -> None:
     assert (await own_errand.run("usage")).out == "Nothing was used in this time.\n"
     async with ModelServer(replies=[Reply(text="Done.", usage=(1200, 30))]) as server:
         assert (await own_errand.run("run", *MODEL, server.url, "count the files")).code == 0
@@ -23,7 +23,7 @@ async def test_63_what_a_task_used_is_in_the_table_and_in_the_report_for_program
     assert (report.total.turns, report.models[0].key) == (1, "openai_compatible/test-model")
 
 
-async def test_64_a_provider_is_tried_and_the_exit_code_says_whether_it_works(own_errand: Errand) -> None:
+async def test_a_provider_is_tried_and_the_exit_code_says_whether_it_works(own_errand: Errand) -> None:
     replies = [Reply(text="OK"), Reply(status=401, error="no")]
     async with ModelServer(replies=replies) as server:
         key = {"OPENAI_API_KEY": "sk-of-the-test", "OPENAI_BASE_URL": server.url}

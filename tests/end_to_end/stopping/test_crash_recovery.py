@@ -22,7 +22,7 @@ def hidden(marker: str) -> Reply:
     return Reply(calls=(Call("shell", {"command": f'env -i {sys.executable} -c "{child}" & sleep 60 # {marker}'}),))
 
 
-async def test_46_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand: Errand, workspace: Path) -> None:
+async def test_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand: Errand, workspace: Path) -> None:
     marker = uuid4().hex
     async with ModelServer(replies=[hidden(marker)]) as server:
         process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "wait")
@@ -37,7 +37,7 @@ async def test_46_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand:
     assert "errand resume ID" in left.err
 
 
-async def test_46_what_an_engine_and_its_watchdog_left_is_ended_by_the_next_engine(
+async def test_what_an_engine_and_its_watchdog_left_is_ended_by_the_next_engine(
     own_errand: Errand, workspace: Path
 ) -> None:
     command = Reply(calls=(Call("shell", {"command": "echo $$ > ready; exec sleep 60"}),))
@@ -58,7 +58,7 @@ async def test_46_what_an_engine_and_its_watchdog_left_is_ended_by_the_next_engi
         await until(lambda: not is_alive(pid))
 
 
-async def test_46_a_watchdog_that_was_ended_is_replaced_before_the_next_command(
+async def test_a_watchdog_that_was_ended_is_replaced_before_the_next_command(
     own_errand: Errand, workspace: Path
 ) -> None:
     marker = uuid4().hex
@@ -77,7 +77,7 @@ async def test_46_a_watchdog_that_was_ended_is_replaced_before_the_next_command(
         await rest(process)
 
 
-async def test_47_an_engine_that_ends_in_order_takes_its_watchdog_along(own_errand: Errand) -> None:
+async def test_an_engine_that_ends_in_order_takes_its_watchdog_along(own_errand: Errand) -> None:
     done = Reply(calls=(Call("shell", {"command": "true"}),))
     async with ModelServer(replies=[done, Reply(text="Done.")]) as server:
         await own_errand.run("run", "--approve", "all", *MODEL, server.url, "go")
@@ -86,7 +86,7 @@ async def test_47_an_engine_that_ends_in_order_takes_its_watchdog_along(own_erra
     assert not watchdog.is_running()
 
 
-async def test_48_where_nobody_can_answer_a_call_of_unknown_outcome_is_not_run_again(
+async def test_where_nobody_can_answer_a_call_of_unknown_outcome_is_not_run_again(
     own_errand: Errand, workspace: Path
 ) -> None:
     command = Reply(calls=(Call("shell", {"command": "echo once >> ready; sleep 60"}),))

@@ -22,7 +22,7 @@ MODEL = ("--model", "openai_compatible/test-model", "--approve", "all", "--api-b
 
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-async def test_59_an_engine_that_is_told_to_go_ends_a_stubborn_tool_and_leaves_within_3_s(
+async def test_an_engine_that_is_told_to_go_ends_a_stubborn_tool_and_leaves_within_3_s(
     own_errand: Errand, name: signal.Signals
 ) -> None:
     marker = f"3{os.getpid()}{name.value}"
@@ -42,7 +42,7 @@ async def test_59_an_engine_that_is_told_to_go_ends_a_stubborn_tool_and_leaves_w
     assert await own_errand.task("interrupted")
 
 
-async def test_60_a_step_that_is_soon_done_is_done_and_recorded_before_the_engine_leaves(
+async def test_a_step_that_is_soon_done_is_done_and_recorded_before_the_engine_leaves(
     own_errand: Errand, workspace: Path
 ) -> None:
     command = Call("shell", {"command": "touch began; sleep 0.5; echo finished | tee ended"})
@@ -64,7 +64,7 @@ async def test_60_a_step_that_is_soon_done_is_done_and_recorded_before_the_engin
     assert not (workspace / "ended").exists()
 
 
-async def test_61_a_second_signal_is_obeyed_at_once(own_errand: Errand) -> None:
+async def test_a_second_signal_is_obeyed_at_once(own_errand: Errand) -> None:
     marker = f"4{os.getpid()}"
     command = Call("shell", {"command": f"trap '' TERM; sleep {marker}"})
     async with ModelServer(replies=[Reply(calls=(command,))]) as server:
@@ -82,7 +82,7 @@ async def test_61_a_second_signal_is_obeyed_at_once(own_errand: Errand) -> None:
     assert took < 1.0, took
 
 
-async def test_62_a_newer_client_has_an_older_engine_hand_its_tasks_over_and_they_go_on_by_themselves(
+async def test_a_newer_client_has_an_older_engine_hand_its_tasks_over_and_they_go_on_by_themselves(
     own_errand: Errand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newer = tmp_path / "newer"

@@ -18,7 +18,7 @@ from tests.support.processes import is_alive, until
 _LONGEST_S = 3.0
 
 
-async def test_181_a_task_that_waits_for_a_limit_waits_on_in_the_next_engine(own_errand: Errand) -> None:
+async def test_a_task_that_waits_for_a_limit_waits_on_in_the_next_engine(own_errand: Errand) -> None:
     hour = Reply(status=429, error="slow down", headers={"Retry-After": "3600"})
     async with ModelServer(replies=[hour, Reply(text="Done.")]) as server:
         process = await own_errand.start("run", *MODEL, server.url, "work")
@@ -32,7 +32,7 @@ async def test_181_a_task_that_waits_for_a_limit_waits_on_in_the_next_engine(own
         assert len(server.requests) == 1
 
 
-async def test_182_a_summary_under_way_is_given_up_and_made_by_the_next_engine(own_errand: Errand) -> None:
+async def test_a_summary_under_way_is_given_up_and_made_by_the_next_engine(own_errand: Errand) -> None:
     paths = Paths(own_errand.home)
     paths.prepare()
     Settings(paths.settings).set("context_tokens", WINDOW)
@@ -49,9 +49,7 @@ async def test_182_a_summary_under_way_is_given_up_and_made_by_the_next_engine(o
     assert sum(map(is_summary, server.requests)) == 2
 
 
-async def test_183_a_reply_that_streams_through_another_machine_is_cut_on_both(
-    own_errand: Errand, tmp_path: Path
-) -> None:
+async def test_a_reply_that_streams_through_another_machine_is_cut_on_both(own_errand: Errand, tmp_path: Path) -> None:
     words = Reply(text="word " * 2_000, piece_delay_s=0.01)
     model = ("--model", "proxy/ollama/test-model")
     server = ModelServer([words, Reply(text="Done.")])

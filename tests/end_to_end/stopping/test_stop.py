@@ -24,7 +24,7 @@ def stubborn(marker: str) -> Reply:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_10_a_signal_stops_the_task_and_every_process_it_started(
+async def test_a_signal_stops_the_task_and_every_process_it_started(
     errand: Errand, workspace: Path, number: signal.Signals
 ) -> None:
     marker = uuid4().hex
@@ -39,7 +39,7 @@ async def test_10_a_signal_stops_the_task_and_every_process_it_started(
     assert running(marker) == []
 
 
-async def test_11_a_second_ctrl_c_leaves_at_once_and_the_engine_stops_the_task_anyway(
+async def test_a_second_ctrl_c_leaves_at_once_and_the_engine_stops_the_task_anyway(
     errand: Errand, workspace: Path
 ) -> None:
     marker = uuid4().hex
@@ -54,7 +54,7 @@ async def test_11_a_second_ctrl_c_leaves_at_once_and_the_engine_stops_the_task_a
     assert "Traceback" not in done.err
 
 
-async def test_12_a_stop_while_the_model_answers_closes_its_request(errand: Errand) -> None:
+async def test_a_stop_while_the_model_answers_closes_its_request(errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="A long answer", stall_after=2)]) as server:
         process = await errand.start("run", *MODEL, server.url, "wait")
         request = await server.request(0)
@@ -65,7 +65,7 @@ async def test_12_a_stop_while_the_model_answers_closes_its_request(errand: Erra
     assert done.code == 130
 
 
-async def test_13_a_task_is_stopped_by_a_part_of_its_id_from_another_terminal(errand: Errand, workspace: Path) -> None:
+async def test_a_task_is_stopped_by_a_part_of_its_id_from_another_terminal(errand: Errand, workspace: Path) -> None:
     marker = uuid4().hex
     async with ModelServer(replies=[stubborn(marker)]) as server:
         process = await errand.start("run", "--json", "--approve", "all", *MODEL, server.url, "wait")
@@ -81,7 +81,7 @@ async def test_13_a_task_is_stopped_by_a_part_of_its_id_from_another_terminal(er
     assert running(marker) == []
 
 
-async def test_14_a_reader_that_leaves_is_no_crash_and_the_task_goes_on(errand: Errand) -> None:
+async def test_a_reader_that_leaves_is_no_crash_and_the_task_goes_on(errand: Errand) -> None:
     gate = asyncio.Event()
     async with ModelServer(replies=[Reply(text="two", gate=gate)]) as server:
         reading, writing = os.pipe()
@@ -97,7 +97,7 @@ async def test_14_a_reader_that_leaves_is_no_crash_and_the_task_goes_on(errand: 
     assert completed.prompt == "go on"
 
 
-async def test_15_a_killed_engine_is_said_and_its_task_is_kept_as_interrupted(own_errand: Errand) -> None:
+async def test_a_killed_engine_is_said_and_its_task_is_kept_as_interrupted(own_errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="never", stall_after=1)]) as server:
         process = await own_errand.start("run", *MODEL, server.url, "wait")
         await server.request(0)

@@ -22,7 +22,7 @@ MODEL = ("--model", "openai_compatible/test-model", "--approve", "all", "--api-b
 COMMAND = Call("shell", {"command": "echo once >> made.txt"})
 
 
-async def test_49_on_a_full_disk_a_task_waits_new_ones_are_refused_reading_goes_on_and_with_room_it_ends(
+async def test_on_a_full_disk_a_task_waits_new_ones_are_refused_reading_goes_on_and_with_room_it_ends(
     tmp_path: Path, workspace: Path
 ) -> None:
     gate = asyncio.Event()
@@ -52,7 +52,7 @@ async def test_49_on_a_full_disk_a_task_waits_new_ones_are_refused_reading_goes_
     assert (workspace / "made.txt").read_text() == "once\n"
 
 
-async def test_50_while_another_program_holds_the_database_a_task_waits_and_goes_on_by_itself(
+async def test_while_another_program_holds_the_database_a_task_waits_and_goes_on_by_itself(
     own_errand: Errand, workspace: Path
 ) -> None:
     gate = asyncio.Event()
@@ -72,7 +72,7 @@ async def test_50_while_another_program_holds_the_database_a_task_waits_and_goes
     assert (workspace / "made.txt").read_text() == "once\n"
 
 
-async def test_51_a_disk_that_refuses_to_write_is_waited_for_and_the_task_goes_on(
+async def test_a_disk_that_refuses_to_write_is_waited_for_and_the_task_goes_on(
     own_errand: Errand, workspace: Path
 ) -> None:
     gate = asyncio.Event()
@@ -92,7 +92,7 @@ async def test_51_a_disk_that_refuses_to_write_is_waited_for_and_the_task_goes_o
     assert (workspace / "made.txt").read_text() == "once\n"
 
 
-async def test_52_a_backup_is_made_while_a_task_runs_and_never_over_a_file(own_errand: Errand, workspace: Path) -> None:
+async def test_a_backup_is_made_while_a_task_runs_and_never_over_a_file(own_errand: Errand, workspace: Path) -> None:
     gate = asyncio.Event()
     async with ModelServer(replies=[Reply(text="Done.", gate=gate)]) as server:
         task = await own_errand.start("run", *MODEL, server.url, "remember seven")
@@ -110,7 +110,7 @@ async def test_52_a_backup_is_made_while_a_task_runs_and_never_over_a_file(own_e
     assert names_in(workspace) == ["mine.db"]
 
 
-async def test_53_a_restore_waits_for_no_task_keeps_what_was_there_and_clients_start_anew(
+async def test_a_restore_waits_for_no_task_keeps_what_was_there_and_clients_start_anew(
     own_errand: Errand, workspace: Path
 ) -> None:
     gate = asyncio.Event()
@@ -139,7 +139,7 @@ async def test_53_a_restore_waits_for_no_task_keeps_what_was_there_and_clients_s
     assert "forget it" in again.out and "interrupted" in again.out
 
 
-async def test_54_what_is_no_whole_database_of_errand_is_never_restored(own_errand: Errand, workspace: Path) -> None:
+async def test_what_is_no_whole_database_of_errand_is_never_restored(own_errand: Errand, workspace: Path) -> None:
     assert (await own_errand.run("tasks")).code == 0
     await own_errand.close()
     database = own_errand.home / "errand.db"
@@ -169,7 +169,7 @@ async def test_54_what_is_no_whole_database_of_errand_is_never_restored(own_erra
     assert (database.read_bytes(), database.stat().st_mtime_ns) == before
 
 
-async def test_55_without_descriptors_the_engine_waits_quietly_says_so_and_serves_again_when_it_may(
+async def test_without_descriptors_the_engine_waits_quietly_says_so_and_serves_again_when_it_may(
     own_errand: Errand,
 ) -> None:
     assert (await own_errand.run("tasks")).code == 0
@@ -191,7 +191,7 @@ async def test_55_without_descriptors_the_engine_waits_quietly_says_so_and_serve
     assert engine.cpu_times().user - before < 1.0
 
 
-async def test_56_a_tool_goes_before_the_engine_when_memory_runs_out(own_errand: Errand) -> None:
+async def test_a_tool_goes_before_the_engine_when_memory_runs_out(own_errand: Errand) -> None:
     command = Call("shell", {"command": "sleep 0.3; cat /proc/self/oom_score_adj"})
     async with ModelServer(replies=[Reply(calls=(command,)), Reply(text="Done.")]) as server:
         done = await own_errand.run("run", *MODEL, server.url, "look")
@@ -226,7 +226,7 @@ async def said_on_stderr(task: asyncio.subprocess.Process) -> str:
         return (await task.stderr.readline()).decode()
 
 
-async def test_57_an_engine_starts_on_a_full_disk_and_what_is_stored_is_read(tmp_path: Path, workspace: Path) -> None:
+async def test_an_engine_starts_on_a_full_disk_and_what_is_stored_is_read(tmp_path: Path, workspace: Path) -> None:
     with small_disk(tmp_path / "disk") as disk:
         errand = Errand(disk / "home", workspace)
         async with ModelServer(replies=[Reply(text="It is here."), Reply(text="And on.")]) as server:
@@ -243,7 +243,7 @@ async def test_57_an_engine_starts_on_a_full_disk_and_what_is_stored_is_read(tmp
     assert again.code == 0, again.err
 
 
-async def test_58_a_disk_that_became_read_only_is_named_and_its_database_is_not_taken_for_damaged(
+async def test_a_disk_that_became_read_only_is_named_and_its_database_is_not_taken_for_damaged(
     tmp_path: Path, workspace: Path
 ) -> None:
     with small_disk(tmp_path / "disk") as disk:

@@ -23,7 +23,7 @@ async def in_bytes(errand: Errand, *arguments: str, typed: bytes) -> Finished:
     return Finished(process.returncode, out.decode(), err.decode())
 
 
-async def test_35_a_data_directory_that_cannot_be_used_is_said_in_a_line(tmp_path: Path) -> None:
+async def test_a_data_directory_that_cannot_be_used_is_said_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     errand = Errand(tmp_path / "file", tmp_path)
     tasks, run, doctor = await asyncio.gather(
@@ -36,13 +36,13 @@ async def test_35_a_data_directory_that_cannot_be_used_is_said_in_a_line(tmp_pat
 
 
 @pytest.mark.parametrize("port", ["99999", "abc", "-1"])
-async def test_36_what_is_no_port_is_a_usage_error(own_errand: Errand, port: str) -> None:
+async def test_what_is_no_port_is_a_usage_error(own_errand: Errand, port: str) -> None:
     done = await own_errand.run("engine", f"--port={port}")
     assert done.code == 2
     assert f"'{port}' is not a port" in done.err
 
 
-async def test_37_a_port_that_is_taken_is_said_in_a_line(own_errand: Errand) -> None:
+async def test_a_port_that_is_taken_is_said_in_a_line(own_errand: Errand) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = await own_errand.run("engine", "--port", str(port))
@@ -51,7 +51,7 @@ async def test_37_a_port_that_is_taken_is_said_in_a_line(own_errand: Errand) -> 
     assert "Traceback" not in done.err
 
 
-async def test_38_a_port_is_free_again_for_the_next_engine(own_errand: Errand) -> None:
+async def test_a_port_is_free_again_for_the_next_engine(own_errand: Errand) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     for _ in range(2):
@@ -64,7 +64,7 @@ async def test_38_a_port_is_free_again_for_the_next_engine(own_errand: Errand) -
         assert (await rest(engine)).code == 0
 
 
-async def test_39_a_prompt_that_is_no_utf_8_is_taken_and_one_that_is_too_long_is_refused(errand: Errand) -> None:
+async def test_a_prompt_that_is_no_utf_8_is_taken_and_one_that_is_too_long_is_refused(errand: Errand) -> None:
     async with ModelServer(answer=lambda request: Reply(text="Read.")) as server:
         broken = await in_bytes(errand, "run", "--json", *MODEL, server.url, "-", typed=b"what is \xff\xfe?")
         named = await errand.run("run", "--json", *MODEL, server.url, "what is \udcff?")
@@ -75,7 +75,7 @@ async def test_39_a_prompt_that_is_no_utf_8_is_taken_and_one_that_is_too_long_is
     assert "file in the workspace" in long.err
 
 
-async def test_40_closed_streams_and_a_folder_that_was_removed_are_no_crash(errand: Errand, tmp_path: Path) -> None:
+async def test_closed_streams_and_a_folder_that_was_removed_are_no_crash(errand: Errand, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     command = f"{sys.executable} -m app"
@@ -95,7 +95,7 @@ async def test_40_closed_streams_and_a_folder_that_was_removed_are_no_crash(erra
         assert "Traceback" not in done.err
 
 
-async def test_41_who_follows_a_task_learns_at_once_that_its_engine_was_ended(own_errand: Errand) -> None:
+async def test_who_follows_a_task_learns_at_once_that_its_engine_was_ended(own_errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="never sent", gate=asyncio.Event())]) as server:
         run = await own_errand.start("run", "--json", *MODEL, server.url, "wait for ever")
         await server.request(0)

@@ -11,7 +11,7 @@ MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 SCHEMA = {"type": "object", "properties": {"lines": {"type": "integer"}}, "required": ["lines"]}
 
 
-async def test_65_with_a_schema_the_answer_alone_is_the_output(errand: Errand, workspace: Path) -> None:
+async def test_with_a_schema_the_answer_alone_is_the_output(errand: Errand, workspace: Path) -> None:
     (workspace / "schema.json").write_bytes(msgspec.json.encode(SCHEMA))
     reply = Reply(text="I count.", calls=(Call("task_complete", {"summary": "Counted.", "answer": {"lines": 2}}),))
     async with ModelServer(replies=[reply]) as server:
@@ -20,7 +20,7 @@ async def test_65_with_a_schema_the_answer_alone_is_the_output(errand: Errand, w
     assert "task complete" in done.err
 
 
-async def test_66_a_schema_that_cannot_be_used_is_said_at_once(errand: Errand, workspace: Path) -> None:
+async def test_a_schema_that_cannot_be_used_is_said_at_once(errand: Errand, workspace: Path) -> None:
     (workspace / "list.json").write_text("[1]")
     (workspace / "wrong.json").write_text('{"type": "objekt"}')
     for name, said in {"none.json": "cannot be read", "list.json": "not a JSON object", "wrong.json": "usable"}.items():

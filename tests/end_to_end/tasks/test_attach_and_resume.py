@@ -20,7 +20,7 @@ def terminal(errand: Errand, *arguments: str) -> PseudoTerminal:
     return PseudoTerminal(arguments, errand.folder, errand.environment)
 
 
-async def test_29_a_task_whose_terminal_was_killed_is_answered_from_another_one(errand: Errand) -> None:
+async def test_a_task_whose_terminal_was_killed_is_answered_from_another_one(errand: Errand) -> None:
     replies = [
         Reply(calls=(Call("send_update", {"message": "I have begun."}),)),
         Reply(calls=(Call("ask_user", {"question": "Which tone?", "choices": ["formal", "friendly"]}),)),
@@ -48,7 +48,7 @@ async def test_29_a_task_whose_terminal_was_killed_is_answered_from_another_one(
     assert (watched.code, watched.lines[-1]["stopReason"]) == (0, "completed")
 
 
-async def test_30_ctrl_c_leaves_a_task_that_is_followed_at_work(errand: Errand) -> None:
+async def test_ctrl_c_leaves_a_task_that_is_followed_at_work(errand: Errand) -> None:
     gate = asyncio.Event()
     async with ModelServer(replies=[Reply(text="Done.", gate=gate)]) as server:
         running = await errand.start("run", *MODEL, server.url, "work")
@@ -66,7 +66,7 @@ async def test_30_ctrl_c_leaves_a_task_that_is_followed_at_work(errand: Errand) 
     assert done.code == 0, done.err
 
 
-async def test_31_ctrl_c_at_a_question_of_a_followed_task_leaves_it_waiting(errand: Errand) -> None:
+async def test_ctrl_c_at_a_question_of_a_followed_task_leaves_it_waiting(errand: Errand) -> None:
     async with ModelServer(turns=[Reply(calls=(Call("ask_user", {"question": "Which tone?"}),))]) as server:
         async with terminal(errand, "run", *MODEL, server.url, "ask") as screen:
             await screen.shows("answer >")
@@ -79,7 +79,7 @@ async def test_31_ctrl_c_at_a_question_of_a_followed_task_leaves_it_waiting(erra
     assert code == 130
 
 
-async def test_32_a_task_is_paused_before_its_next_step_and_resumed(errand: Errand) -> None:
+async def test_a_task_is_paused_before_its_next_step_and_resumed(errand: Errand) -> None:
     gate = asyncio.Event()
     replies = [Reply(calls=(Call("send_update", {"message": "First."}),), gate=gate), Reply(text="Second.")]
     async with ModelServer(turns=replies) as server:
@@ -100,7 +100,7 @@ async def test_32_a_task_is_paused_before_its_next_step_and_resumed(errand: Erra
     assert done.code == 0
 
 
-async def test_33_a_task_that_a_killed_engine_left_is_resumed_and_followed_to_its_end(own_errand: Errand) -> None:
+async def test_a_task_that_a_killed_engine_left_is_resumed_and_followed_to_its_end(own_errand: Errand) -> None:
     replies = [
         Reply(calls=(Call("send_update", {"message": "I have begun."}),)),
         Reply(text="never", stall_after=1),
@@ -125,6 +125,6 @@ async def test_33_a_task_that_a_killed_engine_left_is_resumed_and_followed_to_it
     assert (again.code, "completed" in again.err) == (1, True)
 
 
-async def test_34_what_is_not_there_cannot_be_followed_paused_or_resumed(errand: Errand) -> None:
+async def test_what_is_not_there_cannot_be_followed_paused_or_resumed(errand: Errand) -> None:
     done = await asyncio.gather(*(errand.run(command, "no-such-task") for command in ("attach", "pause", "resume")))
     assert [(run.code, "No task has the id" in run.err) for run in done] == [(2, True)] * 3

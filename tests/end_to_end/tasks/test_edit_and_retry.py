@@ -26,7 +26,7 @@ def words(nodes: tuple[Node, ...]) -> list[str]:
     return [block.text for node in nodes for block in node.blocks if isinstance(block, TextBlock)]
 
 
-async def test_42_a_message_is_edited_and_its_reply_tried_again_and_all_branches_are_kept(errand: Errand) -> None:
+async def test_a_message_is_edited_and_its_reply_tried_again_and_all_branches_are_kept(errand: Errand) -> None:
     replies = [Reply(text=text) for text in ("A poem.", "An ode.", "A better ode.")]
     async with ModelServer(replies=replies) as server:
         model = ("--model", "openai_compatible/test-model", "--api-base", server.url)
@@ -53,7 +53,7 @@ async def test_42_a_message_is_edited_and_its_reply_tried_again_and_all_branches
             assert said == ["write an ode"]
 
 
-async def test_43_going_to_a_branch_shows_its_newest_end_and_the_next_message_goes_on_there(errand: Errand) -> None:
+async def test_going_to_a_branch_shows_its_newest_end_and_the_next_message_goes_on_there(errand: Errand) -> None:
     replies = [Reply(text=text) for text in ("One.", "Two.", "Three.")]
     async with ModelServer(replies=replies) as server:
         model = ("--model", "openai_compatible/test-model", "--api-base", server.url)

@@ -8,7 +8,7 @@ from tests.support.model_server import ModelServer, Reply
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
 
-async def test_16_the_tour_runs_three_tasks_without_a_person_and_without_a_key(errand: Errand) -> None:
+async def test_the_tour_runs_three_tasks_without_a_person_and_without_a_key(errand: Errand) -> None:
     done = await errand.run()
     assert done.code == 0, done.err
     assert "No display was found: Errand runs in the terminal." in done.out
@@ -24,7 +24,7 @@ async def test_16_the_tour_runs_three_tasks_without_a_person_and_without_a_key(e
     assert "There is no build" not in done.out, "resources/tour/workspace/build is missing"
 
 
-async def test_17_tasks_of_several_terminals_run_at_once(errand: Errand) -> None:
+async def test_tasks_of_several_terminals_run_at_once(errand: Errand) -> None:
     gate = asyncio.Event()
     async with ModelServer(answer=lambda request: Reply(text="done", gate=gate)) as server:
         runs = [await errand.start("run", *MODEL, server.url, f"task {number}") for number in range(4)]
@@ -34,7 +34,7 @@ async def test_17_tasks_of_several_terminals_run_at_once(errand: Errand) -> None
     assert [run.code for run in done] == [0, 0, 0, 0]
 
 
-async def test_18_tasks_are_listed_and_their_words_are_found(errand: Errand) -> None:
+async def test_tasks_are_listed_and_their_words_are_found(errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="The harbour master is called Ingrid.")]) as server:
         await errand.run("run", *MODEL, server.url, "who is the harbour master?")
     tasks, found, as_json, nothing = await asyncio.gather(
@@ -52,7 +52,7 @@ async def test_18_tasks_are_listed_and_their_words_are_found(errand: Errand) -> 
     assert "nothing was found" in nothing.err
 
 
-async def test_19_a_key_for_one_run_reaches_the_model_and_nothing_else(errand: Errand) -> None:
+async def test_a_key_for_one_run_reaches_the_model_and_nothing_else(errand: Errand) -> None:
     key = "sk-test-0123456789abcdef"
     arguments = ("run", "--json", "--api-key-env", "MY_OWN", *MODEL)
     async with ModelServer(replies=[Reply(text="Good day.")]) as server:
@@ -65,7 +65,7 @@ async def test_19_a_key_for_one_run_reaches_the_model_and_nothing_else(errand: E
     assert holding == []
 
 
-async def test_20_the_doctor_works_before_the_first_start_and_beside_a_running_engine(own_errand: Errand) -> None:
+async def test_the_doctor_works_before_the_first_start_and_beside_a_running_engine(own_errand: Errand) -> None:
     before = await own_errand.run("doctor")
     await own_errand.run("tasks")
     beside = await own_errand.run("doctor", variables={"OPENAI_API_KEY": "sk-secret-0123456789"})
@@ -78,7 +78,7 @@ async def test_20_the_doctor_works_before_the_first_start_and_beside_a_running_e
     assert "sk-secret" not in beside.out
 
 
-async def test_21_the_doctor_says_what_is_wrong_with_an_unreadable_database(own_errand: Errand) -> None:
+async def test_the_doctor_says_what_is_wrong_with_an_unreadable_database(own_errand: Errand) -> None:
     own_errand.home.mkdir()
     (own_errand.home / "errand.db").write_bytes(b"this is no database" * 400)
     done = await own_errand.run("doctor")
@@ -91,7 +91,7 @@ async def test_21_the_doctor_says_what_is_wrong_with_an_unreadable_database(own_
     assert "errand.db is empty" in (await own_errand.run("doctor")).out
 
 
-async def test_22_help_is_there_without_an_engine(own_errand: Errand) -> None:
+async def test_help_is_there_without_an_engine(own_errand: Errand) -> None:
     asked = (("--help",), ("run", "--help"), ("engine", "--help"), ("--version",))
     done = await asyncio.gather(*(own_errand.run(*arguments) for arguments in asked))
     assert [(run.code, run.err, bool(run.out)) for run in done] == [(0, "", True)] * 4

@@ -9,9 +9,7 @@ from tests.support.model_server import Call, ModelServer, Reply
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
 
-async def test_01_a_task_uses_real_tools_in_its_folder_and_its_answer_is_printed(
-    errand: Errand, workspace: Path
-) -> None:
+async def test_a_task_uses_real_tools_in_its_folder_and_its_answer_is_printed(errand: Errand, workspace: Path) -> None:
     (workspace / "notes.txt").write_text("one\ntwo\n")
     replies = [
         Reply(calls=(Call("shell", {"command": "wc -l < notes.txt"}),)),
@@ -26,7 +24,7 @@ async def test_01_a_task_uses_real_tools_in_its_folder_and_its_answer_is_printed
     assert told.strip() == "2"
 
 
-async def test_02_json_output_is_one_object_a_line_and_ends_with_the_result(errand: Errand) -> None:
+async def test_json_output_is_one_object_a_line_and_ends_with_the_result(errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="Good day.")]) as server:
         done = await errand.run("run", "--json", *MODEL, server.url, "greet me")
     *events, result = done.lines
@@ -39,7 +37,7 @@ async def test_02_json_output_is_one_object_a_line_and_ends_with_the_result(erra
     assert (usage["inputTokens"], usage["outputTokens"]) == (100, 20)
 
 
-async def test_03_the_prompt_can_come_from_standard_input(errand: Errand) -> None:
+async def test_the_prompt_can_come_from_standard_input(errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="Good day.")]) as server:
         done = await errand.run("run", *MODEL, server.url, "-", typed="greet\nme")
         asked = server.requests[0].messages[-1]["content"]
@@ -47,7 +45,7 @@ async def test_03_the_prompt_can_come_from_standard_input(errand: Errand) -> Non
     assert asked == "greet\nme"
 
 
-async def test_04_what_cannot_be_asked_for_is_a_usage_error_that_says_what_to_do(errand: Errand) -> None:
+async def test_what_cannot_be_asked_for_is_a_usage_error_that_says_what_to_do(errand: Errand) -> None:
     wrong = {
         "is empty": ("run", " "),
         "There is no folder": ("run", "--workspace", "nowhere", "x"),
@@ -65,14 +63,14 @@ async def test_04_what_cannot_be_asked_for_is_a_usage_error_that_says_what_to_do
     assert [run.err for run in done.values() if "Traceback" in run.err] == []
 
 
-async def test_05_a_missing_key_is_an_error_that_names_the_variable_to_set(errand: Errand) -> None:
+async def test_a_missing_key_is_an_error_that_names_the_variable_to_set(errand: Errand) -> None:
     done = await errand.run("run", "--json", "--model", "openai/gpt-5.4", "x")
     assert done.code in (1, 2)
     assert "OPENAI_API_KEY" in done.out + done.err
     assert done.lines[-1]["type"] == "result"
 
 
-async def test_06_without_a_person_a_question_goes_back_to_the_model(errand: Errand) -> None:
+async def test_without_a_person_a_question_goes_back_to_the_model(errand: Errand) -> None:
     replies = [Reply(calls=(Call("ask_user", {"question": "Which tone?"}),)), Reply(text="I took a friendly one.")]
     async with ModelServer(replies=replies) as server:
         done = await errand.run("run", *MODEL, server.url, "write a note")
@@ -82,7 +80,7 @@ async def test_06_without_a_person_a_question_goes_back_to_the_model(errand: Err
     assert "nobody is there to answer 'Which tone?'" in done.err
 
 
-async def test_07_without_a_person_what_needs_approval_does_not_run(errand: Errand, workspace: Path) -> None:
+async def test_without_a_person_what_needs_approval_does_not_run(errand: Errand, workspace: Path) -> None:
     replies = [Reply(calls=(Call("shell", {"command": "touch made"}),)), Reply(text="I could not do it.")]
     async with ModelServer(replies=replies) as server:
         done = await errand.run("run", *MODEL, server.url, "make a file")
@@ -91,7 +89,7 @@ async def test_07_without_a_person_what_needs_approval_does_not_run(errand: Erra
     assert not (workspace / "made").exists()
 
 
-async def test_08_a_limit_of_turns_ends_the_task_with_exit_code_3(errand: Errand) -> None:
+async def test_a_limit_of_turns_ends_the_task_with_exit_code_3(errand: Errand) -> None:
     replies = [Reply(calls=(Call("send_update", {"message": f"step {step}"}),)) for step in range(4)]
     async with ModelServer(turns=replies) as server:
         done = await errand.run("run", "--max-turns", "2", *MODEL, server.url, "work")
@@ -100,7 +98,7 @@ async def test_08_a_limit_of_turns_ends_the_task_with_exit_code_3(errand: Errand
     assert "task ended at its limit of turns" in done.out
 
 
-async def test_09_a_conversation_goes_on_where_it_was(errand: Errand) -> None:
+async def test_a_conversation_goes_on_where_it_was(errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="Noted."), Reply(text="It is 7.")]) as server:
         first = await errand.run("run", "--json", *MODEL, server.url, "remember 7")
         conversation = str(first.lines[-1]["conversationId"])

@@ -30,7 +30,7 @@ async def added(errand: Errand, *arguments: str) -> tuple[str, str]:
     return words[words.index("now:") + 1], words[-1]
 
 
-async def test_71_agents_are_added_addressed_listed_and_removed(errand: Errand) -> None:
+async def test_agents_are_added_addressed_listed_and_removed(errand: Errand) -> None:
     replies = [Reply(text="Anna speaking."), Reply(text="Coder speaking.")]
     async with ModelServer(replies=replies) as server:
         anna, place = await added(errand, "--name", "Anna")
@@ -52,7 +52,7 @@ async def test_71_agents_are_added_addressed_listed_and_removed(errand: Errand) 
     assert anna in (await errand.run("agents")).out
 
 
-async def test_72_a_round_goes_on_by_itself(errand: Errand) -> None:
+async def test_a_round_goes_on_by_itself(errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="One."), Reply(text="Two.")]) as server:
         _, place = await added(errand, "--name", "Anna")
         await added(errand, place, "--name", "Bert")
@@ -65,7 +65,7 @@ async def test_72_a_round_goes_on_by_itself(errand: Errand) -> None:
     assert moderated.out == "moderator, at most 5 replies in a row\n"
 
 
-async def test_73_what_is_wrong_is_said_and_what_to_do(errand: Errand) -> None:
+async def test_what_is_wrong_is_said_and_what_to_do(errand: Errand) -> None:
     _, place = await added(errand, "--name", "Anna")
     for arguments, words in {
         ("agents", "conv_none"): "no conversation",
@@ -82,7 +82,7 @@ async def test_73_what_is_wrong_is_said_and_what_to_do(errand: Errand) -> None:
         assert words in done.err
 
 
-async def test_74_events_as_other_interfaces_have_them(errand: Errand) -> None:
+async def test_events_as_other_interfaces_have_them(errand: Errand) -> None:
     replies = [shell("echo hi"), Reply(text="It said hi."), Reply(text="Hello!")]
     async with ModelServer(replies=replies) as server:
         thoughts = await errand.run(
@@ -99,7 +99,7 @@ async def test_74_events_as_other_interfaces_have_them(errand: Errand) -> None:
     assert complete["usage"]["output_tokens"] == 20
 
 
-async def test_75_two_clients_that_ask_one_agent_at_once_both_get_their_reply_and_learn_of_the_other(
+async def test_two_clients_that_ask_one_agent_at_once_both_get_their_reply_and_learn_of_the_other(
     errand: Errand,
 ) -> None:
     agent_id, place = await added(errand, "--name", "Anna")
@@ -136,7 +136,7 @@ def _agents(message: ConnectionMessage) -> list[Agent]:
     return []
 
 
-async def test_76_a_conversation_without_agents_is_still_read_and_goes_on(errand: Errand) -> None:
+async def test_a_conversation_without_agents_is_still_read_and_goes_on(errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="One."), Reply(text="Two.")]) as server:
         agent_id, place = await added(errand, "--name", "Anna")
         run = ("run", "--conversation", place, "--mode", "chat", *MODEL, server.url)
@@ -155,7 +155,7 @@ async def test_76_a_conversation_without_agents_is_still_read_and_goes_on(errand
         assert ("Anna" in page, "Assistant" in page) == (True, True), "who has left has written it all the same"
 
 
-async def test_77_a_task_is_given_a_personality_by_its_name(errand: Errand) -> None:
+async def test_a_task_is_given_a_personality_by_its_name(errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="Once upon a time.")]) as server:
         unknown = await errand.run("run", "--personality", "nobody", *MODEL, server.url, "tell")
         assert unknown.code == 2 and "There are: Assistant, Coder" in unknown.err
@@ -167,7 +167,7 @@ async def test_77_a_task_is_given_a_personality_by_its_name(errand: Errand) -> N
     assert (await errand.run("agents", place)).out.startswith("Coder ")
 
 
-async def test_78_a_round_is_followed_in_json_and_events_and_its_end_is_told(errand: Errand) -> None:
+async def test_a_round_is_followed_in_json_and_events_and_its_end_is_told(errand: Errand) -> None:
     async with ModelServer(answer=lambda request: Reply(text=f"Reply {request.turn}.")) as server:
         _, place = await added(errand, "--name", "Anna")
         await added(errand, place, "--name", "Bert")

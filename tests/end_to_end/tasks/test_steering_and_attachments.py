@@ -14,7 +14,7 @@ MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 GIF = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
 
 
-async def test_44_words_and_pictures_that_waited_when_the_engine_was_killed_are_read_once_after_it(
+async def test_words_and_pictures_that_waited_when_the_engine_was_killed_are_read_once_after_it(
     own_errand: Errand, workspace: Path
 ) -> None:
     (workspace / "shot").write_bytes(GIF)
@@ -50,7 +50,7 @@ async def _say(errand: Errand, task: Task, picture: str) -> Task:
         await connection.close()
 
 
-async def test_45_a_file_is_attached_on_the_command_line(errand: Errand, workspace: Path) -> None:
+async def test_a_file_is_attached_on_the_command_line(errand: Errand, workspace: Path) -> None:
     (workspace / "data.csv").write_text("a,b\n")
     async with ModelServer(replies=[Reply(text="Two columns.")]) as server:
         done = await errand.run("run", *MODEL, server.url, "--attach", "data.csv", "how many columns?")

@@ -17,7 +17,7 @@ from tests.support.model_server import ModelServer, Reply
 COUNTED = "seq 1 700000"
 
 
-async def test_190_five_megabytes_are_beside_the_tree_and_read_whole(errand: Errand) -> None:
+async def test_five_megabytes_are_beside_the_tree_and_read_whole(errand: Errand) -> None:
     replies = [shell(COUNTED), Reply(text="Counted.")]
     async with ModelServer(replies=replies) as server:
         run = ("run", "--approve", "all", "--mode", "chat", "--model", "openai_compatible/m", "--api-base", server.url)
@@ -56,7 +56,7 @@ async def test_190_five_megabytes_are_beside_the_tree_and_read_whole(errand: Err
     assert "1\n2\n3\n" in gone.out, "what the model has read is still there"
 
 
-async def test_191_what_cannot_be_shown_is_said(errand: Errand) -> None:
+async def test_what_cannot_be_shown_is_said(errand: Errand) -> None:
     async with ModelServer(replies=[Reply(text="Hello.")]) as server:
         await errand.run("run", "--mode", "chat", "--model", "openai_compatible/m", "--api-base", server.url, "hi")
     task = await errand.task("completed")

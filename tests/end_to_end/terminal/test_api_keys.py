@@ -6,7 +6,7 @@ from tests.support.command_line import Errand
 from tests.support.model_server import Call, ModelServer, Reply
 
 
-async def test_28_a_key_set_after_the_engine_was_started_is_used_and_found_nowhere(
+async def test_a_key_set_after_the_engine_was_started_is_used_and_found_nowhere(
     own_errand: Errand, workspace: Path
 ) -> None:
     key = "my-secret-0123456789abcdef"  # no provider's format, so no search by format finds it

@@ -21,7 +21,7 @@ def terminal(errand: Errand, *arguments: str) -> PseudoTerminal:
     return PseudoTerminal(arguments, errand.folder, errand.environment)
 
 
-async def test_23_a_person_allows_denies_with_a_reason_and_answers(errand: Errand, workspace: Path) -> None:
+async def test_a_person_allows_denies_with_a_reason_and_answers(errand: Errand, workspace: Path) -> None:
     replies = [
         Reply(calls=(Call("shell", {"command": "touch first"}),)),
         Reply(calls=(Call("shell", {"command": "touch second"}),)),
@@ -50,7 +50,7 @@ async def test_23_a_person_allows_denies_with_a_reason_and_answers(errand: Erran
     assert told[1] == "friendly"
 
 
-async def test_24_ctrl_c_at_a_question_stops_the_task(errand: Errand) -> None:
+async def test_ctrl_c_at_a_question_stops_the_task(errand: Errand) -> None:
     replies = [Reply(calls=(Call("ask_user", {"question": "Which tone?"}),))]
     async with ModelServer(turns=replies) as server, terminal(errand, "run", *MODEL, server.url, "ask") as screen:
         await screen.shows("answer >", then="\x03")
@@ -60,7 +60,7 @@ async def test_24_ctrl_c_at_a_question_stops_the_task(errand: Errand) -> None:
     assert "Traceback" not in screen.seen
 
 
-async def test_25_an_ask_that_is_settled_elsewhere_leaves_the_prompt(errand: Errand) -> None:
+async def test_an_ask_that_is_settled_elsewhere_leaves_the_prompt(errand: Errand) -> None:
     replies = [Reply(calls=(Call("ask_user", {"question": "Which tone?"}),))]
     async with ModelServer(turns=replies) as server, terminal(errand, "run", *MODEL, server.url, "ask") as screen:
         await screen.shows("answer >")
@@ -70,7 +70,7 @@ async def test_25_an_ask_that_is_settled_elsewhere_leaves_the_prompt(errand: Err
     assert code == 130
 
 
-async def test_26_a_conversation_keeps_its_prompt_while_a_task_works(errand: Errand) -> None:
+async def test_a_conversation_keeps_its_prompt_while_a_task_works(errand: Errand) -> None:
     gate = asyncio.Event()
     replies = [
         Reply(calls=(Call("send_update", {"message": "I have begun."}),)),
@@ -95,7 +95,7 @@ async def test_26_a_conversation_keeps_its_prompt_while_a_task_works(errand: Err
     assert asked[2:] == ["make it blue", "then say goodbye"]
 
 
-async def test_27_leaving_a_conversation_at_work_asks_what_to_do(errand: Errand) -> None:
+async def test_leaving_a_conversation_at_work_asks_what_to_do(errand: Errand) -> None:
     async with (
         ModelServer(replies=[Reply(text="never", stall_after=1)]) as server,
         terminal(errand, "chat", *MODEL, server.url) as screen,
@@ -112,7 +112,7 @@ async def test_27_leaving_a_conversation_at_work_asks_what_to_do(errand: Errand)
     assert left.prompt == "leave me at work"
 
 
-async def test_28_two_at_a_limit_stops_and_three_raises_it(errand: Errand) -> None:
+async def test_two_at_a_limit_stops_and_three_raises_it(errand: Errand) -> None:
     update = Reply(calls=(Call("send_update", {"message": "One step more."}),))
     limited = ("run", "--max-turns", "1", *MODEL)
     async with ModelServer(replies=[update] * 3) as server, terminal(errand, *limited, server.url, "walk") as screen:
@@ -131,7 +131,7 @@ async def test_28_two_at_a_limit_stops_and_three_raises_it(errand: Errand) -> No
     assert (code, asked) == (3, 3)
 
 
-async def test_29_a_path_is_an_answer_and_no_command(errand: Errand) -> None:
+async def test_a_path_is_an_answer_and_no_command(errand: Errand) -> None:
     replies = [
         Reply(calls=(Call("ask_user", {"question": "Which file?", "choices": ["a", "b"]}),)),
         Reply(text="Good."),
@@ -150,7 +150,7 @@ async def test_29_a_path_is_an_answer_and_no_command(errand: Errand) -> None:
     assert told == "/etc/hosts"
 
 
-async def test_30_nothing_that_a_model_says_steers_the_terminal_of_a_conversation(errand: Errand) -> None:
+async def test_nothing_that_a_model_says_steers_the_terminal_of_a_conversation(errand: Errand) -> None:
     evil = "evil\x1b]52;c;ZXZpbA==\x07\x1b]0;title\x07\x1b[8m\x1b[2J\x9b8m\u202eend"
     replies = [
         Reply(calls=(Call(evil, {}), Call("shell", {"command": f"true {evil}"}, id="b"))),

@@ -26,7 +26,7 @@ def ended(person: OpenWindow) -> list[Task]:
     return [task for task in tasks if task is not None and task.ended_at is not None]
 
 
-async def test_200_a_first_run_offers_the_tour_and_its_three_tasks_are_finished_in_the_window(
+async def test_a_first_run_offers_the_tour_and_its_three_tasks_are_finished_in_the_window(
     person: OpenWindow,
 ) -> None:
     await person.press("Play the tour")
@@ -48,7 +48,7 @@ async def test_200_a_first_run_offers_the_tour_and_its_three_tasks_are_finished_
     await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))
 
 
-async def test_201_a_task_is_stopped_while_the_model_answers(
+async def test_a_task_is_stopped_while_the_model_answers(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer(replies=[Reply(text="A long answer", stall_after=2)]) as server:
@@ -63,7 +63,7 @@ async def test_201_a_task_is_stopped_while_the_model_answers(
             assert (person.front.composer.mode, person.front.foot.status.text[:7]) == ("send", "Stopped")
 
 
-async def test_202_a_task_is_stopped_while_a_tool_runs_and_no_process_is_left(
+async def test_a_task_is_stopped_while_a_tool_runs_and_no_process_is_left(
     qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     marker = uuid4().hex
@@ -80,7 +80,7 @@ async def test_202_a_task_is_stopped_while_a_tool_runs_and_no_process_is_left(
     assert running(marker) == []
 
 
-async def test_203_what_is_written_while_a_task_works_steers_it(
+async def test_what_is_written_while_a_task_works_steers_it(
     qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replies = [Reply(calls=(Call("shell", {"command": "touch later"}),)), Reply(text="I took the short way.")]
@@ -101,7 +101,7 @@ async def test_203_what_is_written_while_a_task_works_steers_it(
     assert "take the short one" in told
 
 
-async def test_204_a_window_closed_while_a_task_runs_finds_it_again(qapp: QApplication, own_errand: Errand) -> None:
+async def test_a_window_closed_while_a_task_runs_finds_it_again(qapp: QApplication, own_errand: Errand) -> None:
     async with open_window(qapp, own_errand.home) as first:
         await first.press("Play the tour")
         await first.until(lambda: len(first.stores.asks.waiting()) == 2)
@@ -116,7 +116,7 @@ async def test_204_a_window_closed_while_a_task_runs_finds_it_again(qapp: QAppli
         await second.until(lambda: any(isinstance(row, UserRow) for row in second.rows))
 
 
-async def test_205_an_engine_that_is_killed_comes_back_and_its_task_is_resumed(
+async def test_an_engine_that_is_killed_comes_back_and_its_task_is_resumed(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer(replies=[Reply(text="A long answer", stall_after=2), Reply(text="The end.")]) as server:
@@ -135,7 +135,7 @@ async def test_205_an_engine_that_is_killed_comes_back_and_its_task_is_resumed(
             assert not person.front.interrupted.isVisible()
 
 
-async def test_206_closing_with_running_tasks_says_once_that_they_go_on(person: OpenWindow) -> None:
+async def test_closing_with_running_tasks_says_once_that_they_go_on(person: OpenWindow) -> None:
     await person.press("Play the tour")
     await person.until(lambda: len(person.stores.asks.waiting()) == 2)
     assert not person.window.close()
@@ -143,7 +143,7 @@ async def test_206_closing_with_running_tasks_says_once_that_they_go_on(person: 
     await person.until(lambda: not person.window.isVisible())
 
 
-async def test_207_the_command_opens_a_window_and_a_signal_ends_it_in_order(own_errand: Errand) -> None:
+async def test_the_command_opens_a_window_and_a_signal_ends_it_in_order(own_errand: Errand) -> None:
     screen = {"DISPLAY": ":none", "QT_QPA_PLATFORM": "offscreen"}
     process = await own_errand.start("window", variables=screen)
     await file_appears(own_errand.home / "window.json")
@@ -153,14 +153,14 @@ async def test_207_the_command_opens_a_window_and_a_signal_ends_it_in_order(own_
     assert (done.code, done.out, "Traceback" in done.err) == (0, "", False)
 
 
-async def test_208_without_a_display_the_command_says_so_and_names_the_terminal(own_errand: Errand) -> None:
+async def test_without_a_display_the_command_says_so_and_names_the_terminal(own_errand: Errand) -> None:
     done = await own_errand.run("window")
     assert done.code == 1
     assert "No display was found" in done.err
     assert "errand chat" in done.err
 
 
-async def test_209_fifty_tabs_are_restored_and_only_the_one_in_front_is_made(
+async def test_fifty_tabs_are_restored_and_only_the_one_in_front_is_made(
     qapp: QApplication, own_errand: Errand
 ) -> None:
     async with open_window(qapp, own_errand.home) as first:
@@ -177,7 +177,7 @@ async def test_209_fifty_tabs_are_restored_and_only_the_one_in_front_is_made(
         assert len(second.window.findChildren(ConversationView)) == 1
 
 
-async def test_210_a_search_finds_what_was_said_and_opens_it(person: OpenWindow) -> None:
+async def test_a_search_finds_what_was_said_and_opens_it(person: OpenWindow) -> None:
     await person.press("Play the tour")
     await person.until(lambda: len(person.stores.asks.waiting()) == 2)
     await person.until(lambda: bool(ended(person)))  # its text contains the search words
@@ -189,7 +189,7 @@ async def test_210_a_search_finds_what_was_said_and_opens_it(person: OpenWindow)
     await person.until(lambda: person.front.store.title.startswith("The tests in shop/"))
 
 
-async def test_211_a_hit_is_shown_at_its_place_and_places_are_there_again_after_a_restart(
+async def test_a_hit_is_shown_at_its_place_and_places_are_there_again_after_a_restart(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replies = [Reply(text=f"Reply {number}\n\n" + "A paragraph.\n\n" * 12) for number in range(6)]
@@ -221,7 +221,7 @@ async def test_211_a_hit_is_shown_at_its_place_and_places_are_there_again_after_
             assert second.front.transcript.place == place
 
 
-async def test_212_what_waits_takes_the_keyboard_and_is_allowed_from_wherever_it_is(
+async def test_what_waits_takes_the_keyboard_and_is_allowed_from_wherever_it_is(
     qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = Call("shell", {"command": "touch made"})
@@ -257,7 +257,7 @@ async def test_212_what_waits_takes_the_keyboard_and_is_allowed_from_wherever_it
             assert person.front.composer.text == "half a thought"
 
 
-async def test_213_a_task_that_fails_says_why_once_and_the_inbox_leaves_no_gap(
+async def test_a_task_that_fails_says_why_once_and_the_inbox_leaves_no_gap(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer(replies=[Reply(text="A long answer", stall_after=2), Reply(status=401)]) as server:
