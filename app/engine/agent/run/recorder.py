@@ -82,6 +82,7 @@ class ToolExecutionLog:
             details=event.result.details,
             is_error=event.result.is_error,
             at=datetime.now(UTC),
+            marks=event.result.marks,
         )
         self._journal.put(executions.finished(row))
 

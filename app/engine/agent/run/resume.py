@@ -12,14 +12,14 @@ import msgspec
 
 from app.engine.agent.history.conversion import UNKNOWN_OUTCOME, result_of
 from app.engine.agent.history.visible_history import summary_of
-from app.engine.agent.loop.features import Feature
+from app.engine.agent.loop.features import AskAgain, Feature
 from app.engine.agent.loop.hooks import NOT_BEGUN, PendingCall, ToolRefusal
 from app.engine.agent.run.recorder import ToolExecutionLog
 from app.engine.agent.run.task_context import TaskContext, TaskTools
 from app.engine.core.cancel import CancelSignal, stopped_by
 from app.engine.core.ids import new_id
 from app.engine.core.messages import AssistantMessage, ModelMessage, Text
-from app.engine.models.base import ModelRequest
+from app.engine.models.base import ModelRequest, ReplyEnd
 from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart, StoredExecution
 from app.engine.tools.base import Access, ToolResult
 from app.engine.tools.control_tools import TaskComplete
@@ -124,7 +124,8 @@ def recorded_calls(
 
 
 def _from_record(finished: ExecutionEnd) -> RecordedCall:
-    result = ToolResult((Text(finished.text),), finished.details, finished.summary, finished.is_error)
+    content = (Text(finished.text),)
+    result = ToolResult(content, finished.details, finished.summary, finished.is_error, marks=finished.marks)
     return RecordedCall(result, finished.execution_id)
 
 
@@ -139,6 +140,7 @@ class TurnReplay(Feature):
         self._tools = tools
         self._executions = executions
         self._turn = turn
+        self._has_old_asks = turn is not None
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest | AssistantMessage:
         """The reply of the open turn, instead of the first model call. The next call ends that turn."""
@@ -147,10 +149,18 @@ class TurnReplay(Feature):
         reply = self._turn.take_reply()
         if reply is None:
             self._turn = None
-            self._asks.drop_task(self._state.task.id)
             return request
         self._state.move("thinking", "resumed")
         return reply
+
+    async def after_reply(
+        self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
+    ) -> ReplyEnd | AskAgain:
+        """Drop what the open turn asked, after the first real call: a limit allowed since then counts for that call."""
+        if self._has_old_asks:
+            self._has_old_asks = False
+            self._asks.drop_task(self._state.task.id)
+        return end
 
     async def before_tool_call(
         self, pending: PendingCall, cancel: CancelSignal

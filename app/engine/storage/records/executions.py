@@ -10,6 +10,7 @@ from app.engine.storage.sqlite.reader import Reader
 from app.engine.storage.sqlite.statements import Write, from_json, to_json, to_text
 from app.engine.storage.sqlite.tables import tool_executions
 from app.protocol.base import JsonObject
+from app.protocol.blocks import ResultMark
 
 _ADD = tool_executions.insert()
 _columns = select(tool_executions.c.phase, tool_executions.c.body)
@@ -45,6 +46,7 @@ class ExecutionEnd:
     details: JsonObject | None
     is_error: bool
     at: datetime
+    marks: tuple[ResultMark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

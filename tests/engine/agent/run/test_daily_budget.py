@@ -67,6 +67,20 @@ async def test_where_nobody_can_be_asked_the_day_ends_a_task_and_says_so_also_af
         assert (task.stop_reason, task.step_count, engine.model.requests) == ("day_limit", 0, [])
 
 
+async def test_a_limit_allowed_while_the_task_was_interrupted_counts_after_its_resume(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[_HI])) as engine:
+        engine.services.settings.set("day_max_tokens", 100)
+        task = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(task.id)
+        port = crash(engine, tmp_path / "after")
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
+        engine.services.settings.set("day_max_tokens", 100)
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True, amount=1000), "me")
+        await engine.services.runner.resume(task.id)
+        assert (await engine.watcher.end(task.id)).status == "completed"
+        assert len(engine.model.requests) == 1
+
+
 async def test_what_was_used_the_day_before_does_not_count(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[DONE])) as engine:
         old = await engine.watcher.end((await engine.start()).id)
