@@ -28,7 +28,6 @@ from app.protocol.tasks import (
     TaskIdParams,
     TaskMessageParams,
     TaskSetModeParams,
-    TaskStartParams,
 )
 from app.window.stores.asks import AskStore
 from app.window.stores.conversation.agents import AgentStore
@@ -164,24 +163,12 @@ class TaskCommands(QObject):
         elif task is not None and self.steers and not self._is_for_another(text, task):
             self._session.send(TASK_STEER, _to_task(task, message), partial(self.give_back, message))
         else:
-            is_for_another = self._agents.is_for_another(text, self._spoke_last())
-            addressed = self._addressed(text)
-            params = self.options.start(
-                text,
-                self.conversation_id,
-                attachments=attachments,
-                agent_id=addressed,
-                is_for_another=is_for_another,
-            )
-            self._session.spawn(self._start(params), partial(self.give_back, message))
+            self._session.spawn(self._start(message), partial(self.give_back, message))
 
     def ask_models(self, text: str, models: tuple[str, ...], attachments: tuple[str, ...] = ()) -> None:
         """Send a message to several models, each on a separate branch."""
-        agent_id = self._agents.chosen_id
-        start = self.options.start(text, self.conversation_id, attachments=attachments, agent_id=agent_id)
-        params = TaskCompareModelsParams(models=models, start=start)
         message = Unsent(text, attachments)
-        self._session.spawn(self._ask_models(params), partial(self.give_back, message))
+        self._session.spawn(self._ask_models(message, models), partial(self.give_back, message))
 
     def follow_up(self, text: str, attachments: tuple[str, ...] = ()) -> None:
         """Queue a message for the end of the current work; starts a task if none is running."""
@@ -246,12 +233,26 @@ class TaskCommands(QObject):
         finally:
             self._is_starting = False
 
-    async def _start(self, params: TaskStartParams) -> None:
+    async def _start(self, message: Unsent) -> None:
         async with self._starting():
+            params = self.options.start(
+                message.text,
+                self.conversation_id,
+                attachments=message.attachments,
+                agent_id=self._addressed(message.text),
+                is_for_another=self._agents.is_for_another(message.text, self._spoke_last()),
+            )
             self._take_up((await self._session.call(TASK_START, params)).task)
 
-    async def _ask_models(self, params: TaskCompareModelsParams) -> None:
+    async def _ask_models(self, message: Unsent, models: tuple[str, ...]) -> None:
         async with self._starting():
+            start = self.options.start(
+                message.text,
+                self.conversation_id,
+                attachments=message.attachments,
+                agent_id=self._agents.chosen_id,
+            )
+            params = TaskCompareModelsParams(models=models, start=start)
             result = await self._session.call(TASK_COMPARE_MODELS, params)
             self._take_up(result.tasks[0])
         left, right = (ComparedBranch(result.node_id, task.agent_id) for task in result.tasks[:2])

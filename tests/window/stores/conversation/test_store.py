@@ -147,6 +147,22 @@ async def test_what_is_sent_starts_a_conversation_steers_the_task_at_work_and_st
         await until(lambda: mirror.kinds.count("TaskEnd") == 2)
 
 
+async def test_a_second_message_begins_no_second_conversation(tmp_path: Path) -> None:
+    async with store_engine(tmp_path, ModelServer(turns=[Reply(text="One.")])) as engine:
+        engine.parts.services.settings.set("default_api_base", engine.parts.model.url)
+        store = engine.stores.open(None)
+        back: list[str] = []
+        store.requests.unsent.connect(lambda text: back.append(text))
+        store.requests.options = TaskOptions("openai_compatible/test-model", str(engine.parts.workspace))
+        store.requests.send("first")
+        store.requests.send("second")
+        await until(lambda: store.task is not None and store.task.ended_at is not None)
+        assert back == ["second"]
+        assert [
+            one.title for one in (await engine.parts.services.database.conversations.page(limit=10)).conversations
+        ] == ["first"]
+
+
 async def test_files_that_go_with_an_answer_are_read_with_it(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "Which colour?"}),))
     async with store_engine(tmp_path, ModelServer(turns=[question, DONE])) as engine:
