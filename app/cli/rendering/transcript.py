@@ -213,6 +213,8 @@ class TranscriptRenderer:
                 text = leftovers_text(limit)
             case TaskFailed(cause="reply") as failed if task_id in self._errors:
                 text = leftovers_text(failed)
+            case None if notice.kind == "error" and task_id in self._errors:  # from before notices had data
+                text = ""
             case _:
                 text = notice_text(notice)
         if notice.kind == "error":

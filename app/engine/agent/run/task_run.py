@@ -92,9 +92,8 @@ class TaskRun:
             raise
         except Exception as error:  # the end of a task: the error is recorded, the engine continues
             _logger.exception("task %s failed", self.task.id)
-            text = str(error)
-            notice = TaskFailed(text=text, cause="internal")
-            end = TaskEnd("error", "error", "error", notice, text or type(error).__name__)
+            text = str(error) or type(error).__name__
+            end = TaskEnd("error", "error", "error", TaskFailed(text=text, cause="internal"), text)
         try:
             await self._processes.end()
         except Exception:  # the end of a task: a failed process search must not prevent recording the end

@@ -227,7 +227,7 @@ def _of_reply(broken: Node | None, task: Task) -> str:
 
 
 def _of_closing(closing: Node | None, task: Task) -> str:
-    """Who stopped the task, the ended processes and the unread messages; without the error, which the row shows."""
+    """Who stopped the task, what failed beside its reply, the ended processes and the unread messages."""
     return " ".join(_closing_text(notice, task) for notice in _notices(closing)) if closing is not None else ""
 
 
@@ -237,8 +237,8 @@ def _closing_text(notice: NoticeBlock, task: Task) -> str:
             return " ".join(filter(None, (f"By {by}.", leftovers_text(stopped))))
         case TaskFailed(cause=cause) as failed if cause != "internal":
             return leftovers_text(failed)
-        case None if task.error is not None and notice.text == task.error:  # from before notices had data
-            return ""
+        case None if task.error is not None:  # from before notices had data: the text begins with the error
+            return notice.text.removeprefix(task.error).strip()
         case _:
             return notice_text(notice)
 

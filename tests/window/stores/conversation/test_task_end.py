@@ -59,6 +59,11 @@ def ended(reason: TaskStopReason, error: str | None = None) -> Task:
         ),
         (ended("error", "no key"), NoticeBlock(kind="error", text="no key"), ()),
         (
+            ended("error", "no key"),
+            NoticeBlock(kind="error", text="no key Ended: sleep 60 (pid 7)."),
+            ("Ended: sleep 60 (pid 7).",),
+        ),
+        (
             ended("manual_stop"),
             NoticeBlock(kind="stopped", text="Stopped by the window. Ended: sleep 60 (pid 7)."),
             ("Stopped by the window. Ended: sleep 60 (pid 7).",),
