@@ -248,7 +248,7 @@ def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
     if result.is_error:
         # A call that was refused or could not start was not done.
         verb = done if result.facts is not None else running
-        said = result.summary or one_line(result.text, _SUMMARY)
+        said = one_line(result.summary or result.text, _SUMMARY)
         return "circle-x", "failed_mark", [LinePart(verb), *target, *_dotted(said, "failed"), *_time(result)]
     return icon, "muted", [LinePart(done), *target, *_outcome(result), *_time(result)]
 

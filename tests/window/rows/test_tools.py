@@ -48,6 +48,10 @@ def _line(block: RowView[Row]) -> DisclosureButton:
             "ran x · exit 2 · 0.0 s",
         ),
         (
+            tool("shell", {"command": "x"}, "no", is_error=True, summary="a\u202egnp.exe\x1b[31m"),
+            "running x · agnp.exe",
+        ),
+        (
             tool("code", {"action": "patch", "path": "a.py"}, "ok", details={"diff": _DIFF, "added": 1, "removed": 2}),
             "changed a.py +1 −2",
         ),
