@@ -18,6 +18,7 @@ _LONGEST_TARGET = 1_000
 _DISPLAYS: dict[str, Callable[[JsonObject], CallDisplay]] = {
     tool.name: tool.display for tool in (*TOOLS, *CONTROL_TOOLS)
 }
+_TOO_LARGE = 2**53
 _FACTS = frozenset({"duration_ms", "diff", "added", "removed", "stdout_file", "stderr_file", "last_lines"})
 _UNREADABLE = CallDisplay(running="reading a call", done="read a call")
 
@@ -93,4 +94,7 @@ def _texts(value: JsonValue) -> tuple[str, ...] | None:
 
 
 def _whole_number(value: JsonValue) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """A count or a time: an imported number may be of any size."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value < _TOO_LARGE else None

@@ -3,7 +3,8 @@
 import msgspec
 
 from app.engine.tools.call_display import with_facts
-from app.protocol.blocks import Block, ToolCallBlock, ToolResultBlock
+from app.protocol.base import JsonObject
+from app.protocol.blocks import Block, ResultFacts, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import ConversationCompareResult, ConversationNodesResult, Node
 from app.protocol.engine import SubscribeResult
 from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
@@ -76,3 +77,9 @@ async def test_neither_display_nor_facts_are_stored(engine: EngineServer) -> Non
         answer = await client.ask("conversation/nodes", conversationId="c1", leafId="n4", limit=1)
         (page,) = msgspec.convert(answer["result"], ConversationNodesResult).nodes
         assert page.blocks == (with_facts(result),)
+
+
+def test_a_number_of_an_imported_result_may_be_of_any_size() -> None:
+    details: JsonObject = {"duration_ms": 10**400, "added": -1, "removed": 2}
+    result = ToolResultBlock(call_id="call_1", tool="code", text="", is_error=False, details=details)
+    assert with_facts(result).facts == ResultFacts(removed=2)
