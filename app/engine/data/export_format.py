@@ -18,7 +18,8 @@ from app.protocol.base import Timestamp
 from app.protocol.conversations import Conversation, Node
 from app.protocol.tasks import Task
 
-VERSION = 1
+# 2: notices, marks of results and remarks of prompts as data. Version 1 is read too.
+VERSION = 2
 
 # The maximum in memory at a time; a picture of 10 MB is 14 MB as base64.
 _LARGEST_CONVERSATION = 512 * 1024 * 1024
@@ -141,7 +142,7 @@ class ExportReader:
             header = msgspec.json.decode(self._text(), type=Header)
         except (msgspec.DecodeError, UnicodeDecodeError, InvalidParams) as error:
             raise InvalidParams("it is not a file that Errand exported") from error
-        if header.errand_export != VERSION:
+        if not 1 <= header.errand_export <= VERSION:
             raise InvalidParams(
                 f"its format is {header.errand_export}, and this version of Errand reads {VERSION}. Update Errand first"
             )

@@ -245,7 +245,7 @@ def line(kind: str, record: object) -> str:
     ("lines", "words"),
     [
         (["no json"], "not a file that Errand exported"),
-        (['{"errand_export":2,"exported_at":"2026-01-02T03:04:05Z"}'], "Update Errand first"),
+        (['{"errand_export":3,"exported_at":"2026-01-02T03:04:05Z"}'], "Update Errand first"),
         ([HEADER, line("node", node("n1"))], "a conversation should begin here"),
         ([HEADER, line("conversation", {"id": "c1"})], "line 2: Object missing required field"),
         ([HEADER, line("conversation", conversation("../x"))], "an id that is not"),

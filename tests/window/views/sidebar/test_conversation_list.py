@@ -167,7 +167,7 @@ async def test_one_is_exported_with_the_keyboard_in_the_form_that_was_chosen(
 ) -> None:
     told: list[str] = []
     stores.conversations.exported.connect(told.append)
-    for form, start in (("html", b"<!doctype html>"), ("md", b"# Title 0"), ("jsonl", b'{"errand_export":1')):
+    for form, start in (("html", b"<!doctype html>"), ("md", b"# Title 0"), ("jsonl", b'{"errand_export":2')):
         view.mark("c0")
         press(view, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
         (dialog,) = view.findChildren(ExportDialog)
