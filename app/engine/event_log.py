@@ -232,6 +232,8 @@ class EventLog:
             if then is not None:
                 then()
         finally:
-            frame = event_frame(record)
-            self._listeners.tell(lambda listener: listener.on_event(record, frame))
-            self.deltas.committed(record.sequence)
+            try:
+                frame = event_frame(record)
+                self._listeners.tell(lambda listener: listener.on_event(record, frame))
+            finally:
+                self.deltas.committed(record.sequence)

@@ -96,7 +96,7 @@ class ToolCallBlock(Wire, frozen=True, kw_only=True, tag="toolCall", omit_defaul
 
 
 class ResultFacts(Wire, frozen=True, kw_only=True, omit_defaults=True):
-    """What clients show of a call that ran, beside its summary.
+    """What clients show of a result, beside its summary.
 
     `diff` is a unified diff of the changed file with `added` and `removed` lines. `output_file` holds an output that is
     too long, or no text. `last_lines` are the end of the output of a failed command, null in older results.
@@ -120,7 +120,7 @@ class ToolResultBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="
 
     `details` depends on the tool (exit code, hits of a search) and does not repeat `text`. `execution_id` names the
     durable record: `execution/output` reads the full output, which may be longer than the text. The engine adds
-    `facts` to every result that it sends to a client, and does not store them; they are null if the call did not run.
+    `facts` to every result that it sends to a client, and does not store them; null if the tool gave no details.
     """
 
     call_id: str

@@ -13,6 +13,7 @@ Trouble: TypeAlias = Literal["disk_full", "read_only", "locked", "disk_error", "
 # `stalled`: the previous engine stopped responding and was ended.
 ConditionKind: TypeAlias = Literal[Trouble, "stalled"]
 
+# Raised at most once between two releases.
 PROTOCOL_VERSION = 3
 
 _KEY_ENDING = "_API_KEY"

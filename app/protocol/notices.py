@@ -29,7 +29,7 @@ class EndedProcess(Wire, frozen=True, kw_only=True, omit_defaults=True):
 class TaskCompleted(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="taskCompleted"):
     """`ended` are the processes that ended with the task, `unread` the messages that it did not read.
 
-    Sent only if there are any; the other ends of a task have the same two fields.
+    Sent only if there are any. Other ends of a task have these fields too, where they apply.
     """
 
     ended: tuple[EndedProcess, ...] = ()

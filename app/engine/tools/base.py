@@ -27,8 +27,8 @@ class ToolResult:
     """The result of a tool. The model reads `content`; people and the record also get `details` and `summary`.
 
     `summary` is one short line ("12 passed", "+3 −1"), without the time. Clients show these `details`, if there are
-    any: `diff` (unified) with `added` and `removed`, `duration_ms`, `stdout_file` and `stderr_file`. `terminate`
-    requests that no further model call follows; it applies if every result of the batch sets it.
+    any: `diff` (unified) with `added` and `removed`, `duration_ms`, `last_lines`, `stdout_file` and `stderr_file`.
+    `terminate` requests that no further model call follows; it applies if every result of the batch sets it.
     """
 
     content: tuple[UserContent, ...]

@@ -97,7 +97,10 @@ TurnDecision: TypeAlias = Literal["end", "continue"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
-    """Hooks that a caller may supply. A tool hook that raises makes an error result; any other hook fails the run."""
+    """Hooks that a caller may supply. A tool hook that raises makes an error result; any other hook fails the run.
+
+    The interface of the published package (decision 5). The engine writes features instead: see `features.py`.
+    """
 
     transform_context: Callable[[tuple[Message, ...], CancelSignal], Awaitable[Sequence[Message]]] | None = None
     """Before each model call: returns the messages for that call only."""

@@ -172,7 +172,9 @@ class Journal:
         self._add(turn)
         try:
             await turn.granted
-            return await self._transact(work, durable=durable)
+            result = await self._transact(work, durable=durable)
+            self._is_behind = self._is_behind or not durable
+            return result
         finally:
             turn.over.set_result(None)
 
