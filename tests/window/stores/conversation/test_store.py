@@ -152,7 +152,11 @@ async def test_a_second_message_begins_no_second_conversation(tmp_path: Path) ->
         engine.parts.services.settings.set("default_api_base", engine.parts.model.url)
         store = engine.stores.open(None)
         back: list[str] = []
-        store.requests.unsent.connect(lambda text: back.append(text))
+
+        def take_back(text: str) -> None:
+            back.append(text)
+
+        store.requests.unsent.connect(take_back)
         store.requests.options = TaskOptions("openai_compatible/test-model", str(engine.parts.workspace))
         store.requests.send("first")
         store.requests.send("second")
