@@ -85,7 +85,8 @@ class LoadedBranch:
         self._forks.put(forks)
         later = [self._nodes[node_id] for node_id in self._order]
         unowned = [node.id for node in later if node.role == "tool_result" and None in self._calls.owners(node)]
-        ends = (*self.tasks.last_nodes(later[0]), *([later[0].id] if self._speakers else ())) if later else ()
+        ends = self.tasks.last_nodes(later[0]) if later else ()
+        named = _first_reply(later) if self._speakers else ()
         self.has_older = has_older
         self._order.clear()
         self._calls.clear()
@@ -93,7 +94,7 @@ class LoadedBranch:
         for node in (*page, *later):
             self._append(node)
         self.asks.place_all()
-        return [*(node.id for node in page), *unowned, *(each for each in ends if each not in unowned)]
+        return [*(node.id for node in page), *dict.fromkeys((*unowned, *ends, *named))]
 
     def put(self, node: Node, *, joins: bool = True) -> Sequence[str]:
         """Append a node or replace a streaming one; nothing if it belongs to another branch.
@@ -244,6 +245,12 @@ class LoadedBranch:
             return
         self.drafts.pop(node.id, None)
         self._calls.put(node)
+
+
+def _first_reply(nodes: Sequence[Node]) -> Sequence[str]:
+    """The first reply, if no message of a person comes before it: its name row depends on the nodes above."""
+    first = next((node for node in nodes if node.is_from_person or node.role == "assistant"), None)
+    return [first.id] if first is not None and first.role == "assistant" else []
 
 
 def _is_streaming(node: Node | None) -> bool:

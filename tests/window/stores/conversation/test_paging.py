@@ -4,12 +4,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from app.protocol.asks import Ask
-from app.protocol.blocks import TextBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
 from app.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate
-from app.window.rows.row import AskRow, TaskEndRow, ToolCallRow, UserRow
+from app.window.rows.row import AskRow, Speaker, SpeakerRow, TaskEndRow, ToolCallRow, UserRow
+from app.window.stores.conversation.branch import LoadedBranch
 from app.window.stores.stores import Stores
 from tests.support.connections import cable_to
 from tests.support.engine_server import EngineServer, engine_server
@@ -88,6 +90,39 @@ async def test_older_pages_come_above_and_every_call_has_its_own_result(tmp_path
         assert results == [f"{number}\n" for number in range(60)]
         asks = [row.ask.id for row in mirror.rows if isinstance(row, AskRow)]
         assert asks == [f"k{number}" for number in range(60)]
+
+
+def replies_of_one_agent() -> list[Node]:
+    """A task with two calls, a notice and a last reply, then a request and a reply of another agent."""
+    message, call, result = turn(0, None)
+    call = msgspec.structs.replace(call, author="a1")
+    notice = msgspec.structs.replace(
+        message, id="n0", parent_id=result.id, author="engine", blocks=(NoticeBlock(kind="info", text="Go on."),)
+    )
+    more = ToolCallBlock(call_id="call_1", tool="shell", arguments={"command": "ls"})
+    printed = ToolResultBlock(call_id="call_1", tool="shell", text="a\n", is_error=False)
+    again = msgspec.structs.replace(call, id="r0b", parent_id=notice.id, blocks=(more,))
+    second = msgspec.structs.replace(result, id="a0b", parent_id=again.id, blocks=(printed,))
+    last = msgspec.structs.replace(call, id="r0c", parent_id=second.id, blocks=(TextBlock(text="Done."),))
+    request, other, _ = turn(1, last.id)
+    return [message, call, result, notice, again, second, last, request, msgspec.structs.replace(other, author="a2")]
+
+
+@pytest.mark.parametrize("cut", range(1, 9))
+def test_names_above_replies_are_those_of_the_whole_branch_wherever_a_page_begins(cut: int) -> None:
+    nodes = replies_of_one_agent()
+    speakers = {"a1": Speaker("Anna", ""), "a2": Speaker("Ben", "")}
+    whole = LoadedBranch()
+    whole.name(speakers)
+    whole.show(nodes, False, ())
+    branch = LoadedBranch()
+    branch.name(speakers)
+    branch.show(nodes[cut:], True, ())
+    rows = {node_id: branch.rows(node_id) for node_id in branch.ids}
+    for node_id in branch.prepend(nodes[:cut], False, ()):
+        rows[node_id] = branch.rows(node_id)
+    assert rows == {node.id: whole.rows(node.id) for node in nodes}
+    assert [each for each in whole.ids if any(isinstance(row, SpeakerRow) for row in rows[each])] == ["r0", "r1"]
 
 
 async def test_a_node_far_above_is_found_with_all_that_is_between(tmp_path: Path) -> None:
