@@ -87,12 +87,14 @@ class LoadedBranch:
         unowned = [node.id for node in later if node.role == "tool_result" and None in self._calls.owners(node)]
         ends = self.tasks.last_nodes(later[0]) if later else ()
         named = _first_reply(later) if self._speakers else ()
+        drafts = dict(self.drafts)
         self.has_older = has_older
         self._order.clear()
         self._calls.clear()
         self.tasks.clear()
         for node in (*page, *later):
             self._append(node)
+        self.drafts.update(drafts)  # they have the text that was streamed after the node was loaded
         self.asks.place_all()
         return [*(node.id for node in page), *dict.fromkeys((*unowned, *ends, *named))]
 

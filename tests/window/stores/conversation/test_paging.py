@@ -9,8 +9,8 @@ import pytest
 from app.protocol.asks import Ask
 from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
-from app.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate
-from app.window.rows.row import AskRow, Speaker, SpeakerRow, TaskEndRow, ToolCallRow, UserRow
+from app.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate, TextDelta
+from app.window.rows.row import AskRow, ReplyRow, Speaker, SpeakerRow, TaskEndRow, ToolCallRow, UserRow
 from app.window.stores.conversation.branch import LoadedBranch
 from app.window.stores.stores import Stores
 from tests.support.connections import cable_to
@@ -123,6 +123,23 @@ def test_names_above_replies_are_those_of_the_whole_branch_wherever_a_page_begin
         rows[node_id] = branch.rows(node_id)
     assert rows == {node.id: whole.rows(node.id) for node in nodes}
     assert [each for each in whole.ids if any(isinstance(row, SpeakerRow) for row in rows[each])] == ["r0", "r1"]
+
+
+def test_an_older_page_keeps_the_text_that_has_streamed_so_far() -> None:
+    message, reply, _ = turn(0, None)
+    streaming = msgspec.structs.replace(reply, blocks=(), status="streaming")
+    branch = LoadedBranch()
+    branch.show([streaming], True, ())
+
+    def stream(text: str, offset: int) -> None:
+        branch.drafts["r0"].add(
+            TextDelta(conversation_id="c1", task_id="t0", node_id="r0", block=0, kind="text", offset=offset, text=text)
+        )
+
+    stream("Some ", 0)
+    branch.prepend([message], False, ())
+    stream("words", 5)
+    assert [row.markdown for row in branch.rows("r0") if isinstance(row, ReplyRow)] == ["Some words"]
 
 
 async def test_a_node_far_above_is_found_with_all_that_is_between(tmp_path: Path) -> None:
