@@ -177,7 +177,12 @@ class ConversationStore(BranchRows):
         self.touch(self.branch.name(self.agents.speakers))
 
     def _on_edit_asked(self, node_id: str | None) -> None:
-        """Show a message as an edit field with its draft, or as a message again."""
+        """Show a message as an edit field with its draft, or as a message again.
+
+        While the branch is being loaded, none becomes a field: its row may not be shown.
+        """
+        if node_id is not None and not self.is_current:
+            return
         self.touch(self.branch.edit(node_id))
         if node_id is None:
             self.edit_ended.emit()

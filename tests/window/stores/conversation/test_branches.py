@@ -3,6 +3,8 @@
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import msgspec
+
 from app.protocol.tasks import Task
 from app.window.rows.row import BranchEndRow, BranchSwitchRow, EditMessageRow, ReplyRow, TaskEndRow, UserRow
 from app.window.stores.conversation.store import ConversationStore
@@ -192,6 +194,23 @@ async def test_an_edit_that_is_refused_keeps_what_was_typed(tmp_path: Path) -> N
         assert talk.store.branches.drafts.get(message) == "write an ode"
         talk.store.branches.end_edit()
         assert talk.said == ["write a poem", "One."]
+
+
+async def test_while_a_branch_is_loaded_again_no_message_becomes_a_field(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        talk = await begin(stack, tmp_path, ONE)
+        begun: list[int] = []
+        talk.store.edit_begun.connect(begun.append)
+        talk.store.is_current = False  # as between a snapshot and its past tasks
+        loaded = msgspec.structs.replace(talk.store.branch.node(talk.message), id="new", parent_id=None)
+        talk.store.branch.show((loaded,), False, ())
+        talk.store.branches.edit_last()
+        assert begun == []
+        talk.store.load()
+        await until(lambda: talk.store.is_current)
+        assert talk.said == ["write a poem", "One."]
+        talk.store.branches.edit_last()
+        assert begun == [0]
 
 
 async def test_a_fork_in_the_midst_of_a_task_does_not_show_how_the_task_ended(tmp_path: Path) -> None:
