@@ -49,7 +49,6 @@ class DBusNotifications(QObject):
         self._wanted: tuple[Notification, ...] = ()
         self._shown: dict[str, _Shown] = {}
         self._wake = asyncio.Event()
-        self._is_settling = False
         self._bus: SessionBus | None = None
         self._owner = ""
         self._abilities: frozenset[str] = frozenset()
@@ -59,11 +58,6 @@ class DBusNotifications(QObject):
         """Show exactly these notifications."""
         self._wanted = wanted
         self._wake.set()
-
-    @property
-    def is_busy(self) -> bool:
-        """True until the wanted notifications are shown, or cannot be."""
-        return self._is_settling or self._wake.is_set()
 
     async def run(self) -> None:
         """Runs until cancelled, then closes the notifications that are still shown."""
@@ -82,7 +76,6 @@ class DBusNotifications(QObject):
                 self._bus.close()
 
     async def _settle(self) -> None:
-        self._is_settling = True
         await asyncio.to_thread(importlib.import_module, "app.window.desktop.dbus")  # 90 ms of imports
         from app.window.desktop.dbus import BusError
 
@@ -90,8 +83,6 @@ class DBusNotifications(QObject):
             await self._show_all(await self._connected())
         except BusError as error:
             _log.info("No notification can be shown: %s", error)
-        finally:
-            self._is_settling = False
 
     async def _connected(self) -> "SessionBus":
         from app.window.desktop.dbus import SessionBus

@@ -1,6 +1,7 @@
 """Notifications on a real session bus: the messages, the buttons, and servers that start and end."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 
@@ -141,28 +142,37 @@ async def test_a_server_that_dies_and_comes_back_shows_what_is_still_wanted(bus_
     await second.leave()
 
 
-async def test_a_server_that_comes_later_is_told_what_waits(bus_address: str, shown: Shown) -> None:
+async def test_a_server_that_comes_later_is_told_what_waits(
+    bus_address: str, shown: Shown, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "app.window.desktop.notifications")
     shown.show(APPROVAL)
-    await until(lambda: not shown.notifications.is_busy)
+    await until(lambda: len(caplog.messages) == 1)
     server = await NotificationServer.start(bus_address)
     await until(lambda: len(server.shown) == 1)
     await server.leave()
 
 
-async def test_without_a_bus_nothing_happens(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_bus_nothing_happens_but_a_line_in_the_log(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "app.window.desktop.notifications")
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/at/all")
     shown.show(APPROVAL)
-    await until(lambda: not shown.notifications.is_busy)
+    await until(lambda: len(caplog.messages) == 1)
     shown.show()
-    await until(lambda: not shown.notifications.is_busy)
+    await until(lambda: len(caplog.messages) == 2)
+    assert all(text.startswith("No notification can be shown: ") for text in caplog.messages)
     assert shown.acted == []
 
 
 async def test_the_end_of_the_window_takes_its_notices_along(server: NotificationServer, qapp: object) -> None:
     shown = Shown()
     running = asyncio.get_running_loop().create_task(shown.notifications.run())
-    shown.show(APPROVAL)
-    await until(lambda: len(server.shown) == 1 and not shown.notifications.is_busy)
+    shown.show(APPROVAL, DONE)
+    await until(lambda: len(server.shown) == 2)
+    server.press(server.of("Done: Test it"), "default")
+    await until(lambda: bool(shown.acted))  # it was the last one: both are known to be shown
     running.cancel()
     await asyncio.wait([running])
     assert server.shown == {}

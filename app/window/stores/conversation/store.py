@@ -31,7 +31,6 @@ class ConversationStore(BranchRows):
     """
 
     taskUpdate = Signal(object)
-    taskMessage = Signal(object)
     title_changed = Signal()
     loaded = Signal()
     reached = Signal(int)
@@ -135,7 +134,6 @@ class ConversationStore(BranchRows):
         self.touch(self.branch.put(node, joins=self._joins(node)))
         if self._is_written_elsewhere(node):
             self.load()
-        self.taskMessage.emit(node)
 
     def _on_asks_changed(self) -> None:
         """Equal asks may have appeared or disappeared in any conversation."""
