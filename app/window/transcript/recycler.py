@@ -129,11 +129,12 @@ class RowViewRecycler(QObject):
         self._stale.discard(index)
         if block is None or type(block) is not kind.view:
             self._drop(index)
-            block = self._blocks[index] = self._pool.take(kind.view)
+            block = self._pool.take(kind.view)
             self._wire(block)
             block.resize(self.width, block.height())  # so that texts are laid out once, at the final width
             block.set_open(row.key in self._open)
         block.set_row(row)
+        self._blocks[index] = block  # after its first row, so that `resized` then does not leave the end
         return block
 
     def is_open(self, index: int) -> bool:

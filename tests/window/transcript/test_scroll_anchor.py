@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton
 from pytestqt.qtbot import QtBot
 
-from app.window.rows.row import Row
+from app.window.rows.row import Row, ThinkingRow
 from app.window.rows.text_view import TextView
-from tests.support.rows import long_conversation, reply, user
+from app.window.rows.thinking import ThinkingView
+from tests.support.rows import long_conversation, reply, thinking, user
 from tests.window.transcript.conftest import Page
 
 MakePage = Callable[..., Page]
@@ -53,6 +55,23 @@ def test_it_stays_at_the_end_while_rows_come_and_grow(page: MakePage) -> None:
         assert shown.view.is_at_end
         last = shown.blocks()[-1]
         assert last.y() + last.height() <= shown.view.viewport().height()
+
+
+def test_a_view_that_resizes_with_its_first_row_does_not_leave_the_end(
+    page: MakePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_row = ThinkingView.set_row
+
+    def set_row_and_resize(view: ThinkingView, row: ThinkingRow) -> None:
+        set_row(view, row)
+        view.resized.emit()
+
+    monkeypatch.setattr(ThinkingView, "set_row", set_row_and_resize)
+    shown = page(_many(100))
+    shown.rows.append(thinking("Hm."))
+    shown.view.settle()
+    assert shown.view.shown.stop == 101
+    assert shown.view.is_at_end
 
 
 def test_it_stays_in_place_while_a_person_reads_above(page: MakePage, qtbot: QtBot) -> None:
