@@ -10,6 +10,11 @@ from app.window.stores.catalog import DEFAULT
 _WITH_ADDRESS = "openai_compatible/"
 
 
+def new_task_id() -> str:
+    """The window makes the ids of the tasks that it starts, so that a repeated request starts none twice."""
+    return f"task_{uuid4().hex}"
+
+
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
     """None means the engine's default. `workspace` applies to a new conversation; `budget_usd` None is no limit.
@@ -47,7 +52,7 @@ class TaskOptions:
         is_chosen = self.model is not None and not is_for_another
         return TaskStartParams(
             prompt=prompt,
-            task_id=f"task_{uuid4().hex}",
+            task_id=new_task_id(),
             conversation_id=conversation_id,
             agent_id=agent_id,
             sibling_of=sibling_of,

@@ -1,7 +1,6 @@
 """Commands on branches and on the context: edit, retry, fork, switch; keep a message, summarise."""
 
 from collections.abc import Coroutine
-from uuid import uuid4
 
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
@@ -19,6 +18,7 @@ from app.window.stores.conversation.agents import AgentStore
 from app.window.stores.conversation.branch import LoadedBranch
 from app.window.stores.conversation.commands import TaskCommands
 from app.window.stores.session import EngineSession
+from app.window.stores.task_options import new_task_id
 from app.window.stores.tasks import is_working
 
 _LOCKED = "The agent is at work here. Stop it or wait until it is done, then try again."
@@ -82,7 +82,7 @@ class BranchCommands(QObject):
 
     def retry(self, node_id: str, model: str | None = None) -> None:
         """Regenerate a reply as its sibling."""
-        params = TaskRetryParams(node_id=node_id, task_id=_new_task_id(), model=model)
+        params = TaskRetryParams(node_id=node_id, task_id=new_task_id(), model=model)
         self._begin(self._retry(params))
 
     def edit(self, node_id: str) -> None:
@@ -143,10 +143,6 @@ class BranchCommands(QObject):
         self.end_edit()
 
 
-def _new_task_id() -> str:
-    return f"task_{uuid4().hex}"
-
-
 class ContextCommands(QObject):
     """Emits `kept_changed` when other messages are kept. `requests.failed` reports a refused command."""
 
@@ -200,9 +196,7 @@ class ContextCommands(QObject):
         if self.locked or conversation_id is None or agent is None:
             self._requests.failed.emit(self.locked or _NOTHING)
             return
-        params = ConversationSummariseParams(
-            conversation_id=conversation_id, agent_id=agent.id, task_id=f"task_{uuid4().hex}"
-        )
+        params = ConversationSummariseParams(conversation_id=conversation_id, agent_id=agent.id, task_id=new_task_id())
         self._session.spawn(self._summarise(params), self._requests.failed.emit)
 
     def _change(self, params: ConversationChangeParams) -> None:
