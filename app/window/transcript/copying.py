@@ -28,7 +28,7 @@ class SelectionCopy:
         index = span.first.row
         chosen = [
             view.between(*span.within(index, number, view.document().characterCount() - 1)).selection().toPlainText()
-            for number, view in enumerate(text_views(self._stage.block(index)))
+            for number, view in enumerate(text_views(self._stage.view(index)))
         ]
         return "\n".join(text for text in chosen if text)
 
@@ -40,7 +40,7 @@ class SelectionCopy:
         row = self._rows.row(index)
         if span.covers(index):
             return kind_of(row).markdown(row, self._stage.is_open(index))
-        views = text_views(self._stage.block(index))
+        views = text_views(self._stage.view(index))
         if not views:
             return kind_of(row).markdown(row, False)
         return "\n\n".join(text for text in (self._part(span, index, *entry) for entry in enumerate(views)) if text)

@@ -13,20 +13,20 @@ from app.window.rows.text_view import TextHighlight, TextView
 from app.window.transcript.selection import SelectionRange
 
 
-def text_views(block: RowView[Row]) -> list[TextView]:
+def text_views(row_view: RowView[Row]) -> list[TextView]:
     """The visible text views of a row, from top to bottom; none for rows with only lines and pictures."""
-    return [view for view in block.findChildren(TextView) if view.isVisibleTo(block)]
+    return [view for view in row_view.findChildren(TextView) if view.isVisibleTo(row_view)]
 
 
-def text_view_at(block: RowView[Row], point: QPoint) -> tuple[int, TextView] | None:
+def text_view_at(row_view: RowView[Row], point: QPoint) -> tuple[int, TextView] | None:
     """The text view at a point of the row view, or the nearest one above or below it."""
-    found = list(enumerate(text_views(block)))
-    return min(found, key=lambda entry: _distance(_top(entry[1], block), entry[1].height(), point.y()), default=None)
+    found = list(enumerate(text_views(row_view)))
+    return min(found, key=lambda entry: _distance(_top(entry[1], row_view), entry[1].height(), point.y()), default=None)
 
 
-def position_at(view: TextView, block: RowView[Row], point: QPoint) -> int:
+def position_at(view: TextView, row_view: RowView[Row], point: QPoint) -> int:
     """The character position nearest to a point of the row view."""
-    inside = view.viewport().mapFrom(block, point)
+    inside = view.viewport().mapFrom(row_view, point)
     if inside.y() < 0:
         return 0
     if inside.y() >= view.viewport().height():
@@ -34,8 +34,8 @@ def position_at(view: TextView, block: RowView[Row], point: QPoint) -> int:
     return view.cursorForPosition(inside).position()
 
 
-def _top(view: QWidget, block: RowView[Row]) -> int:
-    return view.mapTo(block, QPoint(0, 0)).y()
+def _top(view: QWidget, row_view: RowView[Row]) -> int:
+    return view.mapTo(row_view, QPoint(0, 0)).y()
 
 
 def _distance(top: int, height: int, y: int) -> int:
@@ -69,20 +69,20 @@ class TextHit:
     end: int
 
 
-def find_in(block: RowView[Row], pattern: re.Pattern[str]) -> list[TextHit]:
-    return [TextHit(view, *place) for view in text_views(block) for place in view.occurrences(pattern)]
+def find_in(row_view: RowView[Row], pattern: re.Pattern[str]) -> list[TextHit]:
+    return [TextHit(view, *place) for view in text_views(row_view) for place in view.occurrences(pattern)]
 
 
 def highlight_row(
-    block: RowView[Row], index: int, key: str, span: SelectionRange | None, sought: SearchPattern | None
+    row_view: RowView[Row], index: int, key: str, span: SelectionRange | None, sought: SearchPattern | None
 ) -> None:
-    found = find_in(block, sought.pattern) if sought is not None else []
+    found = find_in(row_view, sought.pattern) if sought is not None else []
     now = current_highlight(found, key, sought)
-    for number, view in enumerate(text_views(block)):
+    for number, view in enumerate(text_views(row_view)):
         hits = [_hit(one, is_now=one is now) for one in found if one.view is view]
         view.show_marks([*hits, *_selected(span, index, number, view.document().characterCount() - 1)])
     hidden = sought.counts.get(key, 0) - len(found) if sought is not None else 0
-    block.show_found(max(hidden, 0))
+    row_view.show_found(max(hidden, 0))
 
 
 def current_highlight(found: list[TextHit], key: str, sought: SearchPattern | None) -> TextHit | None:
@@ -93,10 +93,10 @@ def current_highlight(found: list[TextHit], key: str, sought: SearchPattern | No
 
 
 def is_plain(
-    block: RowView[Row], index: int, key: str, span: SelectionRange | None, sought: SearchPattern | None
+    row_view: RowView[Row], index: int, key: str, span: SelectionRange | None, sought: SearchPattern | None
 ) -> bool:
     """True for a selected or current row without text in which that could be shown."""
-    if text_views(block):
+    if text_views(row_view):
         return False
     return (span is not None and index in span.rows) or (sought is not None and sought.key == key)
 

@@ -55,11 +55,11 @@ class SelectionController(QObject):
         if span is None and self._sought is None and not self._has_marks:
             return
         self._has_marks = span is not None or self._sought is not None
-        for index, block in self._stage.all_blocks():
+        for index, row_view in self._stage.all_views():
             key = self._rows.row(index).key
-            highlight_row(block, index, key, span, self._sought)
-            if index in shown and is_plain(block, index, key, span, self._sought):
-                self._plain.append(block)
+            highlight_row(row_view, index, key, span, self._sought)
+            if index in shown and is_plain(row_view, index, key, span, self._sought):
+                self._plain.append(row_view)
         self._viewport.update()
 
     def set_search(self, sought: SearchPattern | None) -> None:
@@ -69,7 +69,7 @@ class SelectionController(QObject):
 
     def plain_places(self) -> Iterator[QRect]:
         """Rectangles of selected or current rows without text to mark."""
-        return (block.geometry() for block in self._plain)
+        return (row_view.geometry() for row_view in self._plain)
 
     def handle_mouse(self, event: QMouseEvent) -> bool:
         """Select with the left button; False if the event is not handled."""
@@ -117,31 +117,31 @@ class SelectionController(QObject):
             self._actions.copy(copying.markdown(span) if is_markdown else copying.text(span))
 
     def _spot_at(self, point: QPoint) -> SelectionPoint | None:
-        found = self._block_at(point)
+        found = self._view_at(point)
         if found is None:
             return None
-        index, block = found
-        inside = block.mapFrom(self._viewport, point)
-        part = text_view_at(block, inside)
+        index, row_view = found
+        inside = row_view.mapFrom(self._viewport, point)
+        part = text_view_at(row_view, inside)
         key = self._rows.row(index).key
         return (
             SelectionPoint(key, 0, 0)
             if part is None
-            else SelectionPoint(key, part[0], position_at(part[1], block, inside))
+            else SelectionPoint(key, part[0], position_at(part[1], row_view, inside))
         )
 
-    def _block_at(self, point: QPoint) -> tuple[int, RowView[Row]] | None:
+    def _view_at(self, point: QPoint) -> tuple[int, RowView[Row]] | None:
         """The row view at a point; a gap belongs to the row below it, beyond the edges the nearest row counts."""
         found: tuple[int, RowView[Row]] | None = None
-        for index, block in self._stage.blocks(self._shown):
-            found = index, block
-            if point.y() < block.geometry().bottom():
+        for index, row_view in self._stage.views(self._shown):
+            found = index, row_view
+            if point.y() < row_view.geometry().bottom():
                 break
         return found
 
     def _unit_at(self, point: QPoint, unit: QTextCursor.SelectionType) -> tuple[SelectionPoint, SelectionPoint] | None:
         """The word or paragraph at a point, if there is text."""
-        found = self._block_at(point)
+        found = self._view_at(point)
         part = text_view_at(found[1], found[1].mapFrom(self._viewport, point)) if found is not None else None
         if found is None or part is None:
             return None
@@ -198,7 +198,7 @@ class SearchHighlights:
 
     def show(self, index: int, sought: SearchPattern) -> None:
         """Scroll to a hit of this row, expand the card that hides it, and mark all hits."""
-        if sought.counts.get(sought.key, 0) > len(find_in(self._stage.block(index), sought.pattern)):
+        if sought.counts.get(sought.key, 0) > len(find_in(self._stage.view(index), sought.pattern)):
             self._stage.open(index)
         self._reader.set_search(sought)
         self._bring(index)
@@ -206,10 +206,10 @@ class SearchHighlights:
 
     def _reveal(self, index: int, sought: SearchPattern) -> None:
         """Scroll only if the hit is not visible or too close to an edge."""
-        block = self._stage.block(index)
-        hit = current_highlight(find_in(block, sought.pattern), sought.key, sought)
-        place = hit.view.reveal(hit.start, hit.end) if hit is not None else block.rect()
-        near = hit.view.viewport() if hit is not None else block
+        row_view = self._stage.view(index)
+        hit = current_highlight(find_in(row_view, sought.pattern), sought.key, sought)
+        place = hit.view.reveal(hit.start, hit.end) if hit is not None else row_view.rect()
+        near = hit.view.viewport() if hit is not None else row_view
         top = near.mapTo(self._viewport, place.topLeft()).y()
         room = self._viewport.height()
         if top < self._pad or top + place.height() > room - self._pad:

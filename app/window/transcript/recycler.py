@@ -31,21 +31,21 @@ class RowViewPool:
         free = self._free.get(kind)
         return free.pop() if free else kind(self._theme, self._actions, self._parent)
 
-    def give(self, block: RowView[Row]) -> None:
-        focused = block.window().focusWidget()
-        if focused is not None and block.isAncestorOf(focused):  # pyright: ignore[reportUnnecessaryComparison] -- PySide6's stubs leave out that there may be none
+    def give(self, view: RowView[Row]) -> None:
+        focused = view.window().focusWidget()
+        if focused is not None and view.isAncestorOf(focused):  # pyright: ignore[reportUnnecessaryComparison] -- PySide6's stubs leave out that there may be none
             self._parent.setFocus()  # otherwise Qt would move the focus to an arbitrary widget
-        block.hide()
-        free = self._free.setdefault(type(block), [])
+        view.hide()
+        free = self._free.setdefault(type(view), [])
         if len(free) < _MOST_OF_A_TYPE:
-            free.append(block)
+            free.append(view)
         else:
-            block.deleteLater()
+            view.deleteLater()
 
     def clear(self) -> None:
         for free in self._free.values():
-            for block in free:
-                block.deleteLater()
+            for view in free:
+                view.deleteLater()
         self._free.clear()
 
 
@@ -67,7 +67,7 @@ class RowViewRecycler(QObject):
         self._rows = rows
         self._theme = theme
         self._pool = RowViewPool(theme, actions, parent)
-        self._blocks: dict[int, RowView[Row]] = {}
+        self._views: dict[int, RowView[Row]] = {}
         self._stale: set[int] = set()  # rows that changed since their view was updated
         self._open: set[str] = set()
         self._wired: set[RowView[Row]] = set()
@@ -103,14 +103,14 @@ class RowViewRecycler(QObject):
 
     def changed(self, index: int) -> None:
         """The row was replaced, possibly by another kind; its view is updated when it is next requested."""
-        if index in self._blocks:
+        if index in self._views:
             self._stale.add(index)
         self.heights.forget(index)
 
     def measure(self, index: int) -> int:
         """The actual height of a row, including the gap."""
         if not self.heights.is_measured(index):
-            self.heights.measure(index, self.gap(index) + self.block(index).height_for(self.width))
+            self.heights.measure(index, self.gap(index) + self.view(index).height_for(self.width))
         return self.heights[index]
 
     def gap(self, index: int) -> int:
@@ -119,23 +119,23 @@ class RowViewRecycler(QObject):
         spacing = kind_of(above).spacing(above) if above is not None else None
         return spacing_above(spacing, kind_of(row).spacing(row), self._theme.tokens)
 
-    def block(self, index: int) -> RowView[Row]:
+    def view(self, index: int) -> RowView[Row]:
         """The up-to-date view of a row, created if necessary."""
-        block = self._blocks.get(index)
-        if block is not None and index not in self._stale:
-            return block
+        view = self._views.get(index)
+        if view is not None and index not in self._stale:
+            return view
         row = self._rows.row(index)
         kind = _kinds()(row)
         self._stale.discard(index)
-        if block is None or type(block) is not kind.view:
+        if view is None or type(view) is not kind.view:
             self._drop(index)
-            block = self._pool.take(kind.view)
-            self._wire(block)
-            block.resize(self.width, block.height())  # so that texts are laid out once, at the final width
-            block.set_open(row.key in self._open)
-        block.set_row(row)
-        self._blocks[index] = block  # after its first row, so that `resized` then does not leave the end
-        return block
+            view = self._pool.take(kind.view)
+            self._wire(view)
+            view.resize(self.width, view.height())  # so that texts are laid out once, at the final width
+            view.set_open(row.key in self._open)
+        view.set_row(row)
+        self._views[index] = view  # after its first row, so that `resized` then does not leave the end
+        return view
 
     def is_open(self, index: int) -> bool:
         """True if the user expanded this row's card."""
@@ -146,61 +146,61 @@ class RowViewRecycler(QObject):
         row = self._rows.row(index)
         if row.key not in self._open:
             self._open.add(row.key)
-            block = self.block(index)
-            block.set_open(True)
-            block.set_row(row)
+            view = self.view(index)
+            view.set_open(True)
+            view.set_row(row)
             self.heights.forget(index)
 
     def prepare(self, index: int) -> bool:
         """Create and measure the view of an invisible row; False if it is ready, or changed while invisible."""
-        if index in self._stale or (index in self._blocks and self.heights.is_measured(index)):
+        if index in self._stale or (index in self._views and self.heights.is_measured(index)):
             return False
-        self.block(index)
+        self.view(index)
         self.measure(index)
         return True
 
-    def all_blocks(self) -> Iterator[tuple[int, RowView[Row]]]:
+    def all_views(self) -> Iterator[tuple[int, RowView[Row]]]:
         """All existing views, visible or prepared nearby."""
-        yield from self._blocks.items()
+        yield from self._views.items()
 
-    def blocks(self, rows: range) -> Iterator[tuple[int, RowView[Row]]]:
+    def views(self, rows: range) -> Iterator[tuple[int, RowView[Row]]]:
         """The existing views of these rows, from top to bottom."""
         for index in rows:
-            if index in self._blocks:
-                yield index, self._blocks[index]
+            if index in self._views:
+                yield index, self._views[index]
 
     def keep(self, rows: range) -> list[RowView[Row]]:
         """Release the views of all other rows, except one with the focus, which is returned."""
         kept: list[RowView[Row]] = []
-        for index in [index for index in self._blocks if index not in rows]:
-            if _has_focus(self._blocks[index]):
-                kept.append(self._blocks[index])
+        for index in [index for index in self._views if index not in rows]:
+            if _has_focus(self._views[index]):
+                kept.append(self._views[index])
             else:
                 self._drop(index)
         return kept
 
-    def _wire(self, block: RowView[Row]) -> None:
-        if block not in self._wired:
-            self._wired.add(block)
-            block.destroyed.connect(lambda: self._wired.discard(block))
-            block.resized.connect(partial(self._on_resized, block))
-            block.opened.connect(partial(self._on_opened, block))
-            block.menu_opening.connect(self.menu_opening)
+    def _wire(self, view: RowView[Row]) -> None:
+        if view not in self._wired:
+            self._wired.add(view)
+            view.destroyed.connect(lambda: self._wired.discard(view))
+            view.resized.connect(partial(self._on_resized, view))
+            view.opened.connect(partial(self._on_opened, view))
+            view.menu_opening.connect(self.menu_opening)
 
-    def _on_resized(self, block: RowView[Row]) -> None:
-        index = self._index_of(block)
+    def _on_resized(self, view: RowView[Row]) -> None:
+        index = self._index_of(view)
         if index is not None:
             self.heights.forget(index)
             self.resized.emit(index)
 
-    def _on_opened(self, block: RowView[Row], is_open: bool) -> None:
-        index = self._index_of(block)
+    def _on_opened(self, view: RowView[Row], is_open: bool) -> None:
+        index = self._index_of(view)
         if index is not None:
             key = self._rows.row(index).key
             (self._open.add if is_open else self._open.discard)(key)
 
-    def _index_of(self, block: RowView[Row]) -> int | None:
-        return next((index for index, one in self._blocks.items() if one is block), None)
+    def _index_of(self, view: RowView[Row]) -> int | None:
+        return next((index for index, one in self._views.items() if one is view), None)
 
     def _gap_changed(self, index: int) -> None:
         """The row above changed, and with it the gap."""
@@ -208,17 +208,17 @@ class RowViewRecycler(QObject):
             self.heights.forget(index)
 
     def _move_from(self, first: int, by: int) -> None:
-        self._blocks = {index + by if index >= first else index: block for index, block in self._blocks.items()}
+        self._views = {index + by if index >= first else index: view for index, view in self._views.items()}
         self._stale = {index + by if index >= first else index for index in self._stale}
 
     def _drop(self, index: int) -> None:
-        block = self._blocks.pop(index, None)
+        view = self._views.pop(index, None)
         self._stale.discard(index)
-        if block is not None:
-            self._pool.give(block)
+        if view is not None:
+            self._pool.give(view)
 
     def _drop_all(self) -> None:
-        for index in list(self._blocks):
+        for index in list(self._views):
             self._drop(index)
 
     def _estimates(self, first: int, count: int) -> list[int]:
@@ -229,9 +229,9 @@ class RowViewRecycler(QObject):
         return [kind_of(row).estimate(row, width, tokens) for row in rows]
 
 
-def _has_focus(block: RowView[Row]) -> bool:
+def _has_focus(view: RowView[Row]) -> bool:
     focused = QApplication.focusWidget()
-    return focused is not None and (focused is block or block.isAncestorOf(focused))
+    return focused is not None and (focused is view or view.isAncestorOf(focused))
 
 
 @cache
@@ -242,10 +242,10 @@ def _kinds() -> Callable[[Row], RowKind[Row]]:
 
 
 def focus_next(
-    view: QWidget, blocks: Sequence[RowView[Row]], *, forward: bool, reveal: Callable[[QWidget], None]
+    view: QWidget, row_views: Sequence[RowView[Row]], *, forward: bool, reveal: Callable[[QWidget], None]
 ) -> bool:
     """Focus the next control of the visible row views, or leave `view` after the last one."""
-    stops = [view, *(widget for block in blocks for widget in _stops(block))]
+    stops = [view, *(widget for row_view in row_views for widget in _stops(row_view))]
     focused = view.window().focusWidget()
     place = next((number for number, widget in enumerate(stops) if widget is focused), -1 if forward else len(stops))
     place += 1 if forward else -1
@@ -257,20 +257,20 @@ def focus_next(
     return step_focus(view.window(), view, forward=forward)
 
 
-def focus_last(blocks: Sequence[RowView[Row]], reveal: Callable[[QWidget], None]) -> None:
+def focus_last(views: Sequence[RowView[Row]], reveal: Callable[[QWidget], None]) -> None:
     """Focus the last control of the visible row views, if there is one."""
-    stops = [widget for block in blocks for widget in _stops(block)]
+    stops = [widget for view in views for widget in _stops(view)]
     if stops:
         stops[-1].setFocus(Qt.FocusReason.TabFocusReason)
         reveal(stops[-1])
 
 
-def _stops(block: RowView[Row]) -> list[QWidget]:
+def _stops(view: RowView[Row]) -> list[QWidget]:
     """The tab stops of a row view, from top to bottom and left to right."""
-    found = [widget for widget in block.findChildren(QWidget) if takes_tab(widget)]
+    found = [widget for widget in view.findChildren(QWidget) if takes_tab(widget)]
 
     def place(widget: QWidget) -> tuple[int, int]:
-        corner = widget.mapTo(block, widget.rect().topLeft())
+        corner = widget.mapTo(view, widget.rect().topLeft())
         return corner.y(), corner.x()
 
     return sorted(found, key=place)

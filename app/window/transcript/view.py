@@ -110,7 +110,7 @@ class TranscriptView(QAbstractScrollArea):
     def enter_row(self, index: int) -> None:
         """Focus a row, and scroll to it unless it is visible."""
         self.bring_row(index)
-        self._stage.block(index).take_focus()
+        self._stage.view(index).take_focus()
         if self.viewport().isAncestorOf(self.window().focusWidget()):
             self._reveal(self.window().focusWidget())
 
@@ -195,7 +195,7 @@ class TranscriptView(QAbstractScrollArea):
         super().focusInEvent(event)
         self._has_ring = event.reason() in _KEY_REASONS
         if event.reason() == Qt.FocusReason.BacktabFocusReason:
-            focus_last([block for _, block in self._stage.blocks(self._shown)], self._reveal)
+            focus_last([view for _, view in self._stage.views(self._shown)], self._reveal)
         self.viewport().update()
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
@@ -204,8 +204,8 @@ class TranscriptView(QAbstractScrollArea):
         self.viewport().update()
 
     def focusNextPrevChild(self, next: bool) -> bool:
-        blocks = [block for _, block in self._stage.blocks(self._shown)]
-        return focus_next(self, blocks, forward=next, reveal=self._reveal)
+        views = [view for _, view in self._stage.views(self._shown)]
+        return focus_next(self, views, forward=next, reveal=self._reveal)
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:
         """Does nothing: `settle` places the row views."""
@@ -251,20 +251,20 @@ class TranscriptView(QAbstractScrollArea):
     def _place(self) -> None:
         kept = overscan(self._shown, self._rows.count())
         far = self._stage.keep(kept)
-        for block in far:
-            block.move(block.x(), -block.height() - self.viewport().height())
+        for view in far:
+            view.move(view.x(), -view.height() - self.viewport().height())
         left = (self.width() - self._stage.width) // 2  # of the view, so that the scroll bar does not shift the rows
         top = self._anchor.y(self._stage.heights)
         y = self._pad + self._stage.heights.before(self._shown.start) - top
         for index in self._shown:
-            block = self._stage.block(index)
+            view = self._stage.view(index)
             height, gap = self._stage.measure(index), self._stage.gap(index)
-            block.setGeometry(left, y + gap, self._stage.width, height - gap)
-            block.show()
+            view.setGeometry(left, y + gap, self._stage.width, height - gap)
+            view.show()
             y += height
-        for index, block in self._stage.blocks(kept):
+        for index, view in self._stage.views(kept):
             if index not in self._shown:
-                block.hide()
+                view.hide()
 
     def _set_bar(self) -> None:
         y = None if self._anchor.is_end else self._anchor.y(self._stage.heights)

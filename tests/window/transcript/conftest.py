@@ -23,11 +23,11 @@ class Page:
         self.rows = rows
         self.actions = actions
 
-    def blocks(self) -> list[RowView[Row]]:
+    def row_views(self) -> list[RowView[Row]]:
         """The visible row views, from top to bottom."""
         height = self.view.viewport().height()
         made: list[RowView[Row]] = self.view.findChildren(RowView)
-        seen = [block for block in made if block.isVisible() and block.y() < height]
+        seen = [row_view for row_view in made if row_view.isVisible() and row_view.y() < height]
         return sorted((one for one in seen if one.y() + one.height() > 0), key=QWidget.y)
 
     def made(self) -> int:
@@ -36,16 +36,16 @@ class Page:
         return len(made)
 
     def texts(self) -> list[str]:
-        return [text for text in map(text_of, self.blocks()) if text]
+        return [text for text in map(text_of, self.row_views()) if text]
 
     def top_of(self, text: str) -> int:
         """The top of the row view with this text, in pixels of the view."""
-        block = next(block for block in self.blocks() if text_of(block) == text)
-        return block.mapTo(self.view.viewport(), QPoint(0, 0)).y()
+        row_view = next(row_view for row_view in self.row_views() if text_of(row_view) == text)
+        return row_view.mapTo(self.view.viewport(), QPoint(0, 0)).y()
 
 
-def text_of(block: RowView[Row]) -> str:
-    texts = [view for view in block.findChildren(TextView) if view.isVisible()]
+def text_of(row_view: RowView[Row]) -> str:
+    texts = [view for view in row_view.findChildren(TextView) if view.isVisible()]
     return texts[0].toPlainText() if texts else ""
 
 

@@ -46,8 +46,8 @@ def test_every_control_has_a_name_and_is_reached_by_tab(page: MakePage) -> None:
     shown.view.settle()
     controls = [
         widget
-        for block in shown.blocks()
-        for widget in block.findChildren(QWidget)
+        for row_view in shown.row_views()
+        for widget in row_view.findChildren(QWidget)
         if widget.isVisible() and widget.focusPolicy() != Qt.FocusPolicy.NoFocus
     ]
     assert len(controls) >= 12
@@ -60,11 +60,11 @@ def test_every_control_has_a_name_and_is_reached_by_tab(page: MakePage) -> None:
 def test_another_theme_repaints_all_and_moves_nothing(page: MakePage, theme: Theme) -> None:
     shown = page([*long_conversation(100), *_every_kind(), *long_conversation(100)])
     shown.view.to_row(100)
-    before = (shown.texts(), [block.y() for block in shown.blocks()])
+    before = (shown.texts(), [row_view.y() for row_view in shown.row_views()])
     light = {view.palette().text().color().name() for view in shown.view.findChildren(TextView)}
     theme.set_mode("dark")
     shown.view.settle()
-    assert (shown.texts(), [block.y() for block in shown.blocks()]) == before
+    assert (shown.texts(), [row_view.y() for row_view in shown.row_views()]) == before
     dark = {view.palette().text().color().name() for view in shown.view.findChildren(TextView) if view.isVisible()}
     assert dark.isdisjoint(light)
 

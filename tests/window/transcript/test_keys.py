@@ -59,18 +59,18 @@ def test_keys_go_by_lines_by_pages_and_to_both_ends(page: MakePage, qtbot: QtBot
     assert shown.view.is_at_end
     QTest.keyClick(shown.view, Qt.Key.Key_Home)
     assert shown.view.shown.start == 0
-    top = shown.blocks()[0].y()
+    top = shown.row_views()[0].y()
     QTest.keyClick(shown.view, Qt.Key.Key_Down)
-    assert shown.blocks()[0].y() < top
+    assert shown.row_views()[0].y() < top
     QTest.keyClick(shown.view, Qt.Key.Key_Up)
-    assert shown.blocks()[0].y() == top
+    assert shown.row_views()[0].y() == top
     QTest.keyClick(shown.view, Qt.Key.Key_End)
     assert shown.view.shown == at_end
 
 
 def test_keys_and_the_wheel_over_a_text_scroll_the_transcript(page: MakePage, qtbot: QtBot) -> None:
     shown = page(long_conversation(200))
-    text = next(view for view in shown.blocks()[-1].findChildren(TextView) if view.isVisible())
+    text = next(view for view in shown.row_views()[-1].findChildren(TextView) if view.isVisible())
     text.setFocus()
     QTest.keyClick(text, Qt.Key.Key_PageUp)
     assert not shown.view.is_at_end
@@ -105,7 +105,7 @@ def test_gliding_ends_where_the_key_said(page: MakePage, qtbot: QtBot, theme: Th
     qtbot.waitUntil(lambda: shown.top_of(text) == before - 38)
 
 
-def test_tab_goes_through_the_blocks_as_they_stand_and_out(page: MakePage, qtbot: QtBot) -> None:
+def test_tab_goes_through_the_rows_as_they_stand_and_out(page: MakePage, qtbot: QtBot) -> None:
     shown = page([user("a question"), tool("shell", {"command": "ls"}, "x"), reply("an answer")])
     window = QWidget()
     qtbot.addWidget(window)
@@ -134,7 +134,7 @@ def test_what_tab_reaches_comes_into_view(page: MakePage, qtbot: QtBot) -> None:
     activate(shown.view, qtbot)
     shown.view.to_row(20)
     shown.view.scroll_by(20)
-    assert shown.blocks()[0].y() < 0
+    assert shown.row_views()[0].y() < 0
     shown.view.setFocus()
     QApplication.sendEvent(focused(), _tab())
     line = focused()

@@ -53,7 +53,7 @@ def test_it_stays_at_the_end_while_rows_come_and_grow(page: MakePage) -> None:
         shown.rows.change(100, reply("word " * 30 * length, "s", streaming=True))
         shown.view.settle()
         assert shown.view.is_at_end
-        last = shown.blocks()[-1]
+        last = shown.row_views()[-1]
         assert last.y() + last.height() <= shown.view.viewport().height()
 
 
@@ -178,15 +178,15 @@ def test_a_transcript_in_the_background_is_laid_out_when_it_is_shown(page: MakeP
 def test_the_column_is_760_pixels_wide_and_in_the_middle(page: MakePage) -> None:
     shown = page(_many(3))
     shown.view.resize(1_400, 600)
-    block = shown.blocks()[0]
-    assert block.width() == 760
-    assert abs(block.x() - (shown.view.viewport().width() - 760) // 2) <= 1
+    row_view = shown.row_views()[0]
+    assert row_view.width() == 760
+    assert abs(row_view.x() - (shown.view.viewport().width() - 760) // 2) <= 1
 
 
 def test_the_column_stays_where_it_is_when_the_scroll_bar_comes(page: MakePage) -> None:
     short, long = page(_many(1)), page(_many(200))
     assert long.view.verticalScrollBar().maximum() > 0
-    assert {block.x() for block in short.blocks()} == {block.x() for block in long.blocks()}
+    assert {row_view.x() for row_view in short.row_views()} == {row_view.x() for row_view in long.row_views()}
 
 
 def test_a_shorter_conversation_is_laid_out_while_rows_of_the_longer_were_to_be_measured(

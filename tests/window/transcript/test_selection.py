@@ -61,7 +61,9 @@ class Mouse:
 
 def letter(page: Page, text: str, word: str, *, after: bool = False) -> QPoint:
     """The start or end of a word in the row view that shows this text."""
-    view = next(view for block in page.blocks() for view in block.findChildren(TextView) if view.toPlainText() == text)
+    view = next(
+        view for row_view in page.row_views() for view in row_view.findChildren(TextView) if view.toPlainText() == text
+    )
     cursor = QTextCursor(view.document())
     cursor.setPosition(text.index(word) + (len(word) if after else 0))
     return view.viewport().mapTo(page.view.viewport(), view.cursorRect(cursor).center())
@@ -74,7 +76,7 @@ def copied(page: Page) -> str:
 
 def marked(page: Page) -> list[str]:
     """The text painted as selected, row by row."""
-    views = [view for block in page.blocks() for view in block.findChildren(TextView) if view.isVisible()]
+    views = [view for row_view in page.row_views() for view in row_view.findChildren(TextView) if view.isVisible()]
     return [view.between(mark.start, mark.end).selectedText() for view in views for mark in view.marks]
 
 
@@ -94,7 +96,7 @@ def test_a_drag_within_a_text_copies_it_as_it_is_seen(page: MakePage) -> None:
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_a_drag_over_blocks_copies_with_the_marks_of_markdown(page: MakePage, *, backwards: bool) -> None:
+def test_a_drag_over_rows_copies_with_the_marks_of_markdown(page: MakePage, *, backwards: bool) -> None:
     shown = page(THREE)
     start = letter(shown, "What is it?", "is")
     end = letter(shown, "And the end of it.", "end", after=True)
@@ -139,7 +141,7 @@ def test_all_rows_are_copied_with_cards_as_their_line(page: MakePage) -> None:
         end("completed", summary="All **done**.", key="e"),
     ]
     shown = page(rows)
-    lines = [line for block in shown.blocks() for line in block.findChildren(DisclosureButton)]
+    lines = [line for row_view in shown.row_views() for line in row_view.findChildren(DisclosureButton)]
     next(line for line in lines if line.text().startswith("ran ls")).click()
     shown.view.settle()
     QTest.keyClick(shown.view, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
@@ -191,10 +193,12 @@ def test_the_menu_copies_what_is_selected(page: MakePage) -> None:
     shown = page(THREE)
     text = "It is bold and code."
     Mouse(shown).drag(letter(shown, text, "bold"), letter(shown, text, "code", after=True))
-    block = shown.blocks()[1]
-    middle = block.rect().center()
-    QApplication.sendEvent(block, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, middle, block.mapToGlobal(middle)))
-    entries = [entry for menu in block.findChildren(QMenu) for entry in menu.actions()]
+    row_view = shown.row_views()[1]
+    middle = row_view.rect().center()
+    QApplication.sendEvent(
+        row_view, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, middle, row_view.mapToGlobal(middle))
+    )
+    entries = [entry for menu in row_view.findChildren(QMenu) for entry in menu.actions()]
     assert [entry.text() for entry in entries][:2] == ["Copy", "Copy as Markdown"]
     for entry in entries[:2]:
         entry.trigger()
