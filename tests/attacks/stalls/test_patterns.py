@@ -24,6 +24,7 @@ _NEVER_SEARCHED = (
     "markdown._ITEM",
     "markdown._UNDECIDED",
     "skills._FIELD",
+    "gitignore._BRACKET",
 )
 _PIECES = (
     "a",

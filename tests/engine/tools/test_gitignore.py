@@ -1,5 +1,9 @@
 """What .gitignore names is left out of lists and searches; the expected paths are what git itself says."""
 
+import os
+import random
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -91,10 +95,115 @@ def test_a_file_that_cannot_be_read_has_no_rules(tmp_path: Path) -> None:
     assert kept(tmp_path) == ["a/x", "b/x", "c/x", "rules"]
 
 
+@pytest.mark.parametrize(
+    ("rule", "left_out"),
+    [
+        ("[[:alpha:]]x", ["ax"]),
+        ("[[:digit:]]y", ["1y"]),
+        ("[![:space:][:alnum:]]q", ["\\q", "]q"]),
+        ("[a\\]]q", ["]q", "aq"]),
+        ("[]a]q", ["]q", "aq"]),
+        ("[c-a]?", ["c]"]),  # the reversed range has only its start
+        ("c[^a/]", ["c]"]),
+        ("c\\]", ["c]"]),
+        ("x\\", []),
+        ("x\\\\", ["x\\"]),
+        ("x\\\\ ", ["x\\"]),
+        ("[a", []),
+        ("[[:alpha:]", []),
+        ("[[:nothing:]a]x", []),
+        ("[[:a]]x", []),
+        ("**/***/d", ["b/c/d"]),
+        ("b//c", []),
+        ("//ax", []),
+        ("?x", ["ax"]),  # a byte, not a letter
+        ("??x", ["\xe4x"]),
+    ],
+)
+def test_brackets_and_escapes_mean_what_they_mean_to_git(tmp_path: Path, rule: str, left_out: list[str]) -> None:
+    names = ["1y", "\\q", "]q", "aq", "ax", "b/c/d", "c]", "x\\", "\xe4x"]
+    put(tmp_path, {name: "" for name in names})
+    (tmp_path / ".gitignore").write_bytes(rule.encode() + b"\r\n")
+    assert [name for name in names if name not in kept(tmp_path)] == left_out
+
+
+NAMES = "a x #a d/b d/ab d/1 d/] d/- d/[ d/xb d/a] d/é d/d/a b/a b/c/x c/a/1 c/ab x1/a/b"
+PIECES = r"""
+    a b c x 1 ] [ - ! ^ # . \ * ** ? / */ **/ /** /**/ x\ \* \x é [a [:] [ab] [!a] [^b] [a-c] [c-a] [a\]] [a-\c] []a]
+    []-a] [a-] [--0] [é] [[:alpha:]] [[:digit:]] [[:punct:]x] [!][:space:]] [[:foo:]] [[:alpha:] [[:a]]
+"""
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="compares with git")
+def test_random_rules_leave_out_what_git_leaves_out(tmp_path: Path) -> None:
+    """Each folder has its own rules; git lists all of them at once."""
+    choices = random.Random(9)
+    for number in range(300):
+        rules = [
+            "".join(choices.choices(PIECES.split(), k=choices.randint(1, 5))) for _ in range(choices.choice([1, 1, 3]))
+        ]
+        rules = [choices.choice(["", "", "", "!"]) + rule + choices.choice(["", "", "", "/", " "]) for rule in rules]
+        put(tmp_path / str(number), {name: "" for name in NAMES.split()})
+        put(tmp_path / str(number), {".gitignore": "\n".join(rules)})
+    environment = os.environ | {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(["git", "init", "-q", tmp_path], check=True, env=environment)
+    git = ["git", "-C", tmp_path, "ls-files", "-z", "--others", "--exclude-standard"]
+    listed = subprocess.run(git, capture_output=True, check=True, env=environment).stdout.decode().split("\0")
+    assert sorted(kept(tmp_path)) == sorted(name for name in listed if name and not name.endswith(".gitignore"))
+
+
 def test_a_hostile_pattern_does_not_hold_up_a_walk(tmp_path: Path) -> None:
     """With a regular expression that backtracks this would take years."""
-    put(tmp_path, {".gitignore": f"{'*a' * 100}b\n{'**/a/' * 80}b\n[\n[z-a]\n{'(' * 50}", "a" * 200: ""})
+    put(tmp_path, {".gitignore": f"{'*a' * 49}b\n{'**/a/' * 19}b\n[\n[z-a]\n{'(' * 50}", "a" * 200: ""})
     assert kept(tmp_path) == ["a" * 200]
+
+
+def test_many_hostile_rules_in_nested_files_do_not_hold_up_a_walk(tmp_path: Path) -> None:
+    """The cost of a path depends neither on its depth nor on the number of files."""
+    folder = tmp_path
+    for _ in range(40):
+        put(folder, {".gitignore": f"{'**/*/' * 15}*a*b\n" * 20})
+        folder /= "a"
+        put(folder, {"a" * (200 + number): "" for number in range(10)})
+    assert len(kept(tmp_path)) == 400
+
+
+def test_rules_beyond_the_bounds_have_no_effect(tmp_path: Path) -> None:
+    put(tmp_path, {".gitignore": f"{'*' * 99}b\n{'*' * 100}c\n" + "# no rule\n" * 2_000, "b": "", "c": ""})
+    assert kept(tmp_path) == ["c"]
+    put(tmp_path, {".gitignore": "x\n" * 1_500, "a/.gitignore": "x\n" * 499 + "y\nz", "a/y": "", "a/z": ""})
+    assert kept(tmp_path) == ["a/z", "b", "c"]
+    put(tmp_path, {"a/b/.gitignore": "y", "a/b/y": "", "a/b/q": ""})
+    assert kept(tmp_path) == ["a/b/q", "a/z", "b", "c"]  # by the file above it
+
+
+@pytest.mark.parametrize(("others", "expected"), [(63, []), (64, ["aq"])])
+def test_a_rule_after_too_many_different_brackets_has_no_effect(
+    tmp_path: Path, others: int, expected: list[str]
+) -> None:
+    rules = [f"[{number:02}]z" for number in range(others)]
+    put(tmp_path, {".gitignore": "\n".join([*rules, "[ab]q"]), "aq": ""})
+    assert kept(tmp_path) == expected
+
+
+def test_files_beyond_the_bounds_have_no_effect(tmp_path: Path) -> None:
+    folder = tmp_path
+    for _ in range(21):
+        put(folder, {".gitignore": "/x", "x": ""})
+        folder /= "a"
+    assert kept(tmp_path) == ["a/" * 20 + "x"]
+
+
+def test_files_above_a_folder_that_they_leave_out_count_for_the_bounds(tmp_path: Path) -> None:
+    folder = tmp_path
+    put(folder, {".git/HEAD": ""})
+    for _ in range(20):
+        assert kept(folder) == []
+        put(folder, {".gitignore": "*", "x": ""})
+        folder /= "a"
+        folder.mkdir()
+    put(folder, {".gitignore": "*", "x": ""})
+    assert kept(folder) == ["x"]
 
 
 async def test_lists_and_searches_leave_out_what_gitignore_names(workplace: ToolContext, code: Tool) -> None:
