@@ -206,6 +206,18 @@ def test_files_above_a_folder_that_they_leave_out_count_for_the_bounds(tmp_path:
     assert kept(folder) == ["x"]
 
 
+async def test_gitignore_is_not_read_if_what_it_names_is_wanted(
+    workplace: ToolContext, code: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(root: Path) -> GitIgnore:
+        raise AssertionError(f"rules were read for {root}")
+
+    put(workplace.workspace, {".gitignore": "a.py", "a.py": "x\n"})
+    monkeypatch.setattr("app.engine.tools.code.tool.GitIgnore", fail)
+    assert text_of(await run(code, {"action": "list", "ignored": True})) == ".gitignore\na.py"
+    assert text_of(await run(code, {"action": "search", "pattern": "x", "ignored": True})) == "a.py:1: x"
+
+
 async def test_lists_and_searches_leave_out_what_gitignore_names(workplace: ToolContext, code: Tool) -> None:
     put(workplace.workspace, {".gitignore": "build/\n", "a.py": "x\n", "build/b.py": "x\n"})
     assert text_of(await run(code, {"action": "list"})) == f".gitignore\na.py\n{NOTE}"

@@ -245,8 +245,8 @@ class Code:
 
     def _list(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
         self._must_exist(path)
-        ignore = GitIgnore(path)
-        listing = list_files(path, wanted.glob, is_cancelled, keep_all if wanted.ignored else ignore.leaves_out)
+        ignore = None if wanted.ignored else GitIgnore(path)
+        listing = list_files(path, wanted.glob, is_cancelled, ignore.leaves_out if ignore else keep_all)
         details: JsonObject = {"path": str(path), "count": len(listing.lines), "more": bool(listing.more)}
         text = _with_notes(listing.lines, "(nothing)", listing.more, ignore)
         return text_result(text, _counted(len(listing.lines), "entry", "entries"), details)
@@ -262,8 +262,8 @@ class Code:
         if not wanted.pattern:
             raise ToolError("search needs `pattern`.")
         self._must_exist(path)
-        ignore = GitIgnore(path)
-        leaves_out = keep_all if wanted.ignored else ignore.leaves_out
+        ignore = None if wanted.ignored else GitIgnore(path)
+        leaves_out = ignore.leaves_out if ignore else keep_all
         found = search(path, wanted.pattern, wanted.literal, wanted.glob, is_cancelled, leaves_out)
         text = _with_notes(found.lines, "(no hits)", found.more, ignore)
         details: JsonObject = {"hits": len(found.lines), "files": found.files, "more": found.more}
@@ -274,9 +274,9 @@ class Code:
             raise ToolError(f"There is no {self._files.name(path)}. List the folder above it to see what there is.")
 
 
-def _with_notes(lines: list[str], nothing: str, more: str, ignore: GitIgnore) -> str:
+def _with_notes(lines: list[str], nothing: str, more: str, ignore: GitIgnore | None) -> str:
     whole = [*lines, *([f"[{more}]"] if more else [])] or [nothing]
-    if ignore.has_left_out:
+    if ignore and ignore.has_left_out:
         whole.append("[what .gitignore names is left out; set ignored to have it]")
     return "\n".join(whole)
 
