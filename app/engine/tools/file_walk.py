@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
@@ -18,7 +19,7 @@ SKIPPED = frozenset(
 )
 
 
-# Is told a path and whether it is a folder.
+# Takes a path and whether it is a folder; True to skip it.
 LeavesOut: TypeAlias = Callable[[str, bool], bool]
 
 
@@ -31,7 +32,7 @@ class TooLong(Exception):
 
 
 def keep_all(path: str, is_folder: bool) -> bool:
-    """A walk with this leaves nothing out but `SKIPPED`."""
+    """Leave nothing out. A walk still skips the names in `SKIPPED`."""
     return False
 
 
@@ -95,16 +96,20 @@ def matches(path: str, pattern: str) -> bool:
 def _matches_one(path: str, pattern: str) -> bool:
     if "/" not in pattern:
         return fnmatchcase(path.rpartition("/")[2], pattern)
-    return match_parts(path.split("/"), pattern.removeprefix("./").lstrip("/").split("/"))
+    return _match_parts(path.split("/"), pattern.removeprefix("./").lstrip("/").split("/"))
 
 
-def match_parts(parts: Sequence[str], patterns: Sequence[str]) -> bool:
+def _match_parts(parts: Sequence[str], patterns: Sequence[str]) -> bool:
     """Match the parts of a path one by one; `**` stands for any number of them."""
     # reached[i]: the patterns so far match the first i parts.
     reached = [True] + [False] * len(parts)
-    for pattern in patterns:
+    for before_it, pattern in pairwise(["", *patterns]):
+        if pattern == before_it == "**":
+            continue
+        if True not in reached:
+            return False
         if pattern == "**":
-            first = reached.index(True) if True in reached else len(reached)
+            first = reached.index(True)
             reached = [index >= first for index in range(len(reached))]
         else:
             reached = [False] + [

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.tools.base import Tool, ToolContext
-from app.engine.tools.file_walk import is_file, walk
+from app.engine.tools.base import Tool, ToolContext, ToolError
+from app.engine.tools.code.search import list_files
+from app.engine.tools.file_walk import is_file, keep_all, matches, walk
 from app.engine.tools.gitignore import GitIgnore
 from tests.support.loop_parts import make_workplace, run, text_of, tool_of
 
@@ -204,6 +205,17 @@ def test_files_above_a_folder_that_they_leave_out_count_for_the_bounds(tmp_path:
         folder.mkdir()
     put(folder, {".gitignore": "*", "x": ""})
     assert kept(folder) == ["x"]
+
+
+def test_a_glob_of_many_repeated_stars_is_matched_at_once() -> None:
+    assert matches("a/b/c", "**/" * 1_000_000 + "c")
+    assert not matches("a/b/c", "*/" * 1_000_000 + "c")
+
+
+def test_a_list_of_one_folder_can_be_cancelled(tmp_path: Path) -> None:
+    put(tmp_path, {"a": ""})
+    with pytest.raises(ToolError, match="Operation aborted"):
+        list_files(tmp_path, "", lambda: True, keep_all)
 
 
 async def test_gitignore_is_not_read_if_what_it_names_is_wanted(

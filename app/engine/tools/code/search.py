@@ -37,7 +37,9 @@ def list_files(folder: Path, glob: str, is_cancelled: Callable[[], bool], leaves
         raise ToolError(f"{folder} is a file, not a folder. Use the action read.")
     lines: list[str] = []
     try:
-        for line in _below(folder, glob, is_cancelled, leaves_out) if glob else _inside(folder, leaves_out):
+        for line in (
+            _below(folder, glob, is_cancelled, leaves_out) if glob else _inside(folder, is_cancelled, leaves_out)
+        ):
             if len(lines) == MOST:
                 return FolderListing(lines, "there are more; narrow the path or the glob")
             lines.append(line)
@@ -46,13 +48,15 @@ def list_files(folder: Path, glob: str, is_cancelled: Callable[[], bool], leaves
     return FolderListing(lines)
 
 
-def _inside(folder: Path, leaves_out: LeavesOut) -> Iterator[str]:
+def _inside(folder: Path, is_cancelled: Callable[[], bool], leaves_out: LeavesOut) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
         raise ToolError(f"{folder}: {error.strerror}") from error
     for entry in found:
+        if is_cancelled():
+            raise ToolError("Operation aborted")
         if not leaves_out(entry.path, is_folder(entry, follow_links=False)):
             yield _line(entry, entry.name)
 
