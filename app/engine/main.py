@@ -79,8 +79,6 @@ _SHUTDOWN_S = 3.0
 # An event loop iteration of this length is a defect: no client gets a response, and no task can be stopped.
 _STALL_S = 10.0
 _LONGEST_STALL_S = 86_400.0
-# The event loop waits this long for the interpreter at each of its steps while a thread computes (Python: 5 ms).
-_SWITCH_S = 0.001
 # A stall of the previous engine is reported to clients for an hour.
 _STALL_REPORTED_S = 3_600.0
 
@@ -162,7 +160,6 @@ async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat |
             if stall_s:
                 watchdog.watch(heartbeat, paths.stall, stall_s)
         keep_disk_reserve(paths.room)
-        sys.setswitchinterval(_SWITCH_S)
         # Everything allocated so far is permanent: the garbage collector need not scan it.
         gc.freeze()
         await end.wait()

@@ -1,5 +1,6 @@
 """The export format (docs/export.md) and its reader."""
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Annotated, TypeAlias, assert_never
@@ -20,6 +21,10 @@ from app.protocol.tasks import Task
 
 # 2: notices, marks of results and remarks of prompts as data. Version 1 is read too.
 VERSION = 2
+
+# Reading lets go of the interpreter so often and so briefly that the event loop starves, unless it really pauses.
+_LINES_AT_ONCE = 50
+_PAUSE_S = 0.0001
 
 # The maximum in memory at a time; a picture of 10 MB is 14 MB as base64.
 _LARGEST_CONVERSATION = 512 * 1024 * 1024
@@ -134,6 +139,8 @@ class ExportReader:
         arrival, self._size = ImportedConversation(Bundle(line.record), self._number), 0
         while not isinstance(line := self._line(), ConversationLine | EndLine):
             self._add(arrival, line)
+            if self._number % _LINES_AT_ONCE == 0:
+                time.sleep(_PAUSE_S)
         self._ahead = line
         return arrival
 

@@ -14,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.engine.core.errors import Conflict, EngineError, FolderNotAnswering, InvalidParams, StorageError
+from app.engine.core.switch_interval import short_switches
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.data.conversation_files import own_workspace
 from app.engine.data.export_format import ExportReader, ImportedConversation
@@ -184,7 +185,8 @@ class Importer:
             raise InvalidParams(f"path: {str(path)!r} must be an absolute path.")
         taken, sources = _Taken(), Sources(self.paths)
         try:
-            await self._import_all(path.parent, sources.of(path), taken, sources)
+            with short_switches():
+                await self._import_all(path.parent, sources.of(path), taken, sources)
         except InvalidParams as error:
             raise InvalidParams(f"{path} cannot be imported: {error}. {_kept(taken)}") from error
         except OSError as error:
