@@ -58,10 +58,12 @@ async def test_a_stop_and_a_resume_of_an_interrupted_task_leave_it_stopped(tmp_p
 
 
 async def test_a_task_takes_words_and_a_pause_from_the_moment_it_is_started(tmp_path: Path) -> None:
-    server = ModelServer(answer=lambda request: Reply(text="Read."))
+    gate = asyncio.Event()  # else the task may have ended before the words come
+    server = ModelServer(answer=lambda request: Reply(text="Read.", gate=gate))
     async with engine_parts(tmp_path, server) as engine:
         started = await engine.start()
         await engine.say(started.id, "rather that")
+        gate.set()
         await engine.watcher.end(started.id)
         assert "rather that" in str(server.requests[-1].messages)
 
