@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.engine.core.errors import Conflict, EngineError, FolderNotAnswering, InvalidParams, StorageError
-from app.engine.core.switch_interval import short_switches
+from app.engine.core.fair_share import short_switches
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.data.conversation_files import own_workspace
 from app.engine.data.export_format import ExportReader, ImportedConversation

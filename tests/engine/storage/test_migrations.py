@@ -50,9 +50,12 @@ def insert(path: Path, table: str, parameters: dict[str, Value]) -> None:
 
 
 def schema_of(path: Path) -> dict[str, str]:
+    """The statements by name, with the settings of the search index."""
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    return {name: re.sub(r"\s+", "", sql) for name, sql in rows}
+        searches = {name for name, _ in rows} & {"node_search_config"}
+        settings = [row for name in searches for row in connection.execute(f"SELECT k, v FROM {name}")]
+    return {name: re.sub(r"\s+", "", str(value)) for name, value in (*rows, *settings)}
 
 
 def old_database(path: Path) -> None:
@@ -141,7 +144,9 @@ def test_a_migration_that_fails_changes_nothing_and_names_the_copy(tmp_path: Pat
 def test_a_new_database_has_the_schema_of_a_migrated_one(tmp_path: Path) -> None:
     migrate_to(tmp_path / "migrated.db", "head")
     prepare_file(tmp_path / "new.db", tmp_path / "copies")
-    assert schema_of(tmp_path / "new.db") == schema_of(tmp_path / "migrated.db")
+    new = schema_of(tmp_path / "new.db")
+    assert new == schema_of(tmp_path / "migrated.db")
+    assert new["pgsz"] == "1000", "small pages: no commit waits long for a merge of the index"
 
 
 def test_the_known_revisions_are_those_of_the_migrations() -> None:

@@ -3,8 +3,6 @@
 Features are hooks (hooks.py); tool calls run in tool_batch.py.
 """
 
-import asyncio
-import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import TypeAlias, assert_never
@@ -22,6 +20,7 @@ from app.engine.agent.loop.hooks import FinishedTurn, TurnDecision
 from app.engine.agent.loop.run_state import LoopRun
 from app.engine.agent.loop.tool_batch import run_batch
 from app.engine.core.errors import EngineError
+from app.engine.core.fair_share import Slice
 from app.engine.core.messages import AssistantMessage, Message, ToolResultMessage, to_model_messages
 from app.engine.models.base import (
     BlockDelta,
@@ -35,9 +34,6 @@ from app.engine.models.base import (
     Retry,
 )
 
-# A server that streams without a pause would starve the event loop.
-_SLICE_S = 0.005
-
 Messages: TypeAlias = tuple[Message, ...]
 Results: TypeAlias = tuple[ToolResultMessage, ...]
 
@@ -45,13 +41,12 @@ Results: TypeAlias = tuple[ToolResultMessage, ...]
 async def stream_reply(run: LoopRun) -> AssistantMessage:
     """Make one model call, emit it as a message and append the final message."""
     stream = run.config.stream(await _request(run), run.cancel)
-    slice_ends_at = time.monotonic() + _SLICE_S
+    share = Slice()
     # Closing ends the request at once if this task is cancelled or a listener raises.
     async with aclosing(stream):
         async for event in stream:
-            if time.monotonic() >= slice_ends_at:
-                await asyncio.sleep(0)
-                slice_ends_at = time.monotonic() + _SLICE_S
+            if share.is_over:  # a server may stream without a pause
+                await share.renew()
             match event:
                 case BlockDelta() | BlockStart() | BlockEnd():
                     if run.partial is not None:

@@ -1,13 +1,13 @@
 """Reads a streamed chat completion: HTTP body, chunks, reply events."""
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator
 from typing import Literal
 
 import aiohttp
 import msgspec
 
+from app.engine.core.fair_share import Slice
 from app.engine.core.input_limits import dollars, token_count
 from app.engine.core.messages import StopReason, Usage
 from app.engine.models.base import ModelEvent
@@ -29,8 +29,6 @@ from app.protocol.base import JsonObject, JsonValue
 _DONE = b"[DONE]"
 _BODY_LIMIT = 64 * 1024
 _AFTER_FINISH_S = 5.0  # wait for usage after the model has finished
-# Yield to the event loop after this time.
-_TURN_S = 0.005
 _DRAIN_S = 0.05  # wait for the end of the body after [DONE]; only then can the connection be reused
 
 
@@ -238,7 +236,7 @@ class ReplyStream:
         self._left = most_bytes
 
     async def events(self, watch: Deadline) -> AsyncGenerator[ModelEvent, None]:
-        turn_began = time.monotonic()
+        share = Slice()
         while True:
             try:
                 piece = await watch.wait(self._response.content.readany(), self._limit_s)
@@ -256,9 +254,8 @@ class ReplyStream:
                 for event in await read_event(data, self._reader.read):
                     yield event
                 self._assembly.check()
-                if time.monotonic() - turn_began > _TURN_S:  # a continuous flood never waits for data
-                    await asyncio.sleep(0)
-                    turn_began = time.monotonic()
+                if share.is_over:  # a continuous flood never waits for data
+                    await share.renew()
             if not piece:
                 for event in await self._closed():
                     yield event

@@ -34,7 +34,10 @@ _GATHER_S = 0.005
 _RETRY_S = 1.0
 _PROBE = upsert(meta, ["name"], ["value"])
 
+# Long work holds the journal this long, plus its last step. If others wait then, it lets them work: a client's command
+# needs up to three commits, and would wait for a slice at each.
 _SLICE_S = 0.005
+_PAUSE_S = 0.015
 
 
 class _Owner:
@@ -142,6 +145,11 @@ class Journal:
         mark = _Mark(self._loop.create_future(), self._caller(), durable)
         self._add(mark)
         await mark.done
+
+    @property
+    def is_busy(self) -> bool:
+        """True if changes or callers wait."""
+        return bool(self._entries)
 
     def wait_saved(self) -> None:
         """From now on, wait until changes can be saved instead of failing."""
@@ -421,4 +429,5 @@ async def in_slices(journal: Journal, step: Callable[[AsyncConnection], Awaitabl
         return False
 
     while await journal.transact(work, durable=False):
-        pass
+        if journal.is_busy:
+            await asyncio.sleep(_PAUSE_S)

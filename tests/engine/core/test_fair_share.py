@@ -1,0 +1,53 @@
+"""What computes for long lets others work: the event loop and the threads beside it."""
+
+import asyncio
+import sys
+import time
+
+from app.engine.core.fair_share import Slice, short_switches
+
+
+def compute(seconds: float) -> None:
+    """By CPU time, so that a busy machine changes nothing."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+async def timers_of(share: Slice) -> int:
+    """How many due timers the event loop comes to while the slice is renewed."""
+    ended: list[None] = []
+    asyncio.get_running_loop().call_later(0, ended.append, None)
+    await share.renew()
+    return len(ended)
+
+
+async def test_who_has_computed_for_a_slice_pauses() -> None:
+    share = Slice()
+    assert not share.is_over
+    # On a machine whose other programs take most of both cores, the thread may wait more than it computes.
+    for _ in range(100):
+        share = Slice()
+        compute(0.006)
+        assert share.is_over
+        if await timers_of(share):
+            break
+    else:
+        raise AssertionError("it never paused")
+    assert not share.is_over
+
+
+async def test_who_has_waited_goes_on_at_once() -> None:
+    share = Slice()
+    await asyncio.sleep(0.05)
+    assert share.is_over
+    assert await timers_of(share) == 0
+
+
+async def test_threads_are_switched_quickly_until_the_last_has_ended() -> None:
+    usual = sys.getswitchinterval()
+    with short_switches():
+        with short_switches():
+            inner = sys.getswitchinterval()
+        assert inner == sys.getswitchinterval() < usual
+    assert sys.getswitchinterval() == usual
