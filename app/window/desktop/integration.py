@@ -92,9 +92,9 @@ class DesktopIntegration(QObject):
         self.key = self._make_key()
         self._connect_notifications()
         window.closing.connect(self._on_closing)
-        window.quit_asked.connect(self._on_quit_asked)
-        window.quick_asked.connect(quick.open)
-        window.quick_key_asked.connect(self._on_key_asked)
+        window.quit_requested.connect(self._on_quit_requested)
+        window.quick_task_requested.connect(quick.open)
+        window.global_shortcut_requested.connect(self._on_global_shortcut_requested)
         window.desk.front_changed.connect(self.notices.look_again)
         application.focusWindowChanged.connect(self.notices.look_again)
         self._control.failed.connect(window.show_error)
@@ -142,13 +142,13 @@ class DesktopIntegration(QObject):
             return None
         tray = Tray(self._stores)
         self._window.has_tray = True
-        tray.window_asked.connect(self.bring_to_front)
-        tray.menu.window_asked.connect(self.bring_to_front)
+        tray.main_window_requested.connect(self.bring_to_front)
+        tray.menu.main_window_requested.connect(self.bring_to_front)
         tray.menu.opened.connect(self._on_opened)
-        tray.menu.stop_asked.connect(self._control.stop)
-        tray.menu.new_asked.connect(self._on_new_asked)
-        tray.menu.quick_asked.connect(self.quick.open)
-        tray.menu.quit_asked.connect(self._on_quit_asked)
+        tray.menu.stop_requested.connect(self._control.stop)
+        tray.menu.new_task_requested.connect(self._on_new_task_requested)
+        tray.menu.quick_task_requested.connect(self.quick.open)
+        tray.menu.quit_requested.connect(self._on_quit_requested)
         return tray
 
     def _make_key(self) -> GlobalShortcut:
@@ -190,11 +190,11 @@ class DesktopIntegration(QObject):
         if self._window.desk.front_window is None:  # otherwise a separate conversation window is already in front
             self.bring_to_front(activation)
 
-    def _on_new_asked(self) -> None:
+    def _on_new_task_requested(self) -> None:
         self._window.desk.new()
         self.bring_to_front()
 
-    def _on_key_asked(self) -> None:
+    def _on_global_shortcut_requested(self) -> None:
         self._key_wanted = True
         self._stores.session.spawn(self.key.bind())
 
@@ -221,7 +221,7 @@ class DesktopIntegration(QObject):
             self._state.kept.quick_key = has_key
             self._state.save_soon()
 
-    def _on_quit_asked(self) -> None:
+    def _on_quit_requested(self) -> None:
         if self._quit_dialog is not None:
             self._quit_dialog.raise_()
             self._quit_dialog.activateWindow()

@@ -22,11 +22,11 @@ _DRAFT = "quick"
 
 
 class QuickTaskDialog(FramelessDialog):
-    """`edited` is emitted with each change, so that the draft is stored; `open_asked` for the started task."""
+    """`edited` is emitted with each change, so that the draft is stored; `open_requested` for the started task."""
 
     submitted = Signal(str)
     edited = Signal(str)
-    open_asked = Signal()
+    open_requested = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, Qt.WindowType.Dialog)
@@ -152,7 +152,7 @@ class QuickTaskDialog(FramelessDialog):
             self.submitted.emit(text)
 
     def _on_open(self) -> None:
-        self.open_asked.emit()
+        self.open_requested.emit()
         self.accept()
 
     def _on_theme_changed(self) -> None:
@@ -193,7 +193,7 @@ class QuickTask(QObject):
         self.dialog = dialog = QuickTaskDialog(self._theme)
         dialog.submitted.connect(self._on_submitted)
         dialog.edited.connect(self._on_edited)
-        dialog.open_asked.connect(self._on_open_asked)
+        dialog.open_requested.connect(self._on_open_requested)
         dialog.finished.connect(self.left)
         self.started.connect(dialog.tell_started)
         self.failed.connect(dialog.tell_failed)
@@ -227,5 +227,5 @@ class QuickTask(QObject):
         self._state.keep_draft(_DRAFT, "")
         self.started.emit(task.prompt)
 
-    def _on_open_asked(self) -> None:
+    def _on_open_requested(self) -> None:
         self.opened.emit(self._conversation_id)

@@ -65,11 +65,11 @@ class TrayMenu(QMenu):
     """Rebuilt when its content has changed, at most four times a second: streaming tasks change it often."""
 
     opened = Signal(str)
-    stop_asked = Signal(str)
-    new_asked = Signal()
-    quick_asked = Signal()
-    window_asked = Signal()
-    quit_asked = Signal()
+    stop_requested = Signal(str)
+    new_task_requested = Signal()
+    quick_task_requested = Signal()
+    main_window_requested = Signal()
+    quit_requested = Signal()
 
     def __init__(self, stores: Stores) -> None:
         super().__init__()
@@ -119,20 +119,20 @@ class TrayMenu(QMenu):
             menu.addAction("Open").triggered.connect(partial(self.opened.emit, task.conversation_id))
             stop = menu.addAction("Stopping" if task.stopping else "Stop")
             stop.setEnabled(not task.stopping)
-            stop.triggered.connect(partial(self.stop_asked.emit, task.id))
+            stop.triggered.connect(partial(self.stop_requested.emit, task.id))
         self._add_more(len(running))
         self.addSeparator()
 
     def _add_ways(self) -> None:
         ways: tuple[tuple[str, Callable[[], None]], ...] = (
-            ("New task", self.new_asked.emit),
-            ("Quick task …", self.quick_asked.emit),
-            ("Open Errand", self.window_asked.emit),
+            ("New task", self.new_task_requested.emit),
+            ("Quick task …", self.quick_task_requested.emit),
+            ("Open Errand", self.main_window_requested.emit),
         )
         for text, way in ways:
             self.addAction(text).triggered.connect(way)
         self.addSeparator()
-        self.addAction("Quit …").triggered.connect(self.quit_asked.emit)
+        self.addAction("Quit …").triggered.connect(self.quit_requested.emit)
 
     def _add_heading(self, text: str) -> None:
         self.addAction(text).setEnabled(False)
@@ -164,9 +164,9 @@ def _short(text: str, longest: int) -> str:
 
 
 class Tray(QObject):
-    """`window_asked` is emitted on a click on the icon; `menu` emits the chosen entries."""
+    """`main_window_requested` is emitted on a click on the icon; `menu` emits the chosen entries."""
 
-    window_asked = Signal()
+    main_window_requested = Signal()
 
     def __init__(self, stores: Stores) -> None:
         super().__init__()
@@ -184,7 +184,7 @@ class Tray(QObject):
 
     def _on_activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
         if reason in (QSystemTrayIcon.ActivationReason.Trigger, QSystemTrayIcon.ActivationReason.DoubleClick):
-            self.window_asked.emit()
+            self.main_window_requested.emit()
 
     def _on_changed(self) -> None:
         waiting, running = len(self._stores.asks.waiting()), len(self._stores.tasks.running())

@@ -28,7 +28,7 @@ async def test_the_menu_lists_what_waits_and_what_runs_with_a_stop_for_each(qapp
     opened: list[str] = []
     stopped: list[str] = []
     menu.opened.connect(opened.append)
-    menu.stop_asked.connect(stopped.append)
+    menu.stop_requested.connect(stopped.append)
     stores.apply(AskUpdate(ask=ask("ask_1", "conv_1", kind="question")))
     stores.apply(TaskUpdate(task=at_work("task_2", "conv_2", activity="running make & co")))
     await until(lambda: len(texts(menu)) == 8)

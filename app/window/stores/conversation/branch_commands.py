@@ -30,13 +30,13 @@ _NOTHING = "Nothing was said here yet."
 class BranchCommands(QObject):
     """Commands on branches. Only one runs at a time; another one is ignored meanwhile.
 
-    Emits `forked` if the next message starts a new branch, `lock_changed` when `locked` changes, and `edit_asked` with
-    the id of the message to edit inline, None to end editing. `drafts` are texts typed into rows. `requests.failed`
-    reports a refused command.
+    Emits `forked` if the next message starts a new branch, `lock_changed` when `locked` changes, and `edit_requested`
+    with the id of the message to edit inline, None to end editing. `drafts` are texts typed into rows.
+    `requests.failed` reports a refused command.
     """
 
     forked = Signal()
-    edit_asked = Signal(object)
+    edit_requested = Signal(object)
     _lock_changed = Signal()
 
     def __init__(
@@ -87,7 +87,7 @@ class BranchCommands(QObject):
 
     def edit(self, node_id: str) -> None:
         """Edit a message of the user inline."""
-        self.edit_asked.emit(node_id)
+        self.edit_requested.emit(node_id)
 
     def edit_last(self) -> None:
         """Edit the user's newest message inline, if there is one."""
@@ -96,7 +96,7 @@ class BranchCommands(QObject):
             self.edit(node_id)
 
     def end_edit(self) -> None:
-        self.edit_asked.emit(None)
+        self.edit_requested.emit(None)
 
     def resend(self, node: Node, text: str) -> None:
         """Send an edited message, with the files of the original, as its sibling."""

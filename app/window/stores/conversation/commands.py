@@ -66,13 +66,13 @@ class TaskCommands(QObject):
     """Emits `stored` with the id of a new conversation when its first task has started.
 
     Emits `unsent` with a text that was not accepted and the paths of its attachments, and `failed` with the reason;
-    `compared` with the branches (`ComparedBranch`) of the first two models that were asked; `workspace_asked` with a
-    `WorkspaceQuestion` before the first task of an imported conversation that names a folder.
+    `compared` with the branches (`ComparedBranch`) of the first two models that were asked; `workspace_requested` with
+    a `WorkspaceQuestion` before the first task of an imported conversation that names a folder.
     """
 
     stored = Signal(str)
     compared = Signal(object, object)
-    workspace_asked = Signal(object)
+    workspace_requested = Signal(object)
     unsent = Signal(str, object)
     failed = Signal(str)
 
@@ -112,7 +112,9 @@ class TaskCommands(QObject):
             if not chosen.done():  # cancelled at the end of the session
                 chosen.set_result(workspace)
 
-        self.workspace_asked.emit(WorkspaceQuestion(conversation.proposed_workspace, conversation.workspace, settle))
+        self.workspace_requested.emit(
+            WorkspaceQuestion(conversation.proposed_workspace, conversation.workspace, settle)
+        )
         workspace: str | None = await chosen
         if workspace is None:
             raise CallError("no_workspace", _NO_FOLDER)

@@ -61,7 +61,7 @@ class ConversationStore(BranchRows):
         asks.changed.connect(self._on_asks_changed)
         self.requests.failed.connect(self.failed)
         self.requests.failed.connect(self.seeker.refuse)
-        self.branches.edit_asked.connect(self._on_edit_asked)
+        self.branches.edit_requested.connect(self._on_edit_requested)
         self.branches.lock_changed.connect(self._on_lock_changed)
         self.agents.changed.connect(self._on_agents_changed)
         self.agents.turned.connect(self.load)
@@ -174,7 +174,7 @@ class ConversationStore(BranchRows):
     def _on_agents_changed(self) -> None:
         self.touch(self.branch.name(self.agents.speakers))
 
-    def _on_edit_asked(self, node_id: str | None) -> None:
+    def _on_edit_requested(self, node_id: str | None) -> None:
         """Show a message as an edit field with its draft, or as a message again.
 
         While the branch is being loaded, none becomes a field: its row may not be shown.

@@ -33,9 +33,9 @@ TURN_RULES: dict[TurnRule, tuple[str, str]] = {
 
 
 class AgentChipView(QPushButton):
-    """A click selects the agent; `menu_asked` gives the position for its context menu."""
+    """A click selects the agent; `menu_requested` gives the position for its context menu."""
 
-    menu_asked = Signal(QPoint)
+    menu_requested = Signal(QPoint)
 
     def __init__(self, theme: Theme, agent: Agent) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class AgentChipView(QPushButton):
         self.updateGeometry()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        self.menu_asked.emit(event.globalPos())
+        self.menu_requested.emit(event.globalPos())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
@@ -105,10 +105,10 @@ def turn_rule_label(turns: TurnTaking, spoken: int) -> str:
 class AgentsBarView(QWidget):
     """Hidden while there is only one agent. The owner handles the signals."""
 
-    add_asked = Signal()
-    turns_asked = Signal()
-    remove_asked = Signal(object)
-    compare_asked = Signal(object, object)
+    add_requested = Signal()
+    turn_order_requested = Signal()
+    remove_requested = Signal(object)
+    compare_requested = Signal(object, object)
 
     def __init__(self, store: ConversationStore, tasks: TaskStore, theme: Theme) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class AgentsBarView(QWidget):
         for widget in (self.turns, self._add, self._more):
             row.addWidget(widget)
         self.setAccessibleName("Agents")
-        self._add.clicked.connect(self.add_asked)
+        self._add.clicked.connect(self.add_requested)
         self._more.clicked.connect(self._on_more_clicked)
         self.show_agents()
 
@@ -168,7 +168,7 @@ class AgentsBarView(QWidget):
         for agent_id, chip in self._chips.items():
             self._wrap.addWidget(chip)
             chip.clicked.connect(partial(self._on_chip_clicked, agent_id))
-            chip.menu_asked.connect(partial(self._on_menu_asked, agent_id))
+            chip.menu_requested.connect(partial(self._on_menu_requested, agent_id))
         if focused in self._chips:
             self._chips[focused].setFocus()
 
@@ -176,12 +176,14 @@ class AgentsBarView(QWidget):
         self._store.agents.show_agent(agent_id)
         self.show_agents()
 
-    def _on_compare_asked(self, agent_id: str) -> None:
+    def _on_compare_requested(self, agent_id: str) -> None:
         agent, shown = self._store.agents.get(agent_id), self._store.agents.shown
         if agent is not None and shown is not None and agent.head_id and shown.head_id:
-            self.compare_asked.emit(ComparedBranch(shown.head_id, shown.id), ComparedBranch(agent.head_id, agent.id))
+            self.compare_requested.emit(
+                ComparedBranch(shown.head_id, shown.id), ComparedBranch(agent.head_id, agent.id)
+            )
 
-    def _on_menu_asked(self, agent_id: str, place: QPoint) -> None:
+    def _on_menu_requested(self, agent_id: str, place: QPoint) -> None:
         agent = self._store.agents.get(agent_id)
         if agent is not None:
             menu = QMenu(self)
@@ -191,8 +193,8 @@ class AgentsBarView(QWidget):
 
     def _on_more_clicked(self) -> None:
         menu = QMenu(self)
-        menu.addAction(self._theme.icon("refresh-cw"), "Turns…", self.turns_asked.emit)
-        menu.addAction(self._theme.icon("plus"), "Add an agent…", self.add_asked.emit)
+        menu.addAction(self._theme.icon("refresh-cw"), "Turns…", self.turn_order_requested.emit)
+        menu.addAction(self._theme.icon("plus"), "Add an agent…", self.add_requested.emit)
         menu.addSeparator()
         for agent in self._seen():
             self._fill(menu.addMenu(agent.name.replace("&", "&&")), agent)
@@ -209,8 +211,8 @@ class AgentsBarView(QWidget):
         bring.triggered.connect(partial(self._store.branches.bring, agent.id))
         bring.setEnabled(not is_shown and not works)
         compare = menu.addAction(self._theme.icon("columns-2"), "Compare with the branch in front")
-        compare.triggered.connect(partial(self._on_compare_asked, agent.id))
+        compare.triggered.connect(partial(self._on_compare_requested, agent.id))
         compare.setEnabled(not is_shown)
         remove = menu.addAction(self._theme.icon("x"), "Remove…")
-        remove.triggered.connect(partial(self.remove_asked.emit, agent))
+        remove.triggered.connect(partial(self.remove_requested.emit, agent))
         remove.setEnabled(not works)

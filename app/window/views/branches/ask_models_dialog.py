@@ -86,9 +86,9 @@ class AskModelsDialog(QDialog):
         self.search.textChanged.connect(self._on_sought)
         self.search.went_down.connect(self.list.setFocus)
         self.list.itemChanged.connect(self._show_count)
-        self.ask.clicked.connect(self._on_asked)
+        self.ask.clicked.connect(self._on_ask_clicked)
         for keys in ("Ctrl+Return", "Ctrl+Enter"):
-            QShortcut(QKeySequence(keys), self).activated.connect(self._on_asked)
+            QShortcut(QKeySequence(keys), self).activated.connect(self._on_ask_clicked)
 
     def _show_count(self) -> None:
         number = len(self.chosen)
@@ -108,7 +108,7 @@ class AskModelsDialog(QDialog):
             fits = all(word in item.text().casefold() for word in words)
             item.setHidden(not fits and item.checkState() != Qt.CheckState.Checked)
 
-    def _on_asked(self) -> None:
+    def _on_ask_clicked(self) -> None:
         if self.ask.isEnabled():
             self.asked.emit(self.field.toPlainText().strip(), self.chosen)
             self.accept()

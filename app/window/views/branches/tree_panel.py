@@ -64,13 +64,13 @@ class TreeModel(QAbstractListModel):
 class TreePanelView(QWidget):
     """Enter or a click on a line switches to it.
 
-    Emits `closed` when the user closes the panel, `compare_asked` with two branches (`ComparedBranch`) to show side by
-    side, and `export_asked` with the last node of a branch to export.
+    Emits `closed` when the user closes the panel, `compare_requested` with two branches (`ComparedBranch`) to show side
+    by side, and `export_requested` with the last node of a branch to export.
     """
 
     closed = Signal()
-    compare_asked = Signal(object, object)
-    export_asked = Signal(str)
+    compare_requested = Signal(object, object)
+    export_requested = Signal(str)
 
     def __init__(self, store: TreeStore, theme: Theme) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class TreePanelView(QWidget):
         self._list.clicked.connect(self._on_picked)
         self._list.activated.connect(self._on_picked)
         self._list.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self._list.customContextMenuRequested.connect(self._on_menu_asked)
+        self._list.customContextMenuRequested.connect(self._on_menu_requested)
         theme.changed.connect(self._list.viewport().update)
 
     @property
@@ -151,7 +151,7 @@ class TreePanelView(QWidget):
             self._list.setCurrentIndex(self._model.row_of(head))
             self._list.scrollTo(self._model.row_of(head), QListView.ScrollHint.PositionAtCenter)
 
-    def _on_menu_asked(self, place: QPoint) -> None:
+    def _on_menu_requested(self, place: QPoint) -> None:
         """Open the menu of the line under the mouse; with the keyboard, of the selected line."""
         index = self._list.indexAt(place)
         if not index.isValid():
@@ -171,9 +171,9 @@ class TreePanelView(QWidget):
         compare = menu.addAction(self._theme.icon("columns-2"), "Compare with the branch in front")
         compare.setEnabled(pair is not None)
         if pair is not None:
-            compare.triggered.connect(partial(self.compare_asked.emit, *pair))
+            compare.triggered.connect(partial(self.compare_requested.emit, *pair))
         export = menu.addAction(self._theme.icon("file-text"), "Export this branch …")
-        export.triggered.connect(partial(self.export_asked.emit, self._store.end_of(line.node_id)))
+        export.triggered.connect(partial(self.export_requested.emit, self._store.end_of(line.node_id)))
         return menu
 
     def _on_picked(self, index: QModelIndex) -> None:

@@ -61,8 +61,8 @@ class ComposerView(QFrame):
     queued = Signal(str, object)
     brought = Signal(object)
     walked = Signal(int)
-    stop_asked = Signal()
-    recall_asked = Signal()
+    stop_requested = Signal()
+    edit_last_requested = Signal()
     edited = Signal(str)
 
     def __init__(self, theme: Theme, extras: QWidget, parent: QWidget | None = None) -> None:
@@ -80,7 +80,7 @@ class ComposerView(QFrame):
         self._edit.textChanged.connect(self._on_text_changed)
         self._edit.submitted.connect(self._on_submitted)
         self._edit.queued.connect(self._on_queued)
-        self._edit.recalled.connect(self.recall_asked)
+        self._edit.recalled.connect(self.edit_last_requested)
         self._edit.brought.connect(self.brought)
         self._edit.walked.connect(self.walked)
         self.attachments.changed.connect(self._show_mode)
@@ -192,7 +192,7 @@ class ComposerView(QFrame):
 
     def _on_button_clicked(self) -> None:
         if self.mode == "stop":
-            self.stop_asked.emit()
+            self.stop_requested.emit()
         else:
             self._on_submitted()
 

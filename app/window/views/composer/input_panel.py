@@ -151,7 +151,7 @@ class InputPanelView(QWidget):
         self._stores.personalities.changed.connect(self._show_offer)
         self._models.changed.connect(self._show_offer)
         store.requests.unsent.connect(self._on_unsent)
-        self.context.summarise_asked.connect(store.context.summarise)
+        self.context.summarise_requested.connect(store.context.summarise)
         composer.submitted.connect(self._on_submitted)
         composer.queued.connect(store.requests.follow_up)
         composer.brought.connect(self.take)
@@ -160,15 +160,15 @@ class InputPanelView(QWidget):
         composer.attachments.dropped.connect(self._pasted.drop)
         composer.attachments.refused.connect(store.requests.failed)
         composer.attachments.folder_brought.connect(self._on_folder_brought)
-        composer.stop_asked.connect(store.requests.stop)
-        self.status.try_now_asked.connect(store.requests.try_now)
+        composer.stop_requested.connect(store.requests.stop)
+        self.status.try_now_requested.connect(store.requests.try_now)
         self.status.mode.asked.connect(store.requests.set_mode)
         self.queue.left.connect(composer.setFocus)
-        self.agents.add_asked.connect(self.add_agent)
-        self.agents.turns_asked.connect(self.set_turns)
-        self.agents.remove_asked.connect(self._on_remove_asked)
+        self.agents.add_requested.connect(self.add_agent)
+        self.agents.turn_order_requested.connect(self.set_turns)
+        self.agents.remove_requested.connect(self._on_remove_requested)
         self.choices.changed.connect(self._on_choices_changed)
-        self.choices.agent_asked.connect(self.add_agent)
+        self.choices.add_agent_requested.connect(self.add_agent)
 
     def ask_models(self, text: str, models: tuple[str, ...]) -> None:
         """Send this text, with the attachments, to several models."""
@@ -209,7 +209,7 @@ class InputPanelView(QWidget):
         dialog.chosen.connect(partial(self._store.agents.take_turns, self._store.conversation_id or ""))
         dialog.open()
 
-    def _on_remove_asked(self, agent: Agent) -> None:
+    def _on_remove_requested(self, agent: Agent) -> None:
         from app.window.views.agents.dialogs import RemoveAgentDialog
 
         dialog = RemoveAgentDialog(agent.name, self)

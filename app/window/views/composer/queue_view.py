@@ -29,10 +29,10 @@ class QueuedMessageView(QFrame):
     """
 
     edited = Signal(str)
-    send_asked = Signal()
+    send_requested = Signal()
     moved = Signal(int)
     stepped = Signal(int)
-    remove_asked = Signal()
+    remove_requested = Signal()
     resized = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -107,7 +107,7 @@ class QueuedMessageView(QFrame):
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_F2) and not event.modifiers():
             self.edit()
         elif event.key() == Qt.Key.Key_Delete:
-            self.remove_asked.emit()
+            self.remove_requested.emit()
         elif step is not None and event.modifiers() & Qt.KeyboardModifier.AltModifier:
             self.moved.emit(step)
         elif step is not None:
@@ -163,10 +163,10 @@ class QueuedMessageView(QFrame):
         for part in (*self._tools, self._keep, self._leave, self._field):
             part.installEventFilter(self)
         self._edit.clicked.connect(self.edit)
-        self._send.clicked.connect(self.send_asked)
+        self._send.clicked.connect(self.send_requested)
         self._up.clicked.connect(self._on_up_clicked)
         self._down.clicked.connect(self._on_down_clicked)
-        self._remove.clicked.connect(self.remove_asked)
+        self._remove.clicked.connect(self.remove_requested)
         self._keep.clicked.connect(self._on_kept)
         self._leave.clicked.connect(self._on_left)
         self._field.submitted.connect(self._on_kept)
@@ -270,9 +270,9 @@ class QueueView(QScrollArea):
     def _make(self, entry: Queued) -> QueuedMessageView:
         row = QueuedMessageView(self._theme, self._inner)
         row.edited.connect(partial(self._store.edit, entry.id))
-        row.send_asked.connect(partial(self._store.send_now, entry.id))
+        row.send_requested.connect(partial(self._store.send_now, entry.id))
         row.moved.connect(partial(self._store.move, entry.id))
-        row.remove_asked.connect(partial(self._store.remove, entry.id))
+        row.remove_requested.connect(partial(self._store.remove, entry.id))
         row.stepped.connect(partial(self._on_stepped, entry.id))
         row.resized.connect(self._fit)
         return row

@@ -80,7 +80,7 @@ def _offer(task: Task) -> tuple[str, str] | None:
 class StatusLineView(QWidget):
     """Its timer runs only while a task runs and the line is visible."""
 
-    try_now_asked = Signal()
+    try_now_requested = Signal()
 
     def __init__(self, theme: Theme, context: ContextBarView) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class StatusLineView(QWidget):
         self._near.hide()
         self._try_now = push_button("Try now", "quiet")
         set_tool_tip(self._try_now, "Ask the model at once instead of waiting for its limit to pass")
-        self._try_now.clicked.connect(self.try_now_asked)
+        self._try_now.clicked.connect(self.try_now_requested)
         self._try_now.hide()
         self.mode = ModeSwitchView()
         row = QHBoxLayout(self)

@@ -30,9 +30,9 @@ class TaskOptionsView(QWidget):
     """
 
     changed = Signal()
-    providers_asked = Signal()
-    several_asked = Signal()
-    agent_asked = Signal()
+    providers_requested = Signal()
+    ask_models_requested = Signal()
+    add_agent_requested = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ class TaskOptionsView(QWidget):
     def pick_model(self) -> None:
         """Open the model picker."""
         if not self._offer.models:
-            self.providers_asked.emit()
+            self.providers_requested.emit()
             return
         default = self._offer.model
         from app.window.views.shared.picker import PickerDialog  # not needed at startup
@@ -195,14 +195,14 @@ class TaskOptionsView(QWidget):
     def _on_folder_clicked(self) -> None:
         menu = QMenu(self)
         menu.addAction(self._theme.icon("folder"), _SCRATCH, self._on_scratch_chosen)
-        menu.addAction(self._theme.icon("search"), "Choose a folder…", self._on_other_asked)
+        menu.addAction(self._theme.icon("search"), "Choose a folder…", self._on_choose_folder_clicked)
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(self.folder_button.mapToGlobal(QPoint(0, -menu.sizeHint().height())))
 
     def _on_scratch_chosen(self) -> None:
         self._take(replace(self.options, workspace=None))
 
-    def _on_other_asked(self) -> None:
+    def _on_choose_folder_clicked(self) -> None:
         dialog = QFileDialog(self, "Folder to work in", self.options.workspace or str(Path.home()))
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.setOption(QFileDialog.Option.ShowDirsOnly)
@@ -223,9 +223,9 @@ class TaskOptionsView(QWidget):
 
         dialog = TaskOptionsDialog(self._theme, self._offer, self.options, self)
         dialog.changed.connect(self._take)
-        dialog.model_asked.connect(self.pick_model)
-        dialog.several_asked.connect(self.several_asked)
-        dialog.agent_asked.connect(self.agent_asked)
+        dialog.choose_model_requested.connect(self.pick_model)
+        dialog.ask_models_requested.connect(self.ask_models_requested)
+        dialog.add_agent_requested.connect(self.add_agent_requested)
         dialog.open_above(self.more_button)
 
     def _take(self, options: TaskOptions) -> None:

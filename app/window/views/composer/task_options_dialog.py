@@ -45,9 +45,9 @@ class TaskOptionsDialog(FramelessDialog):
     """Emits `changed` with the new `TaskOptions` on each change. Only "Allow everything" requires a confirmation."""
 
     changed = Signal(object)
-    model_asked = Signal()
-    several_asked = Signal()
-    agent_asked = Signal()
+    choose_model_requested = Signal()
+    ask_models_requested = Signal()
+    add_agent_requested = Signal()
 
     def __init__(self, theme: Theme, offer: TaskOptionDefaults, options: TaskOptions, parent: QWidget) -> None:
         super().__init__(theme, Qt.WindowType.Popup, parent)
@@ -209,15 +209,15 @@ class TaskOptionsDialog(FramelessDialog):
 
     def _on_model_clicked(self) -> None:
         self.close()
-        self.model_asked.emit()
+        self.choose_model_requested.emit()
 
     def _on_several_clicked(self) -> None:
         self.close()
-        self.several_asked.emit()
+        self.ask_models_requested.emit()
 
     def _on_agent_clicked(self) -> None:
         self.close()
-        self.agent_asked.emit()
+        self.add_agent_requested.emit()
 
     def _on_budget_changed(self, text: str) -> None:
         budget = _dollars(text)

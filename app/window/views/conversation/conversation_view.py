@@ -52,9 +52,9 @@ _DROP_NEW = "Drop files and pictures to attach them, or a folder to work in"
 
 
 class WelcomeView(QStackedWidget):
-    """Emits `tour_asked` to play the tour."""
+    """Emits `tour_requested` to play the tour."""
 
-    tour_asked = Signal()
+    tour_requested = Signal()
 
     def __init__(self, models: ModelStore, theme: Theme) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class WelcomeView(QStackedWidget):
         self.first = EmptyStateView(theme, "play", "No model was found yet", _FIRST, "Play the tour")
         self.addWidget(self.usual)
         self.addWidget(self.first)
-        self.first.acted.connect(self.tour_asked)
+        self.first.acted.connect(self.tour_requested)
         models.changed.connect(self._on_models_changed)
         self._on_models_changed()
 
@@ -74,10 +74,10 @@ class WelcomeView(QStackedWidget):
 class ConversationView(QWidget):
     """Shows a conversation store; user actions become intents of the store."""
 
-    tour_asked = Signal()
+    tour_requested = Signal()
     draft_changed = Signal(str)
     options_changed = Signal(object)
-    resume_asked = Signal(str)
+    resume_requested = Signal(str)
     scrolled = Signal()
 
     def __init__(
@@ -124,7 +124,7 @@ class ConversationView(QWidget):
         """Created on first use: a tab with a conversation has none."""
         if self._welcome is None:
             self._welcome = WelcomeView(self._models, self._theme)
-            self._welcome.tour_asked.connect(self.tour_asked)
+            self._welcome.tour_requested.connect(self.tour_requested)
             self._layers.addWidget(self._welcome)
         return self._welcome
 
@@ -225,12 +225,12 @@ class ConversationView(QWidget):
     def _connect(self) -> None:
         store = self.store
         self.tree.left.connect(self.composer.setFocus)
-        self.tree.compare_asked.connect(self.dialogs.compare)
-        self.tree.export_asked.connect(self.dialogs.export)
-        self.foot.agents.compare_asked.connect(self.dialogs.compare)
-        self.foot.choices.several_asked.connect(self.dialogs.ask_models)
+        self.tree.compare_requested.connect(self.dialogs.compare)
+        self.tree.export_requested.connect(self.dialogs.export)
+        self.foot.agents.compare_requested.connect(self.dialogs.compare)
+        self.foot.choices.ask_models_requested.connect(self.dialogs.ask_models)
         self.store.requests.compared.connect(self.dialogs.compare)
-        self.store.requests.workspace_asked.connect(self.dialogs.ask_for_workspace)
+        self.store.requests.workspace_requested.connect(self.dialogs.ask_for_workspace)
         for signal in (store.reset, store.inserted, store.removed, store.requests.stored):
             signal.connect(self._show_rows)
         store.taskUpdate.connect(self._show_task)
@@ -244,14 +244,14 @@ class ConversationView(QWidget):
         self.transcript.verticalScrollBar().valueChanged.connect(self._on_bar_moved)
         self.foot.sent.connect(self.transcript.to_end)
         self.foot.options_changed.connect(self.options_changed)
-        self.composer.recall_asked.connect(store.branches.edit_last)
+        self.composer.edit_last_requested.connect(store.branches.edit_last)
         self.composer.edited.connect(self.draft_changed)
         self.interrupted.acted.connect(self._on_resume_clicked)
         self.foot.model_missing.connect(self._on_model_missing)
         self.foot.sent.connect(self.no_model.hide)
-        self.no_model.acted.connect(self.foot.choices.providers_asked)
+        self.no_model.acted.connect(self.foot.choices.providers_requested)
         self._models.changed.connect(self._on_models_changed)
-        self.tour_asked.connect(self.no_model.hide)
+        self.tour_requested.connect(self.no_model.hide)
 
     def _row_of(self, ask: Ask) -> int | None:
         """The row of an ask, usually near the end."""
@@ -300,7 +300,7 @@ class ConversationView(QWidget):
 
     def _on_resume_clicked(self) -> None:
         if self.store.task is not None:
-            self.resume_asked.emit(self.store.task.id)
+            self.resume_requested.emit(self.store.task.id)
 
 
 class DropTarget(QObject):

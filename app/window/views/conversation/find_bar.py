@@ -77,8 +77,8 @@ class FindBarView(QWidget):
     def _connect(self) -> None:
         self.search.changed.connect(self._on_changed)
         self.field.searched.connect(self._on_searched)
-        self.field.next_asked.connect(self.search.next)
-        self.field.previous_asked.connect(self.search.previous)
+        self.field.next_requested.connect(self.search.next)
+        self.field.previous_requested.connect(self.search.previous)
         self.field.left.connect(self.close_search)
         self._next.clicked.connect(self.search.next)
         self._previous.clicked.connect(self.search.previous)
@@ -129,8 +129,8 @@ class FindBarView(QWidget):
 class _Field(SearchField):
     """Enter goes to the next hit, Shift+Enter to the previous one, Esc closes."""
 
-    next_asked = Signal()
-    previous_asked = Signal()
+    next_requested = Signal()
+    previous_requested = Signal()
     left = Signal()
 
     def __init__(self, theme: Theme) -> None:
@@ -141,6 +141,6 @@ class _Field(SearchField):
             self.left.emit()
         elif event.key() in _ENTER and not self.search_now():
             is_back = event.modifiers() & Qt.KeyboardModifier.ShiftModifier
-            (self.previous_asked if is_back else self.next_asked).emit()
+            (self.previous_requested if is_back else self.next_requested).emit()
         elif event.key() not in _ENTER:
             super().keyPressEvent(event)

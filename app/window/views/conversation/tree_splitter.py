@@ -18,13 +18,13 @@ _WIDTH = 320
 class TreeSplitterView(QSplitter):
     """Emits `left` when the tree is closed while it has the focus, and `changed` when it is opened, closed or resized.
 
-    `compare_asked` and `export_asked` come from the panel.
+    `compare_requested` and `export_requested` come from the panel.
     """
 
     left = Signal()
     changed = Signal()
-    compare_asked = Signal(object, object)
-    export_asked = Signal(str)
+    compare_requested = Signal(object, object)
+    export_requested = Signal(str)
 
     def __init__(self, content: QWidget, store: ConversationStore, session: EngineSession, theme: Theme) -> None:
         super().__init__(Qt.Orientation.Horizontal)
@@ -75,8 +75,8 @@ class TreeSplitterView(QSplitter):
         panel = self._panel = TreePanelView(tree, self._theme)
         panel.hide()
         panel.closed.connect(self._on_closed)
-        panel.compare_asked.connect(self.compare_asked)
-        panel.export_asked.connect(self.export_asked)
+        panel.compare_requested.connect(self.compare_requested)
+        panel.export_requested.connect(self.export_requested)
         self.addWidget(panel)
         self.setSizes([max(self.width() - width, width), width])
         return panel

@@ -37,7 +37,7 @@ class GrantRowView(QWidget):
         self._sure.setAccessibleName(f"Yes, revoke {exact(grant.exact)}")
         self._keep = push_button("Keep")
         self._keep.setAccessibleName(f"Keep {exact(grant.exact)}")
-        self._revoke.clicked.connect(self._on_asked)
+        self._revoke.clicked.connect(self._on_revoke_clicked)
         self._sure.clicked.connect(self._on_revoked)
         self._keep.clicked.connect(self._on_kept)
         self._show_question(False)
@@ -62,7 +62,7 @@ class GrantRowView(QWidget):
         self._sure.setVisible(asked)
         self._keep.setVisible(asked)
 
-    def _on_asked(self) -> None:
+    def _on_revoke_clicked(self) -> None:
         self._show_question(True)
         self._keep.setFocus()
 

@@ -190,7 +190,7 @@ class PersonalityEditorView(QWidget):
         self._back.clicked.connect(self._on_back)
         self._restore.clicked.connect(self._on_restored)
         self._export.clicked.connect(self._on_exported)
-        self._delete.clicked.connect(self._on_delete_asked)
+        self._delete.clicked.connect(self._on_delete_clicked)
         self._yes.clicked.connect(self._on_yes)
         self._no.clicked.connect(self._on_no)
 
@@ -268,7 +268,7 @@ class PersonalityEditorView(QWidget):
     def _on_exported(self) -> None:
         self.exported.emit(self._now())
 
-    def _on_delete_asked(self) -> None:
+    def _on_delete_clicked(self) -> None:
         question = f"Delete “{self._base.name}”? Agents that have it go on as the Assistant."
         self._ask("delete", question, "Delete", "Keep it")
 

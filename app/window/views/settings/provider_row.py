@@ -13,9 +13,9 @@ _OWN_KEYS = {"keyring": ", with a key in the system's keyring", "file": ", with 
 
 
 class TestableRowView(QWidget):
-    """The name of a provider, its state as text, and a test button; base of all rows. `test_asked` requests a test."""
+    """The name of a provider, its state as text, and a test button (`test_requested`); base of all rows."""
 
-    test_asked = Signal()
+    test_requested = Signal()
 
     def __init__(self, theme: Theme, provider: Provider, models: int) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class TestableRowView(QWidget):
         self._test.setAccessibleName(f"Test {provider.title}")
         set_tool_tip(self._test, "Ask one of its models for a word, for real")
         self._test.setVisible(provider.ready and models > 0)
-        self._test.clicked.connect(self.test_asked)
+        self._test.clicked.connect(self.test_requested)
 
     def tell(self, text: str, tone: Tone) -> None:
         """Show the result in place of the state."""

@@ -94,7 +94,7 @@ class ProvidersPageView(SettingsPageView):
         shown = (provider for provider in found.providers if provider.name != _GIVEN_WITH_A_TASK)
         for provider in sorted(shown, key=_order):
             row = self._made_row(provider, sum(model.provider == provider.name for model in found.models))
-            row.test_asked.connect(partial(self._on_test_asked, provider.name))
+            row.test_requested.connect(partial(self._on_test_requested, provider.name))
             if provider.name in self._under_test:
                 row.show_testing()
             elif provider.name in self._tested:
@@ -108,8 +108,8 @@ class ProvidersPageView(SettingsPageView):
     def _made_row(self, provider: Provider, models: int) -> TestableRowView:
         if provider.own:
             server = ServerRowView(self.theme, provider, models)
-            server.edit_asked.connect(partial(self._form.begin, provider))
-            server.remove_asked.connect(partial(self._on_remove_asked, provider.name))
+            server.edit_requested.connect(partial(self._form.begin, provider))
+            server.remove_requested.connect(partial(self._on_remove_requested, provider.name))
             return server
         row = ProviderRowView(self.theme, provider, models)
         row.key_given.connect(partial(self._on_key_given, provider.name))
@@ -145,7 +145,7 @@ class ProvidersPageView(SettingsPageView):
         if provider in self._rows:
             self._rows[provider].show_tested(text, ok=ok)
 
-    def _on_test_asked(self, provider: str) -> None:
+    def _on_test_requested(self, provider: str) -> None:
         if provider in self._under_test:
             return
         self._under_test.add(provider)
@@ -169,7 +169,7 @@ class ProvidersPageView(SettingsPageView):
     def _on_server_saved(self, params: ModelServerSaveParams) -> None:
         self._calls.spawn(self._save_server(params), self._form.tell_failure)
 
-    def _on_remove_asked(self, server_id: str) -> None:
+    def _on_remove_requested(self, server_id: str) -> None:
         self._calls.spawn(self._remove_server(server_id), self.tell_failure)
 
     def _on_look(self) -> None:

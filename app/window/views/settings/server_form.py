@@ -183,10 +183,10 @@ class ServerFormCard(Card):
 
 
 class ServerRowView(TestableRowView):
-    """`edit_asked` requests editing, `remove_asked` is emitted after a confirmed removal."""
+    """`edit_requested` requests editing, `remove_requested` is emitted after a confirmed removal."""
 
-    edit_asked = Signal()
-    remove_asked = Signal()
+    edit_requested = Signal()
+    remove_requested = Signal()
 
     def __init__(self, theme: Theme, provider: Provider, models: int) -> None:
         super().__init__(theme, provider, models)
@@ -201,9 +201,9 @@ class ServerRowView(TestableRowView):
         column.setSpacing(theme.tokens.space_close)
         column.addLayout(self.head(theme, self._edit, self._remove))
         column.addWidget(self._question)
-        self._edit.clicked.connect(self.edit_asked)
+        self._edit.clicked.connect(self.edit_requested)
         self._remove.clicked.connect(self._on_remove_clicked)
-        self._yes.clicked.connect(self.remove_asked)
+        self._yes.clicked.connect(self.remove_requested)
         self._no.clicked.connect(self._on_kept)
 
     def take_focus(self) -> None:

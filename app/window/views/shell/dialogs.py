@@ -27,10 +27,10 @@ _IN_COMPOSER = (
 
 
 class WindowDialogs(QObject):
-    """Emits `settings_closed` when keys may have changed, and `conversation_asked` with a conversation to open."""
+    """Emits `settings_closed` when keys may have changed, and `conversation_requested` with a conversation to open."""
 
     settings_closed = Signal()
-    conversation_asked = Signal(str)
+    conversation_requested = Signal(str)
 
     def __init__(
         self, stores: Stores, theme: Theme, shortcuts: ShortcutStore, clipboard: QClipboard, window: QWidget
@@ -65,7 +65,7 @@ class WindowDialogs(QObject):
         if self._usage is None:
             store = UsageStore(self._stores.session, self._stores.tasks, self)
             self._usage = UsageDialog(store, self._theme, self._clipboard, self._window)
-            self._usage.opened.connect(self.conversation_asked)
+            self._usage.opened.connect(self.conversation_requested)
         self._usage.show()
         self._usage.raise_()
         self._usage.activateWindow()

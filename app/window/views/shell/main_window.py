@@ -53,9 +53,9 @@ class MainWindow(QMainWindow):
 
     closing = Signal()
     closed = Signal()
-    quick_asked = Signal()
-    quick_key_asked = Signal()
-    quit_asked = Signal()
+    quick_task_requested = Signal()
+    global_shortcut_requested = Signal()
+    quit_requested = Signal()
 
     def __init__(
         self,
@@ -173,9 +173,9 @@ class MainWindow(QMainWindow):
             "usage": self.dialogs.open_usage,
             "theme": self._on_change_theme,
             "shortcuts": self.dialogs.open_shortcuts,
-            "quick": self.quick_asked.emit,
-            "quick_key": self.quick_key_asked.emit,
-            "quit": self.quit_asked.emit,
+            "quick": self.quick_task_requested.emit,
+            "quick_key": self.global_shortcut_requested.emit,
+            "quit": self.quit_requested.emit,
         }
 
     def _go_to_tab(self, number: int) -> None:
@@ -209,22 +209,22 @@ class MainWindow(QMainWindow):
         self.sidebar.opened.connect(self.desk.open)
         self.sidebar.opened_behind.connect(partial(self.desk.open, behind=True))
         self.sidebar.hit_opened.connect(self._on_hit_opened)
-        self.sidebar.new_asked.connect(self.desk.new)
-        self.sidebar.stop_asked.connect(self._control.stop)
-        self.sidebar.resume_asked.connect(self._control.resume)
-        self._maker.resume_asked.connect(self._control.resume)
-        self._maker.providers_asked.connect(lambda: self.dialogs.settings.open_page("providers"))
-        self._maker.tour_asked.connect(self._tour.play)
+        self.sidebar.new_task_requested.connect(self.desk.new)
+        self.sidebar.stop_requested.connect(self._control.stop)
+        self.sidebar.resume_requested.connect(self._control.resume)
+        self._maker.resume_requested.connect(self._control.resume)
+        self._maker.providers_requested.connect(lambda: self.dialogs.settings.open_page("providers"))
+        self._maker.tour_requested.connect(self._tour.play)
         self.dialogs.settings_closed.connect(self._maker.models.look_again)
-        self.dialogs.conversation_asked.connect(self.desk.open)
+        self.dialogs.conversation_requested.connect(self.desk.open)
         self.desk.front_changed.connect(self._on_front_changed)
-        self.desk.main_asked.connect(self._on_main_asked)
+        self.desk.main_window_requested.connect(self._on_main_window_requested)
         self.desk.window_made.connect(self.commands.add_to_own)
         self._tour.started.connect(self.desk.open)
         self._theme.changed.connect(self._on_theme_changed)
         stores.conversations.reset.connect(self._on_front_changed)
 
-    def _on_main_asked(self) -> None:
+    def _on_main_window_requested(self) -> None:
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.show()
         self.raise_()

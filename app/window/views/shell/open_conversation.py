@@ -156,9 +156,9 @@ class TabStates(QObject):
 class OpenConversationFactory(QObject):
     """Creates open conversations and their views. Its signals forward those of all views."""
 
-    tour_asked = Signal()
-    providers_asked = Signal()
-    resume_asked = Signal(str)
+    tour_requested = Signal()
+    providers_requested = Signal()
+    resume_requested = Signal(str)
     failed = Signal(str)
 
     def __init__(
@@ -201,8 +201,8 @@ class OpenConversationFactory(QObject):
         store.agents.turned.connect(self.state.save_soon)
         view.scrolled.connect(self.state.save_soon)
         view.options_changed.connect(self.state.keep_options)
-        view.tour_asked.connect(self.tour_asked)
-        view.foot.choices.providers_asked.connect(self.providers_asked)
-        view.resume_asked.connect(self.resume_asked)
+        view.tour_requested.connect(self.tour_requested)
+        view.foot.choices.providers_requested.connect(self.providers_requested)
+        view.resume_requested.connect(self.resume_requested)
         store.failed.connect(self.failed)
         return view

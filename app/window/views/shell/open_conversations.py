@@ -18,10 +18,10 @@ from app.window.widgets.banner import BannerView
 
 
 class ConversationWindow(QMainWindow):
-    """Emits `activated` when it becomes active, and `close_asked` when the user closes it; its owner closes it."""
+    """Emits `activated` when it becomes active, and `close_requested` when the user closes it; its owner closes it."""
 
     activated = Signal()
-    close_asked = Signal()
+    close_requested = Signal()
 
     def __init__(self, page: OpenConversation, states: TabStates, session: EngineSession, theme: Theme) -> None:
         super().__init__()
@@ -79,17 +79,17 @@ class ConversationWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         event.ignore()
-        self.close_asked.emit()
+        self.close_requested.emit()
 
 
 class OpenConversations(QObject):
     """A conversation is open only once: opening it again activates it.
 
-    Emits `main_asked` to bring the main window to the front, and `window_made` for each additional window.
+    Emits `main_window_requested` to bring the main window to the front, and `window_made` for each additional window.
     """
 
     front_changed = Signal()
-    main_asked = Signal()
+    main_window_requested = Signal()
     window_made = Signal(QWidget)
 
     def __init__(self, pages: TabsView, maker: OpenConversationFactory, theme: Theme) -> None:
@@ -101,7 +101,7 @@ class OpenConversations(QObject):
         self._windows: list[ConversationWindow] = []
         self._front: ConversationWindow | None = None
         pages.front_changed.connect(self.front_changed)
-        pages.own_window_asked.connect(self.move_out)
+        pages.own_window_requested.connect(self.move_out)
         maker.state.saving.connect(self._on_saving)
         maker.stores.conversations.dropped.connect(self._on_dropped)
 
@@ -219,7 +219,7 @@ class OpenConversations(QObject):
         window = ConversationWindow(page, self._maker.states, self._maker.stores.session, self._theme)
         self._windows.append(window)
         window.activated.connect(partial(self._on_activated, window))
-        window.close_asked.connect(partial(self._on_close_asked, window))
+        window.close_requested.connect(partial(self._on_close_requested, window))
         self.window_made.emit(window)
         window.show()
         return window
@@ -232,7 +232,7 @@ class OpenConversations(QObject):
         return page
 
     def _show_main(self) -> None:
-        self.main_asked.emit()
+        self.main_window_requested.emit()
         self.turn_to_main()
 
     def _on_activated(self, window: ConversationWindow) -> None:
@@ -241,7 +241,7 @@ class OpenConversations(QObject):
             self._front = window
             self.front_changed.emit()
 
-    def _on_close_asked(self, window: ConversationWindow) -> None:
+    def _on_close_requested(self, window: ConversationWindow) -> None:
         """Close it like a tab: its task keeps running, and it can be reopened."""
         self._drop(window).close()
 

@@ -21,21 +21,21 @@ _LONGEST_PINNED = 9
 class TabMenu(QMenu):
     """Emits a signal for each entry; deleted after use."""
 
-    pin_asked = Signal()
-    out_asked = Signal()
-    close_asked = Signal()
-    close_others_asked = Signal()
-    close_right_asked = Signal()
+    pin_requested = Signal()
+    own_window_requested = Signal()
+    close_requested = Signal()
+    close_others_requested = Signal()
+    close_right_requested = Signal()
 
     def __init__(self, parent: QWidget, *, is_pinned: bool) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.addAction("Unpin tab" if is_pinned else "Pin tab").triggered.connect(self.pin_asked)
-        self.addAction("Move to a window of its own").triggered.connect(self.out_asked)
+        self.addAction("Unpin tab" if is_pinned else "Pin tab").triggered.connect(self.pin_requested)
+        self.addAction("Move to a window of its own").triggered.connect(self.own_window_requested)
         self.addSeparator()
-        self.addAction("Close").triggered.connect(self.close_asked)
-        self.addAction("Close the others").triggered.connect(self.close_others_asked)
-        self.addAction("Close those to the right").triggered.connect(self.close_right_asked)
+        self.addAction("Close").triggered.connect(self.close_requested)
+        self.addAction("Close the others").triggered.connect(self.close_others_requested)
+        self.addAction("Close those to the right").triggered.connect(self.close_right_requested)
 
 
 class Badge(QWidget):
@@ -136,13 +136,14 @@ class TabState:
 class TabBarView(QTabBar):
     """Tabs are identified by a key of the caller, which stays the same when they are moved.
 
-    Emits `menu_asked` with a tab's key and a screen position, and `out_asked` with a tab that was dragged off the bar.
+    Emits `menu_requested` with a tab's key and a screen position, and `own_window_requested` with a tab
+    that was dragged off the bar.
     """
 
     chosen = Signal(str)
-    close_asked = Signal(str)
-    menu_asked = Signal(str, QPoint)
-    out_asked = Signal(str)
+    close_requested = Signal(str)
+    menu_requested = Signal(str, QPoint)
+    own_window_requested = Signal(str)
     resized = Signal()
 
     def __init__(self, theme: Theme, pulse: PulseTimer, parent: QWidget | None = None) -> None:
@@ -161,7 +162,7 @@ class TabBarView(QTabBar):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.setFont(theme.font(theme.tokens.size_base))
         self.currentChanged.connect(self._on_current_changed)
-        self.customContextMenuRequested.connect(self._on_menu_asked)
+        self.customContextMenuRequested.connect(self._on_menu_requested)
         theme.changed.connect(self._on_theme_changed)
 
     @property
@@ -185,7 +186,7 @@ class TabBarView(QTabBar):
         self.setTabButton(index, QTabBar.ButtonPosition.LeftSide, TabStatusView(self._theme, self._pulse))
         close = IconButton(self._theme, "x", "Close tab")
         close.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Ctrl+W and Delete close it; 50 Tab stops would not help
-        close.clicked.connect(lambda: self.close_asked.emit(key))
+        close.clicked.connect(lambda: self.close_requested.emit(key))
         self.setTabButton(index, QTabBar.ButtonPosition.RightSide, close)
         self.show_look(key, look)
         if self.count() == 1:
@@ -250,18 +251,18 @@ class TabBarView(QTabBar):
         place = event.position().toPoint()
         index = self.tabAt(place)
         if event.button() == Qt.MouseButton.MiddleButton and index >= 0:
-            self.close_asked.emit(str(self.tabData(index)))
+            self.close_requested.emit(str(self.tabData(index)))
             return
         super().mouseReleaseEvent(event)
         if event.button() != Qt.MouseButton.LeftButton:
             return
         self._settle()
         if not -self.height() < place.y() < 2 * self.height():
-            self.out_asked.emit(self.current)
+            self.own_window_requested.emit(self.current)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Delete and self.count():
-            self.close_asked.emit(self.current)
+            self.close_requested.emit(self.current)
             return
         super().keyPressEvent(event)
 
@@ -283,14 +284,14 @@ class TabBarView(QTabBar):
         if index >= 0 and self.tabData(index) is not None:
             self.chosen.emit(str(self.tabData(index)))
 
-    def _on_menu_asked(self, place: QPoint) -> None:
+    def _on_menu_requested(self, place: QPoint) -> None:
         """With the menu key, open the menu of the current tab."""
         index = self.tabAt(place)
         if index < 0:
             index = self.currentIndex()
             place = self.tabRect(index).center()
         if index >= 0:
-            self.menu_asked.emit(str(self.tabData(index)), self.mapToGlobal(place))
+            self.menu_requested.emit(str(self.tabData(index)), self.mapToGlobal(place))
 
     def _on_theme_changed(self) -> None:
         for index in range(self.count()):

@@ -22,12 +22,12 @@ class TabsView(QWidget):
 
     Emits `front_changed` when another page is current, `changed` when `SavedTabs` must save.
 
-    Emits `own_window_asked` with the page to move into a separate window.
+    Emits `own_window_requested` with the page to move into a separate window.
     """
 
     front_changed = Signal()
     changed = Signal()
-    own_window_asked = Signal(OpenConversation)
+    own_window_requested = Signal(OpenConversation)
 
     def __init__(self, maker: OpenConversationFactory, theme: Theme, pulse: PulseTimer) -> None:
         super().__init__()
@@ -156,9 +156,9 @@ class TabsView(QWidget):
     def _connect(self) -> None:
         tabs = self.tabs
         tabs.chosen.connect(self._on_chosen)
-        tabs.close_asked.connect(self.close_tab)
-        tabs.menu_asked.connect(self._on_menu_asked)
-        tabs.out_asked.connect(self._on_out_asked)
+        tabs.close_requested.connect(self.close_tab)
+        tabs.menu_requested.connect(self._on_menu_requested)
+        tabs.own_window_requested.connect(self._on_own_window_requested)
         tabs.resized.connect(self._soon.start)
         self._soon.timeout.connect(self._on_tabs_settled)
         tabs.tabMoved.connect(self.changed)
@@ -190,18 +190,18 @@ class TabsView(QWidget):
         self.changed.emit()
         self.front_changed.emit()
 
-    def _on_menu_asked(self, key: str, place: QPoint) -> None:
+    def _on_menu_requested(self, key: str, place: QPoint) -> None:
         menu = TabMenu(self, is_pinned=self.pages[key].is_pinned)
-        menu.pin_asked.connect(partial(self.pin, key))
-        menu.out_asked.connect(partial(self._on_out_asked, key))
-        menu.close_asked.connect(partial(self.close_tab, key))
+        menu.pin_requested.connect(partial(self.pin, key))
+        menu.own_window_requested.connect(partial(self._on_own_window_requested, key))
+        menu.close_requested.connect(partial(self.close_tab, key))
         keys = self.tabs.keys
-        menu.close_others_asked.connect(partial(self.close_tabs, [other for other in keys if other != key]))
-        menu.close_right_asked.connect(partial(self.close_tabs, keys[keys.index(key) + 1 :]))
+        menu.close_others_requested.connect(partial(self.close_tabs, [other for other in keys if other != key]))
+        menu.close_right_requested.connect(partial(self.close_tabs, keys[keys.index(key) + 1 :]))
         menu.popup(place)
 
-    def _on_out_asked(self, key: str) -> None:
-        self.own_window_asked.emit(self.pages[key])
+    def _on_own_window_requested(self, key: str) -> None:
+        self.own_window_requested.emit(self.pages[key])
 
     def _on_tabs_settled(self) -> None:
         """Show the button if the tabs do not fit beside it: otherwise it would appear and disappear in a loop."""

@@ -75,7 +75,7 @@ class ArchiveListView(PagedListView):
         self._store = store
         self._leaving: Conversation | None = None
         store.weighed.connect(self._on_weighed)
-        self.export_asked.connect(store.export)
+        self.export_requested.connect(store.export)
 
     def actions_for(self, conversation: Conversation) -> tuple[ListAction, ...]:
         return (

@@ -67,13 +67,13 @@ class ListAction:
 class PagedListView(QListView):
     """Enter or a click opens. Subclasses provide the actions, which the context menu shows.
 
-    `export_asked` gives a conversation, the format and the path.
+    `export_requested` gives a conversation, the format and the path.
     """
 
     opened = Signal(str)
     opened_behind = Signal(str)
     renamed = Signal(str, str)
-    export_asked = Signal(str, str, str)
+    export_requested = Signal(str, str, str)
 
     def __init__(self, listing: PagedListStore, theme: Theme, name: str) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class PagedListView(QListView):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.clicked.connect(self._on_picked)
         self.activated.connect(self._on_picked)
-        self.customContextMenuRequested.connect(self._on_menu_asked)
+        self.customContextMenuRequested.connect(self._on_menu_requested)
         theme.changed.connect(self.viewport().update)
 
     @property
@@ -150,7 +150,7 @@ class PagedListView(QListView):
         from app.window.views.shared.export_dialog import ExportDialog
 
         dialog = ExportDialog(conversation.title, self)
-        dialog.chosen.connect(partial(self.export_asked.emit, conversation.id))
+        dialog.chosen.connect(partial(self.export_requested.emit, conversation.id))
         dialog.open()
 
     def _on_picked(self, index: QModelIndex) -> None:
@@ -158,7 +158,7 @@ class PagedListView(QListView):
         if conversation is not None:
             self.opened.emit(conversation.id)
 
-    def _on_menu_asked(self, place: QPoint) -> None:
+    def _on_menu_requested(self, place: QPoint) -> None:
         conversation = self._model.at(self.indexAt(place))
         if conversation is None:
             return
@@ -176,7 +176,7 @@ class ConversationListView(PagedListView):
         super().__init__(store, theme, "Conversations")
         self._store = store
         self.renamed.connect(store.rename)
-        self.export_asked.connect(store.export)
+        self.export_requested.connect(store.export)
 
     def actions_for(self, conversation: Conversation) -> tuple[ListAction, ...]:
         return (

@@ -27,9 +27,9 @@ _PAUSE_MS = 33
 
 
 class InboxSectionView(QWidget):
-    """Hidden while it has no entries. The button `clear` in its heading emits `clear_asked` for all entries."""
+    """Hidden while it has no entries. The button `clear` in its heading emits `clear_requested` for all entries."""
 
-    clear_asked = Signal()
+    clear_requested = Signal()
     resized = Signal()
 
     def __init__(
@@ -52,7 +52,7 @@ class InboxSectionView(QWidget):
         if clear:
             button = push_button(clear, "quiet")
             button.setAccessibleName(f"{clear}: {title.lower()}")
-            button.clicked.connect(self.clear_asked)
+            button.clicked.connect(self.clear_requested)
             top.addWidget(button)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -110,8 +110,8 @@ class InboxView(QWidget):
     """
 
     opened = Signal(str)
-    stop_asked = Signal(str)
-    resume_asked = Signal(str)
+    stop_requested = Signal(str)
+    resume_requested = Signal(str)
     resized = Signal()
     reached = Signal(QWidget)
 
@@ -159,8 +159,8 @@ class InboxView(QWidget):
             self._unread.changed,
         ):
             signal.connect(self._on_changed)
-        self._interrupted.clear_asked.connect(self._on_resume)
-        self._finished.clear_asked.connect(self._unread.dismiss_all)
+        self._interrupted.clear_requested.connect(self._on_resume)
+        self._finished.clear_requested.connect(self._unread.dismiss_all)
 
     def _on_changed(self) -> None:
         if not self._pause.isActive():
@@ -231,12 +231,12 @@ class InboxView(QWidget):
         if task is None or task.ended_at is not None:
             self._unread.dismiss(row.entry.task_id)
         else:
-            self.stop_asked.emit(row.entry.task_id)
+            self.stop_requested.emit(row.entry.task_id)
 
     def _on_resume(self) -> None:
         """Resumes all of them: a single one is resumed in its conversation."""
         for task in self._stores.tasks.interrupted():
-            self.resume_asked.emit(task.id)
+            self.resume_requested.emit(task.id)
 
     def _on_decided(self, row: InboxRowView, allow: bool) -> None:
         self._stores.asks.answer_all(row.entry.key, allow=allow)

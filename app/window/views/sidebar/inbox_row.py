@@ -30,11 +30,11 @@ _OPENERS = (*_ENTERS, Qt.Key.Key_Space)
 
 
 class AskDetailView(QWidget):
-    """`answered` gives a text, `decided` whether it was allowed; `open_asked` if it is too long to show here."""
+    """`answered` gives a text, `decided` whether it was allowed; `open_requested` if it is too long to show here."""
 
     answered = Signal(str)
     decided = Signal(bool)
-    open_asked = Signal()
+    open_requested = Signal()
 
     def __init__(self, ask: Ask, count: int, theme: Theme) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class AskDetailView(QWidget):
         if self._fits:
             self.decided.emit(allow)
         else:
-            self.open_asked.emit()
+            self.open_requested.emit()
 
     def _on_chosen(self, choice: str) -> None:
         self.answered.emit(choice)
@@ -213,7 +213,7 @@ class InboxRowView(QFrame):
         detail = self._detail_view = AskDetailView(self.entry.asks[0], len(self.entry.asks), self._theme)
         detail.decided.connect(self.decided)
         detail.answered.connect(self.answered)
-        detail.open_asked.connect(self.opened)
+        detail.open_requested.connect(self.opened)
         self._column.addWidget(detail)
         detail.show()  # the layout would only show it in the next iteration of the event loop
         self._detail.hide()

@@ -60,16 +60,16 @@ class UndoBannerView(BannerView):
 class SidebarView(QFrame):
     """Requests a conversation with `opened` or `opened_behind` (in the background), one of its nodes with `hit_opened`.
 
-    `hit_opened` also gives the search words. `stop_asked`, `resume_asked` and `new_asked` request what their names
-    say.
+    `hit_opened` also gives the search words. `stop_requested`, `resume_requested` and `new_task_requested` request
+    what their names say.
     """
 
     opened = Signal(str)
     opened_behind = Signal(str)
     hit_opened = Signal(str, str, str)
-    stop_asked = Signal(str)
-    resume_asked = Signal(str)
-    new_asked = Signal()
+    stop_requested = Signal(str)
+    resume_requested = Signal(str)
+    new_task_requested = Signal()
 
     def __init__(self, stores: Stores, unread: UnreadStore, theme: Theme, pulse: PulseTimer) -> None:
         super().__init__()
@@ -146,17 +146,17 @@ class SidebarView(QFrame):
         self.search.searched.connect(self._on_searched)
         self.search.returnPressed.connect(self._on_search_entered)
         self.search.went_down.connect(self._on_went_down)
-        self.new.clicked.connect(self.new_asked)
+        self.new.clicked.connect(self.new_task_requested)
         self.inbox.opened.connect(self.opened)
-        self.inbox.stop_asked.connect(self.stop_asked)
-        self.inbox.resume_asked.connect(self.resume_asked)
+        self.inbox.stop_requested.connect(self.stop_requested)
+        self.inbox.resume_requested.connect(self.resume_requested)
         self.inbox.resized.connect(self._inbox_place.fit)
         self.inbox.reached.connect(self._on_entry_reached)
         self.list.opened.connect(self.opened)
         self.list.opened_behind.connect(self.opened_behind)
         self.results.opened.connect(self._on_result_opened)
         self.results.left.connect(self._on_results_left)
-        self._archived.clicked.connect(self._on_archive_asked)
+        self._archived.clicked.connect(self._on_archive_requested)
         self._stores.conversations.found.connect(self._on_found)
         self._stores.conversations.exported.connect(self._on_exported)
         self._stores.conversations.reset.connect(self._on_listed)
@@ -213,7 +213,7 @@ class SidebarView(QFrame):
     def _on_entry_reached(self, entry: QWidget) -> None:
         self._inbox_place.ensureWidgetVisible(entry, 0, 0)
 
-    def _on_archive_asked(self) -> None:
+    def _on_archive_requested(self) -> None:
         self._layers.setCurrentWidget(self.archive)
         self.archive.enter()
 

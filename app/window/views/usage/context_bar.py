@@ -21,10 +21,10 @@ _NEARLY_FULL = 0.8
 class ContextBarView(QAbstractButton):
     """Hidden until a reply was counted. If the context window is unknown, shows only the count.
 
-    `summarise_asked` comes from its popover.
+    `summarise_requested` comes from its popover.
     """
 
-    summarise_asked = Signal()
+    summarise_requested = Signal()
 
     def __init__(self, store: ContextUsageStore, theme: Theme) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class ContextBarView(QAbstractButton):
             return
         if self._popover is None:
             self._popover = ContextPopoverView(self._theme, self)
-            self._popover.summarise_asked.connect(self.summarise_asked)
+            self._popover.summarise_requested.connect(self.summarise_requested)
             self._popover.lock(self._lock)
         self._popover.show_parts(found)
         self._popover.open_above(self)

@@ -28,9 +28,9 @@ _COLOURS: dict[ContextPart, str] = {
 
 
 class ContextPopoverView(QFrame):
-    """`summarise_asked` closes it: the result appears in the transcript."""
+    """`summarise_requested` closes it: the result appears in the transcript."""
 
-    summarise_asked = Signal()
+    summarise_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
@@ -94,7 +94,7 @@ class ContextPopoverView(QFrame):
 
     def _on_summarise_clicked(self) -> None:
         self.hide()
-        self.summarise_asked.emit()
+        self.summarise_requested.emit()
 
     def _made_rows(self, found: ContextExplainResult) -> QWidget:
         rows = QWidget()

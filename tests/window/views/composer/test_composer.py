@@ -103,7 +103,7 @@ def test_a_question_stands_as_the_placeholder(composer: ComposerView) -> None:
 
 def test_up_recalls_only_in_an_empty_field(composer: ComposerView) -> None:
     asked: list[None] = []
-    composer.recall_asked.connect(lambda: asked.append(None))
+    composer.edit_last_requested.connect(lambda: asked.append(None))
     QTest.keyClick(composer.field, Qt.Key.Key_Up)
     QTest.keyClicks(composer.field, "x")
     QTest.keyClick(composer.field, Qt.Key.Key_Up)

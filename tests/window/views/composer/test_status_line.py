@@ -76,7 +76,7 @@ async def test_a_wait_for_a_limit_counts_down_while_it_is_seen_and_can_be_ended(
         qtbot.waitUntil(lambda: line.text != before, timeout=2500)
         button = line.findChild(QPushButton)
         assert isinstance(button, QPushButton)
-        with qtbot.waitSignal(line.try_now_asked):
+        with qtbot.waitSignal(line.try_now_requested):
             button.click()
         line.show_task(msgspec.structs.replace(held, retry_at=None, status="thinking", activity=""))
         assert not button.isVisible()

@@ -141,10 +141,10 @@ async def test_an_agent_is_removed_only_after_asking(qapp: QApplication, theme: 
     async with desk(qapp, theme, tmp_path, []) as place:
         await joined(place)
         store, foot = place.view.store, place.view.foot
-        foot.agents.remove_asked.emit(store.agents.all[-1])
+        foot.agents.remove_requested.emit(store.agents.all[-1])
         answer("Keep it")
         assert store.agents.is_several
-        foot.agents.remove_asked.emit(store.agents.all[-1])
+        foot.agents.remove_requested.emit(store.agents.all[-1])
         answer("Remove")
         await until(lambda: not store.agents.is_several)
         assert not foot.agents.isVisible()

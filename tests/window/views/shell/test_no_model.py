@@ -39,10 +39,10 @@ async def test_a_message_that_no_model_could_read_stays_and_the_window_leads_to_
     assert view.no_model.isVisible() and not window.trouble.isVisible()
     assert view.composer.text == "Count the files"
     asked: list[bool] = []
-    view.foot.choices.providers_asked.connect(lambda: asked.append(True))
+    view.foot.choices.providers_requested.connect(lambda: asked.append(True))
     press(view.no_model, "Set up a model")
     assert asked == [True]
-    view.tour_asked.emit()
+    view.tour_requested.emit()
     assert not view.no_model.isVisible()
     for dialog in QApplication.topLevelWidgets():
         if dialog is not window:

@@ -51,7 +51,7 @@ def test_where_there_are_many_tabs_a_mark_takes_no_room_from_the_title(tabs: Tab
 
 def test_a_middle_click_asks_to_close(tabs: TabBarView) -> None:
     closed: list[str] = []
-    tabs.close_asked.connect(closed.append)
+    tabs.close_requested.connect(closed.append)
     middle: QPoint = tabs.tabRect(1).center()
     QTest.mouseClick(tabs, Qt.MouseButton.MiddleButton, Qt.KeyboardModifier.NoModifier, middle)
     assert closed == ["b"]
@@ -89,7 +89,7 @@ def test_a_tab_is_moved_by_keys_but_not_past_the_pinned_ones(tabs: TabBarView) -
 
 def test_delete_asks_to_close_the_tab_in_front_and_its_button_says_which(tabs: TabBarView) -> None:
     closed: list[str] = []
-    tabs.close_asked.connect(closed.append)
+    tabs.close_requested.connect(closed.append)
     tabs.go_to("b")
     QTest.keyClick(tabs, Qt.Key.Key_Delete)
     assert closed == ["b"]
@@ -98,7 +98,7 @@ def test_delete_asks_to_close_the_tab_in_front_and_its_button_says_which(tabs: T
 
 def test_a_tab_dragged_off_the_bar_asks_to_leave(tabs: TabBarView) -> None:
     left: list[str] = []
-    tabs.out_asked.connect(left.append)
+    tabs.own_window_requested.connect(left.append)
     tabs.go_to("b")
     QTest.mousePress(tabs, Qt.MouseButton.LeftButton, pos=tabs.tabRect(1).center())
     QTest.mouseRelease(tabs, Qt.MouseButton.LeftButton, pos=QPoint(200, 400))

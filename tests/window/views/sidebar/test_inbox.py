@@ -218,7 +218,7 @@ async def test_what_was_interrupted_stands_by_itself_and_is_resumed_at_once(
     engine: EngineServer, stores: Stores, inbox: InboxView
 ) -> None:
     resumed: list[str] = []
-    inbox.resume_asked.connect(resumed.append)
+    inbox.resume_requested.connect(resumed.append)
     for task_id in ("t1", "t2"):
         engine.log.publish(TaskUpdate(task=msgspec.structs.replace(task(task_id), status="interrupted", worked_s=4.0)))
     engine.log.publish(TaskUpdate(task=task("t3")))

@@ -96,6 +96,6 @@ async def test_what_it_opens_has_the_older_part_summarised_unless_the_agent_is_a
         (button,) = bar.popover.findChildren(QPushButton)
         assert (button.isEnabled(), button.toolTip()) == (False, "The agent is at work.")
         bar.lock("")
-        with qtbot.waitSignal(bar.summarise_asked):
+        with qtbot.waitSignal(bar.summarise_requested):
             QTest.keyClick(button, Qt.Key.Key_Space)
         assert not bar.popover.isVisible()
