@@ -2,23 +2,23 @@
 
 import logging
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, ParamSpec
 
-L = TypeVar("L")
+P = ParamSpec("P")
 
 _logger = logging.getLogger(__name__)
 
 
-class Listeners(Generic[L]):
+class Listeners(Generic[P]):
     """Callbacks in the order of their registration. An exception of one is logged and the next one is called."""
 
     def __init__(self) -> None:
-        self._all: tuple[L, ...] = ()
+        self._all: tuple[Callable[P, None], ...] = ()
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, listener: L) -> Callable[[], None]:
+    def add(self, listener: Callable[P, None]) -> Callable[[], None]:
         """Returns a function that removes the listener; calling it again does nothing."""
         self._all = (*self._all, listener)
 
@@ -29,10 +29,10 @@ class Listeners(Generic[L]):
 
         return remove
 
-    def tell(self, call: Callable[[L], None]) -> None:
-        """Make `call` with each current listener."""
+    def notify(self, *args: P.args, **kwargs: P.kwargs) -> None:
+        """Call each current listener."""
         for listener in self._all:
             try:
-                call(listener)
+                listener(*args, **kwargs)
             except Exception:  # the one place for listeners: they are arbitrary code
                 _logger.exception("a listener failed")

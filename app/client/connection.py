@@ -101,7 +101,7 @@ class Connection:
         self._patience_s = patience_s
         self._ids = itertools.count(1)
         self._unanswered: dict[int, _Call] = {}
-        self._listeners = Listeners[ConnectionListener]()
+        self._listeners = Listeners[[ConnectionMessage]]()
         self._follows = FollowedScopes()
         self._socket: Socket | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -204,7 +204,7 @@ class Connection:
         try:
             reason = await self._serve(socket, self._resend)
             while True:
-                self._notify(ConnectionDown(reason))
+                self._listeners.notify(ConnectionDown(reason))
                 socket = await self._dial_again()
                 reason = await self._serve(socket, self._restore)
         finally:
@@ -235,11 +235,11 @@ class Connection:
                 case "event":
                     record = _event.decode(message.params)
                     self._follows.saw(record)
-                    self._notify(record)
+                    self._listeners.notify(record)
                 case "delta":
-                    self._notify(_delta.decode(message.params))
+                    self._listeners.notify(_delta.decode(message.params))
                 case "resync":
-                    self._notify(_resync.decode(message.params))
+                    self._listeners.notify(_resync.decode(message.params))
                 case "health":
                     self._notify_health(_health.decode(message.params))
                 case _:
@@ -279,9 +279,9 @@ class Connection:
                 self._follows.drop(follow.scope)  # the conversation was deleted
                 continue
             if result.snapshot is not None:
-                self._notify(Resync(reason=f"The events missed cannot be replayed ({result.reason})."))
+                self._listeners.notify(Resync(reason=f"The events missed cannot be replayed ({result.reason})."))
         self._follows.caught_up()
-        self._notify(ConnectionRestored(self.instance_id))
+        self._listeners.notify(ConnectionRestored(self.instance_id))
         if self.welcome.health or self._has_conditions:
             self._notify_health(HealthUpdate(conditions=self.welcome.health))
 
@@ -296,7 +296,7 @@ class Connection:
                 patience_s = _PATIENCE_AFTER_EXIT_S if isinstance(error, EngineDied) else self._patience_s
                 if loop.time() - began >= min(patience_s, self._patience_s) and not self._down:
                     self._give_up(f"The engine does not answer: {error}")
-                    self._notify(ConnectionDown(str(error), gave_up=True))
+                    self._listeners.notify(ConnectionDown(str(error), gave_up=True))
                 await asyncio.sleep(delay)
                 delay = min(1.5 * delay, _LONGEST_DELAY_S)
             else:
@@ -311,7 +311,4 @@ class Connection:
 
     def _notify_health(self, update: HealthUpdate) -> None:
         self._has_conditions = bool(update.conditions)
-        self._notify(update)
-
-    def _notify(self, message: ConnectionMessage) -> None:
-        self._listeners.tell(lambda listener: listener(message))
+        self._listeners.notify(update)

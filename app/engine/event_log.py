@@ -47,7 +47,7 @@ class _Pending:
 class DeltaStream:
     """Joins the deltas of about 33 ms and sends them; knows the text already sent of streaming nodes."""
 
-    def __init__(self, listeners: "Listeners[EventListener]", committed: int) -> None:
+    def __init__(self, listeners: "Listeners[[Delta, bytes]]", committed: int) -> None:
         """`committed` is the newest event sent to the listeners."""
         self._listeners = listeners
         self._committed = committed
@@ -91,7 +91,7 @@ class DeltaStream:
             else:
                 delta = msgspec.structs.replace(first, text=text[-_MOST_OUTPUT:])
             data = _ENCODER.encode(Notice("delta", delta))
-            self._listeners.tell(lambda listener, delta=delta, data=data: listener.on_delta(delta, data))
+            self._listeners.notify(delta, data)
         self._is_due = bool(self._pending)
 
     def so_far(self, conversation_id: str | None) -> list[TextDelta]:
@@ -186,12 +186,13 @@ class EventLog:
         self.committed = head
         self._journal = journal
         self._note = note
-        self._listeners = Listeners[EventListener]()
-        self.deltas = DeltaStream(self._listeners, head)
+        self._on_event = Listeners[[EventRecord, Frame]]()
+        self._on_delta = Listeners[[Delta, bytes]]()
+        self.deltas = DeltaStream(self._on_delta, head)
 
     @property
     def listener_count(self) -> int:
-        return len(self._listeners)
+        return len(self._on_event)
 
     def publish(
         self,
@@ -223,7 +224,13 @@ class EventLog:
 
     def attach(self, listener: EventListener) -> Callable[[], None]:
         """Pass every event and delta from now on to `listener`; returns the unsubscriber."""
-        return self._listeners.add(listener)
+        removers = (self._on_event.add(listener.on_event), self._on_delta.add(listener.on_delta))
+
+        def remove() -> None:
+            for remover in removers:
+                remover()
+
+        return remove
 
     def _on_commit(self, record: EventRecord, then: Callable[[], None] | None) -> None:
         self.committed = record.sequence
@@ -233,7 +240,6 @@ class EventLog:
                 then()
         finally:
             try:
-                frame = event_frame(record)
-                self._listeners.tell(lambda listener: listener.on_event(record, frame))
+                self._on_event.notify(record, event_frame(record))
             finally:
                 self.deltas.committed(record.sequence)

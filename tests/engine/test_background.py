@@ -140,7 +140,8 @@ async def test_a_stop_in_the_moment_in_which_a_limit_expires_reaches_every_subsc
     with Deadline(stop) as watch:
         stop.subscribe(lambda: told.append("later"))
         with pytest.raises(Aborted):
-            await watch.wait(work(), 0.001)
+            async with watch.within(0.001):
+                await work()
     assert told == ["later"]
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.event_log import DeltaStream, EventListener, Frame
+from app.engine.event_log import DeltaStream
 from app.listeners import Listeners
 from app.protocol.blocks import ToolResultBlock
 from app.protocol.conversations import Conversation
-from app.protocol.events import ConversationUpdate, Delta, EventRecord, TextDelta, ToolOutput
+from app.protocol.events import ConversationUpdate, Delta, TextDelta, ToolOutput
 from app.protocol.methods import Notice
 from tests.support.engine_parts import engine_parts
 from tests.support.model_server import ModelServer
@@ -57,12 +57,9 @@ class Receiver:
 
     def __init__(self) -> None:
         self._sent: list[Delta] = []
-        listeners = Listeners[EventListener]()
-        listeners.add(self)
+        listeners = Listeners[[Delta, bytes]]()
+        listeners.add(self.on_delta)
         self.stream = DeltaStream(listeners, committed=0)
-
-    def on_event(self, record: EventRecord, frame: Frame) -> None:
-        raise AssertionError("deltas are no events")
 
     def on_delta(self, delta: Delta, data: bytes) -> None:
         assert msgspec.json.decode(data) == msgspec.to_builtins(Notice("delta", delta))

@@ -28,7 +28,7 @@ class CancelSignal:
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
-        self._callbacks = Listeners[Callable[[], None]]()
+        self._callbacks = Listeners[[]]()
         self.cause: StopCause | None = None
 
     @property
@@ -44,7 +44,7 @@ class CancelSignal:
             return
         self.cause = cause or StopCause("cancelled")
         self._event.set()
-        self._callbacks.tell(lambda callback: callback())
+        self._callbacks.notify()
 
     async def wait(self) -> None:
         await self._event.wait()

@@ -29,7 +29,7 @@ class Health:
 
     def __init__(self) -> None:
         self._conditions: dict[ConditionKind, Condition] = {}
-        self._listeners = Listeners[HealthListener]()
+        self._listeners = Listeners[[]]()
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -44,19 +44,16 @@ class Health:
         """Add a condition; a known one keeps its start time."""
         if condition.kind not in self._conditions:
             self._conditions[condition.kind] = condition
-            self._notify()
+            self._listeners.notify()
 
     def clear(self, kind: ConditionKind) -> None:
         """Remove a condition."""
         if self._conditions.pop(kind, None) is not None:
-            self._notify()
+            self._listeners.notify()
 
     def subscribe(self, listener: HealthListener) -> Callable[[], None]:
         """Call `listener` after each change; returns the unsubscriber, which may be called repeatedly."""
         return self._listeners.add(listener)
-
-    def _notify(self) -> None:
-        self._listeners.tell(lambda listener: listener())
 
 
 if sys.platform == "win32":

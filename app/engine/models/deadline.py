@@ -1,15 +1,14 @@
-"""Waits for a coroutine until a stop signal or a time limit, whichever comes first."""
+"""Time limits that a stop signal ends early."""
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyTooLong
-
-T = TypeVar("T")
 
 
 class Aborted(Exception):
@@ -25,10 +24,10 @@ class Stalled(Exception):
 
 
 class Deadline:
-    """A context manager: `wait` awaits a coroutine until the stop signal is set or the time limit expires.
+    """A context manager around `async with deadline.within(seconds)`, which the stop signal ends too.
 
-    The coroutine is cancelled then. All waits together may take `whole_s`: otherwise a server that sends keep-alives
-    could keep a reply open forever. Uses `asyncio.timeout`, so it starts no asyncio task.
+    All blocks together may take `whole_s`: otherwise a server that sends keep-alives could keep a reply open forever.
+    Uses `asyncio.timeout`, so it starts no asyncio task.
     """
 
     def __init__(self, stop: CancelSignal, whole_s: float = REPLY_LIMITS.seconds) -> None:
@@ -51,18 +50,19 @@ class Deadline:
         if self._stop.is_set:
             raise Aborted
 
-    async def wait(self, work: Coroutine[Any, Any, T], limit_s: float) -> T:
-        """The result of `work`; raises `Aborted`, `Stalled` or `ReplyTooLong`."""
-        if self._stop.is_set:
-            work.close()
-            raise Aborted
+    @asynccontextmanager
+    async def within(self, limit_s: float) -> AsyncGenerator[None]:
+        """Cancels the block on the stop signal, or after `limit_s`.
+
+        Raises `Aborted`, `Stalled` or `ReplyTooLong`; also on entry, since blocks may end without waiting, repeatedly.
+        """
+        self.check()
         left_s = self._end - time.monotonic()
-        if left_s <= 0:  # `work` may complete without waiting, repeatedly
-            work.close()
+        if left_s <= 0:
             raise self._too_long()
         try:
             async with asyncio.timeout(min(limit_s, left_s)) as self._clock:
-                return await work
+                yield
         except TimeoutError as error:
             if self._stop.is_set:
                 raise Aborted from error

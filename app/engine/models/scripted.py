@@ -168,7 +168,8 @@ def _end(assembly: ReplyBuilder, reply: ScriptedReply) -> list[ModelEvent]:
 
 async def _pause(watch: Deadline, seconds: float) -> None:
     """Wait until the delay is over or the stop signal is set. A delay of 0 checks the signal too."""
-    await watch.wait(asyncio.sleep(seconds), seconds + 60)
+    async with watch.within(seconds + 60):
+        await asyncio.sleep(seconds)
 
 
 def _is_whole_reply(message: ModelMessage) -> bool:

@@ -66,7 +66,7 @@ class SessionBus:
     def __init__(self, bus: MessageBus) -> None:
         self._bus = bus
         self._loop = asyncio.get_running_loop()
-        self._listeners = Listeners[Callable[[BusSignal], None]]()
+        self._listeners = Listeners[[BusSignal]]()
         bus.add_message_handler(self._on_message)
 
     @classmethod
@@ -153,10 +153,7 @@ class SessionBus:
                 tuple(unpack_variants(message.body)),
             )
             # A signal right after a reply is delivered after the code that awaits the reply has resumed.
-            self._loop.call_soon(self._notify, signal)
-
-    def _notify(self, signal: BusSignal) -> None:
-        self._listeners.tell(lambda listener: listener(signal))
+            self._loop.call_soon(self._listeners.notify, signal)
 
 
 def owner_change(signal: BusSignal, name: str) -> str | None:

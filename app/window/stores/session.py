@@ -28,38 +28,6 @@ CALL_ERRORS = (CallError, ConnectionLost)
 _LINK_ERRORS = (LaunchError, *CALL_ERRORS, *DIAL_ERRORS)
 
 
-class AsyncioTasks:
-    """Owns asyncio tasks until they end. `failed` receives their exceptions, which the window shows."""
-
-    def __init__(self, failed: Callable[[Exception], None]) -> None:
-        self._failed = failed
-        self._running: set[asyncio.Task[object]] = set()
-
-    def spawn(self, work: Coroutine[None, None, object], failed: Callable[[Exception], None] | None = None) -> None:
-        """Run `work` in the background. `failed` receives its exception, if given."""
-        from asyncio import get_event_loop  # takes 30 ms: import it after the first paint
-
-        task = get_event_loop().create_task(work)
-        self._running.add(task)
-        task.add_done_callback(lambda done: self._done(done, failed or self._failed))
-
-    async def close(self) -> None:
-        """Cancel all tasks and wait for them."""
-        from asyncio import gather
-
-        for task in self._running:
-            task.cancel()
-        await gather(*self._running, return_exceptions=True)
-
-    def _done(self, task: "asyncio.Task[object]", failed: Callable[[Exception], None]) -> None:
-        self._running.discard(task)
-        if task.cancelled():
-            return
-        error = task.exception()
-        if isinstance(error, Exception):
-            failed(error)
-
-
 class EngineSession(QObject):
     """Owns the connection. `connect` finds or starts an engine; it is called again when the connection is lost.
 
@@ -79,7 +47,7 @@ class EngineSession(QObject):
         super().__init__(parent)
         self._connect = connect
         self._connection: Connection | None = None
-        self._tasks = AsyncioTasks(self._on_failed)
+        self._running: set[asyncio.Task[object]] = set()
         self._state: ConnectionState = "connecting"
         self._reason = ""
         self._reviving = False
@@ -126,8 +94,12 @@ class EngineSession(QObject):
 
     async def close(self) -> None:
         """Cancel pending calls and disconnect; the engine and its tasks keep running."""
+        from asyncio import gather
+
         connection, self._connection = self._connection, None
-        await self._tasks.close()
+        for task in self._running:
+            task.cancel()
+        await gather(*self._running, return_exceptions=True)
         if connection is not None:
             await connection.close()
 
@@ -168,11 +140,19 @@ class EngineSession(QObject):
 
     def spawn(self, work: Coroutine[None, None, object], failed: Callable[[str], None] | None = None) -> None:
         """Run `work` for a slot. A failed call is reported to `failed`, by default the signal of that name."""
-        tell = failed or self.failed.emit
-        self._tasks.spawn(work, lambda error: _tell(error, tell))
+        from asyncio import get_event_loop  # takes 30 ms: import it after the first paint
 
-    def _on_failed(self, error: Exception) -> None:
-        _tell(error, self.failed.emit)
+        task = get_event_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(lambda done: self._on_done(done, failed or self.failed.emit))
+
+    def _on_done(self, task: "asyncio.Task[object]", failed: Callable[[str], None]) -> None:
+        self._running.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, CALL_ERRORS):
+            failed(error_text(error))
+        elif isinstance(error, Exception):
+            raise error  # a bug: the event loop's handler logs it
 
     def _line(self) -> "Connection":
         if self._connection is None:
@@ -239,12 +219,6 @@ class EngineSession(QObject):
         if (state, reason) != (self._state, self._reason):
             self._state, self._reason = state, reason
             self.state_changed.emit()
-
-
-def _tell(error: Exception, failed: Callable[[str], None]) -> None:
-    if not isinstance(error, CALL_ERRORS):
-        raise error  # a bug: the event loop's handler logs it
-    failed(error_text(error))
 
 
 def error_text(error: Exception) -> str:

@@ -54,7 +54,8 @@ class LibraryThread:
         Raises `LibraryFailure`, and the exceptions of the deadline; the request is closed whenever the generator is
         left.
         """
-        await watch.wait(self._load(), _IMPORT_LIMIT_S)
+        async with watch.within(_IMPORT_LIMIT_S):
+            await self._load()
         engine_loop = asyncio.get_running_loop()
         inbox: asyncio.Queue[bytes | concurrent.futures.Future[None]] = asyncio.Queue()
 
@@ -68,7 +69,11 @@ class LibraryThread:
         call = asyncio.run_coroutine_threadsafe(_complete(arguments, put, drained), self._running_loop())
         call.add_done_callback(put)
         try:
-            while isinstance(item := await watch.wait(inbox.get(), limit_s()), bytes):
+            while True:
+                async with watch.within(limit_s()):
+                    item = await inbox.get()
+                if not isinstance(item, bytes):
+                    break
                 yield item
                 inbox.task_done()
             error = item.exception()

@@ -54,10 +54,12 @@ class OpenAICompatibleModel:
         title = self._endpoint.provider.title
         try:
             with Deadline(stop, self._limits.seconds) as deadline:
-                response = await deadline.wait(self._post(request), self._timeouts.first_byte_s)
+                async with deadline.within(self._timeouts.first_byte_s):
+                    response = await self._post(request)
                 with closed_with(response, stop):
                     if response.status != 200:
-                        body = await deadline.wait(read_start(response), self._timeouts.between_s)
+                        async with deadline.within(self._timeouts.between_s):
+                            body = await read_start(response)
                         raise ProviderError(self._refusal(response, body))
                     yield builder.start()
                     reply = ReplyStream(response, builder, title, self._timeouts, self._limits.stream_bytes)

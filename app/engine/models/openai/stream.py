@@ -239,7 +239,8 @@ class ReplyStream:
         share = Slice()
         while True:
             try:
-                piece = await watch.wait(self._response.content.readany(), self._limit_s)
+                async with watch.within(self._limit_s):
+                    piece = await self._response.content.readany()
             except Stalled:
                 if self._reader.finish_reason is None:
                     raise

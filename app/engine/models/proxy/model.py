@@ -60,7 +60,8 @@ class ProxyModel:
         hidden = _Hidden(self._endpoint.redactor)
         try:
             with Deadline(stop, self._limits.seconds) as deadline:
-                response = await deadline.wait(self._post(request), self._timeouts.first_byte_s)
+                async with deadline.within(self._timeouts.first_byte_s):
+                    response = await self._post(request)
                 with closed_with(response, stop):
                     await self._check(response, deadline)
                     async with aclosing(self._payloads(response, deadline)) as payloads:
@@ -85,7 +86,8 @@ class ProxyModel:
     async def _check(self, response: aiohttp.ClientResponse, deadline: Deadline) -> None:
         """Raises `ProviderError` unless the response is a stream of events."""
         if response.status != 200:
-            body = await deadline.wait(read_start(response), self._timeouts.between_s)
+            async with deadline.within(self._timeouts.between_s):
+                body = await read_start(response)
             raise ProviderError(self._refusal(response, body))
         if response.content_type != _STREAM:
             text = f"{self._base} answers, but shares no models. Check the address."
@@ -93,7 +95,11 @@ class ProxyModel:
 
     async def _payloads(self, response: aiohttp.ClientResponse, watch: Deadline) -> AsyncGenerator[bytes, None]:
         stream, left = EventStream(), self._limits.stream_bytes
-        while piece := await watch.wait(response.content.readany(), self._timeouts.between_s):
+        while True:
+            async with watch.within(self._timeouts.between_s):
+                piece = await response.content.readany()
+            if not piece:
+                break
             left -= len(piece)
             if left < 0:
                 raise ReplyTooLong("comes with more than can be a reply")
