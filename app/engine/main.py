@@ -29,7 +29,7 @@ from app.engine.agent.tasks.chats import Chats
 from app.engine.agent.tasks.comparison import ModelComparison
 from app.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES, ConversationAgents
 from app.engine.agent.tasks.locks import AgentLocks
-from app.engine.agent.tasks.restart import keep_asks, mark_interrupted
+from app.engine.agent.tasks.restart import mark_interrupted, restore_asks
 from app.engine.agent.tasks.runner import AgentTaskRunner
 from app.engine.background import Background
 from app.engine.core import process_hardening, resources
@@ -221,7 +221,7 @@ async def open_services(
     locks = AgentLocks(database, asks)
     runner = AgentTaskRunner(builder, locks, models, background)
     stack.push_async_callback(runner.close)
-    roster = ConversationAgents(log, database, locks, paths)
+    conversation_agents = ConversationAgents(log, database, locks, paths)
     background.start(Remover(log, database, locks, grants, paths).sweep(), name="sweep of left files")
     if not settings.values.database_url:
         copies = DailyBackups(paths.database, paths.copies, database.health)
@@ -234,11 +234,11 @@ async def open_services(
         messages=runner.messages,
         asks=asks,
         locks=locks,
-        roster=roster,
-        chats=Chats(database, roster, runner),
-        comparison=ModelComparison(database, roster, runner, models, settings),
+        agents=conversation_agents,
+        chats=Chats(database, conversation_agents, runner),
+        comparison=ModelComparison(database, conversation_agents, runner, models, settings),
         models=models,
-        own_servers=CustomServers(settings, keys, models.offer),
+        custom_servers=CustomServers(settings, keys, models.offer),
         keys=keys,
         settings=settings,
         grants=grants,
@@ -253,7 +253,7 @@ async def open_services(
 
 async def _wait_recovered(database: Database, log: EventLog, asks: PendingAsks, background: Background) -> None:
     """Wait until recovery from a crash is stored, unless nothing can be saved: reads work meanwhile."""
-    keeping = background.start(keep_asks(database, log, asks), name="asks of an earlier engine")
+    keeping = background.start(restore_asks(database, log, asks), name="asks of an earlier engine")
     ill = asyncio.Event()
     unsubscribe = database.health.subscribe(ill.set)
     waiting = asyncio.create_task(ill.wait())

@@ -41,15 +41,15 @@ async def chat(engine: EngineParts, agent_id: str, prompt: str, version: int | N
 async def test_agents_heads_and_chats_as_they_come(tmp_path: Path) -> None:
     replies = [Reply(text="Hello, person."), Reply(status=401, error="no key")]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
-        agent = await engine.services.roster.create(AgentCreateParams())
+        agent = await engine.services.agents.create(AgentCreateParams())
         await chat(engine, agent.id, "hi")
-        spoken = await engine.services.roster.get(agent.id)
+        spoken = await engine.services.agents.get(agent.id)
         message, reply = engine.watcher.nodes()
-        await engine.services.roster.set_head(
+        await engine.services.agents.set_head(
             AgentSetHeadParams(agent_id=agent.id, node_id=message.id, version=spoken.version)
         )
         await chat(engine, agent.id, "again")
-        await engine.services.roster.delete(agent.id)
+        await engine.services.agents.delete(agent.id)
         view = AgentView()
         seen = [event for told in engine.watcher.events for event in view.record(told)]
 
@@ -73,7 +73,7 @@ async def test_agents_heads_and_chats_as_they_come(tmp_path: Path) -> None:
 async def test_pieces_of_text_are_said_once_and_what_was_missed_comes_with_the_reply(tmp_path: Path) -> None:
     text = "A longer reply that comes in pieces. " * 20
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text=text, piece_delay_s=0.004)])) as engine:
-        agent = await engine.services.roster.create(AgentCreateParams())
+        agent = await engine.services.agents.create(AgentCreateParams())
         await chat(engine, agent.id, "hi")
         deltas = [delta for delta in engine.watcher.deltas if isinstance(delta, TextDelta)]
         assert len(deltas) > 2

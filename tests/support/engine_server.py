@@ -69,7 +69,7 @@ class PlainRunner:
     def hand_over(self) -> None:
         pass
 
-    def take_over(self) -> None:
+    def resume_earlier_tasks(self) -> None:
         pass
 
     def shown(self) -> tuple[Task, ...]:
@@ -215,11 +215,11 @@ async def engine_server(
         messages=runner,
         asks=runner,
         locks=locks,
-        roster=roster,
+        agents=roster,
         chats=Chats(database, roster, runner),
         comparison=ModelComparison(database, roster, runner, models, settings),
         models=models,
-        own_servers=CustomServers(settings, keys, models.offer),
+        custom_servers=CustomServers(settings, keys, models.offer),
         keys=keys,
         settings=settings,
         grants=Grants(),

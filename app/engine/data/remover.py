@@ -27,19 +27,19 @@ _MOST_AT_START = 10_000
 _PIECE = 500
 
 
-class ConversationHold(Protocol):
-    def hold_conversation(self, conversation_id: str) -> AbstractAsyncContextManager[None]:
+class ConversationLocks(Protocol):
+    def lock_conversation(self, conversation_id: str) -> AbstractAsyncContextManager[None]:
         """Prevent its agents from starting anything; raises `AgentBusy` if one is running."""
         ...
 
 
 class Remover:
     def __init__(
-        self, log: EventLog, database: Database, holder: ConversationHold, grants: Grants, paths: Paths
+        self, log: EventLog, database: Database, locks: ConversationLocks, grants: Grants, paths: Paths
     ) -> None:
         self._log = log
         self._database = database
-        self._holder = holder
+        self._locks = locks
         self._grants = grants
         self._paths = paths
 
@@ -94,7 +94,7 @@ class Remover:
         """Complete a deletion, or undo an import, that the end of an engine interrupted."""
         if not await self._database.conversations.is_there(conversation_id):
             return
-        async with self._holder.hold_conversation(conversation_id):
+        async with self._locks.lock_conversation(conversation_id):
             await removal.empty(self._database.journal, conversation_id)
             self._log.publish(ConversationDeleted(conversation_id=conversation_id))
             await self._log.flush()
@@ -111,7 +111,7 @@ class Remover:
         return count
 
     async def _remove(self, conversation_id: str) -> None:
-        async with self._holder.hold_conversation(conversation_id):
+        async with self._locks.lock_conversation(conversation_id):
             await self._check(conversation_id)
             gone = Removal(conversation_id, await self._files(conversation_id))
             self._database.journal.put(removal.begin(gone))

@@ -75,7 +75,7 @@ class RecordedModel:
             self._stage.halt()
             await cancel.wait()
             return ReplyEnd(AssistantMessage((), "aborted", "Request was aborted", request.model))
-        later = RetryLater(said.why) if said.passes else None
+        later = RetryLater(said.why) if said.is_temporary else None
         return ReplyEnd(AssistantMessage((), "error", said.why, request.model), later)
 
 

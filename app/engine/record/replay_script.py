@@ -29,10 +29,10 @@ NO_SUMMARY = "The record has no summary here: the loop makes one today where it 
 
 @dataclass(frozen=True, slots=True)
 class FailedSummary:
-    """Why a summary call failed. `passes`: it was not tried again; `ended`: the task ended meanwhile."""
+    """Why a summary call failed. `is_temporary`: it was not tried again; `ended`: the task ended meanwhile."""
 
     why: str
-    passes: bool
+    is_temporary: bool
     ended: bool
 
 

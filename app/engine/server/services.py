@@ -48,7 +48,7 @@ class TaskRunner(Protocol):
     async def set_mode(self, params: TaskSetModeParams) -> Task: ...
     async def next_in_round(self, task_id: str) -> Task | None: ...
     async def drain(self, seconds: float) -> None: ...
-    def take_over(self) -> None: ...
+    def resume_earlier_tasks(self) -> None: ...
     async def close(self) -> None: ...
 
 
@@ -84,11 +84,11 @@ class Services:
     messages: TaskMessages
     asks: AskAnswers
     locks: AgentLocks
-    roster: ConversationAgents
+    agents: ConversationAgents
     chats: Chats
     comparison: ModelComparison
     models: ModelRouter
-    own_servers: CustomServers
+    custom_servers: CustomServers
     keys: KeyStore
     settings: Settings
     grants: Grants

@@ -96,7 +96,7 @@ async def test_only_an_archived_conversation_without_a_running_task_is_deleted(e
     done = await worked(engine)
     with pytest.raises(Conflict, match="Archive it first"):
         await remover(engine).delete(done.conversation_id)
-    async with engine.services.locks.hold_conversation(done.conversation_id):
+    async with engine.services.locks.lock_conversation(done.conversation_id):
         await archived(engine, done)
         with pytest.raises(AgentBusy):
             await remover(engine).delete(done.conversation_id)

@@ -121,7 +121,7 @@ async def of_one_that_was_removed(home: Path) -> TaskRecord:
     server = speaking(lambda name, request: Reply(text=f"I am {name}."))
     async with engine_parts(home, server) as engine:
         tasks, writer = await _round(engine, TurnTaking(rule="round_robin", limit=9))
-        await engine.services.roster.delete(writer.id)
+        await engine.services.agents.delete(writer.id)
         return await record_of(engine, next(task.id for task in tasks if task.agent_id == writer.id))
 
 

@@ -7,7 +7,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from app.engine.agent.compaction.summary import CallRecord, Summarizer, SummaryFailed, SummaryInput, summary_input
+from app.engine.agent.compaction.summary import (
+    Summarizer,
+    SummaryCallRecorder,
+    SummaryFailed,
+    SummaryInput,
+    summary_input,
+)
 from app.engine.agent.compaction.token_estimate import TokenEstimate, request_sizes
 from app.engine.agent.compaction.truncation import truncate
 from app.engine.agent.history.attachments import load_images
@@ -20,7 +26,7 @@ from app.engine.agent.history.visible_history import (
     recent_path,
     visible_history,
 )
-from app.engine.agent.loop.features import AskAgain, Feature
+from app.engine.agent.loop.features import Feature, RepeatRequest
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import EngineError
 from app.engine.core.messages import ModelMessage
@@ -57,18 +63,18 @@ class ContextWindow(Feature):
     def __init__(
         self,
         branch: BranchWriter,
-        record: CallRecord,
+        record: SummaryCallRecorder,
         summaries: Summarizer,
         database: Database,
         known: ContextWindowOptions,
-        tell: Callable[[NoticeData], None],
+        publish: Callable[[NoticeData], None],
     ) -> None:
         self._branch = branch
         self._record = record
         self._summaries = summaries
         self._database = database
         self._known = known
-        self._tell = tell
+        self._publish = publish
         self._estimate: TokenEstimate | None = None
         self._learnt_window: int | None = None
         self._is_refused = False
@@ -105,13 +111,13 @@ class ContextWindow(Feature):
             request = await self._shrink(whole, window, cancel)
             tokens = self._tokens(request)
         elif self._tokens_before < (self._known.share - _WARNED_BEFORE) * window <= tokens:
-            self._tell(ContextNearlyFull(share=tokens / window))
+            self._publish(ContextNearlyFull(share=tokens / window))
         self._tokens_before = tokens
         return request
 
     async def after_reply(
         self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
-    ) -> ReplyEnd | AskAgain:
+    ) -> ReplyEnd | RepeatRequest:
         """Learn from how a call ended; ask again, shorter, if the provider refused this request as too long."""
         assert self._estimate is not None, "it was fitted"
         counted = end.message.usage.input_tokens
@@ -126,7 +132,7 @@ class ContextWindow(Feature):
         if _characters(shorter) >= _characters(sent):
             return end
         self._shorter = shorter
-        return AskAgain()
+        return RepeatRequest()
 
     def _learn(self, refused: ModelRequest) -> int:
         """A new estimate of the window: smaller than this request, unless the token estimate was too low."""
@@ -175,9 +181,9 @@ class ContextWindow(Feature):
         made = await self._summaries.make(older, whole.model, window, self._estimate, cancel)
         if not isinstance(made, SummaryFailed):
             return True
-        self._may_summarise = made.passes
+        self._may_summarise = made.is_temporary
         if not cancel.is_set:
-            self._tell(NoSummary(reason=made.why))
+            self._publish(NoSummary(reason=made.why))
         return False
 
     async def _truncate(self, history: VisibleHistory, whole: ModelRequest, window: int) -> ModelRequest:
@@ -188,7 +194,7 @@ class ContextWindow(Feature):
         if found.left_out - self._left_out or found.shortens:
             self._left_out = found.left_out
             count = sum(node.role != "system" and node.id in found.left_out for node in history.rest)
-            self._tell(ContextTruncated(entries=count, shortens_result=found.shortens))
+            self._publish(ContextTruncated(entries=count, shortens_result=found.shortens))
         await self._replace_with(found.history, whole)
         return self._current(whole)
 

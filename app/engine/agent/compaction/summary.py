@@ -118,13 +118,13 @@ def _block_text(block: Text | Image | Thinking | ToolCall, longest: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SummaryFailed:
-    """`passes`: a later try may succeed, for instance after a rate limit."""
+    """`is_temporary`: a later try may succeed, for instance after a rate limit."""
 
     why: str
-    passes: bool = False
+    is_temporary: bool = False
 
 
-class CallRecord(Protocol):
+class SummaryCallRecorder(Protocol):
     """Records the model calls of a task; implemented by the recorder of a run."""
 
     def turn_started(self, request: ModelRequest) -> None:
@@ -146,7 +146,7 @@ class Summarizer:
     def __init__(
         self,
         branch: BranchWriter,
-        record: CallRecord,
+        record: SummaryCallRecorder,
         say: Callable[[str], None],
         model: ChatModel,
         to_messages: ToModelMessages,
@@ -174,7 +174,7 @@ class Summarizer:
             if failed is None:
                 return await self._store(end.message, older, measure)
             self._record.summarised(end.message, None)
-            if not tries or cancel.is_set or failed.passes:
+            if not tries or cancel.is_set or failed.is_temporary:
                 return failed
             room, words = room // 2, words // 2
 
@@ -206,7 +206,7 @@ class Summarizer:
 def _failure(end: ReplyEnd, characters: int) -> SummaryFailed | None:
     message = end.message
     if message.stop_reason in ("error", "aborted"):
-        return SummaryFailed(message.error or "The call failed.", passes=end.later is not None)
+        return SummaryFailed(message.error or "The call failed.", is_temporary=end.later is not None)
     if not message.text.strip():
         return SummaryFailed("The model gave no text.")
     if message.stop_reason == "length":

@@ -25,7 +25,7 @@ from app.engine.tools.base import AgentTool, ExecutionMode
 
 AgentListener: TypeAlias = Callable[[AgentEvent], Awaitable[None]]
 
-_PROMPTED = (
+_ALREADY_RUNNING = (
     "Agent is already processing a prompt. Use steer() or follow_up() to queue messages, or wait for completion."
 )
 
@@ -94,7 +94,7 @@ class Agent:
         `cancel` replaces the run's own signal. Raises AgentBusy during a run, and any error a listener raises.
         """
         if self.state.is_streaming:
-            raise AgentBusy(_PROMPTED)
+            raise AgentBusy(_ALREADY_RUNNING)
         if isinstance(prompt, str):
             prompt = user_text(prompt)
         await self._run(prompt if isinstance(prompt, Sequence) else (prompt,), cancel)

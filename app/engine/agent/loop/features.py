@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from app.engine.agent.loop.events import AgentEvent
 from app.engine.agent.loop.hooks import (
-    NOT_BEGUN,
+    NOT_STARTED,
     FinishedCall,
     FinishedTurn,
     Hooks,
@@ -28,7 +28,7 @@ Convert: TypeAlias = Callable[[Sequence[Message]], Awaitable[Sequence[ModelMessa
 
 
 @dataclass(frozen=True, slots=True)
-class AskAgain:
+class RepeatRequest:
     """Repeat the model call. `retry` is the event that announces it, None for a silent repetition."""
 
     retry: Retry | None = None
@@ -52,12 +52,12 @@ class Feature:
 
     async def after_reply(
         self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
-    ) -> ReplyEnd | AskAgain:
+    ) -> ReplyEnd | RepeatRequest:
         """Called after each model call, in reverse order, with the previous feature's result.
 
-        `request` is the request that this feature received, `sent` the one that was sent. After `AskAgain` the call is
-        repeated with the same `request`: this feature and the later ones prepare it again. Called for each feature
-        whose `before_request` returned a request, even if a cancel prevented the call.
+        `request` is the request that this feature received, `sent` the one that was sent. After `RepeatRequest` the
+        call is repeated with the same `request`: this feature and the later ones prepare it again. Called for each
+        feature whose `before_request` returned a request, even if a cancel prevented the call.
         """
         return end
 
@@ -103,7 +103,7 @@ def hooks_of(features: Sequence[Feature], convert_to_llm: Convert) -> Hooks:
             if not isinstance(answer, PendingCall):
                 return answer
             if cancel.is_set:
-                return NOT_BEGUN
+                return NOT_STARTED
             pending = answer
         return None
 
@@ -147,11 +147,11 @@ def stream_of(features: Sequence[Feature], model: ChatModel) -> StreamFunction:
     ]
 
     async def stream(request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
-        given = [request]
+        requests = [request]
         while True:
-            end = await _prepare(chain, given, cancel)
+            end = await _apply_before_request(chain, requests, cancel)
             if end is None:
-                async with aclosing(model.stream(given[-1], cancel)) as events:
+                async with aclosing(model.stream(requests[-1], cancel)) as events:
                     async for event in events:
                         if isinstance(event, ReplyEnd):
                             end = event
@@ -159,42 +159,44 @@ def stream_of(features: Sequence[Feature], model: ChatModel) -> StreamFunction:
                             yield event
             if end is None:
                 return
-            settled = await _settle(chain, given, end, cancel)
-            if isinstance(settled, ReplyEnd):
-                yield settled
+            outcome = await _apply_after_reply(chain, requests, end, cancel)
+            if isinstance(outcome, ReplyEnd):
+                yield outcome
                 return
-            if settled.retry is not None:
-                yield settled.retry
+            if outcome.retry is not None:
+                yield outcome.retry
 
     return stream
 
 
-async def _prepare(chain: Sequence[Feature], given: list[ModelRequest], cancel: CancelSignal) -> ReplyEnd | None:
+async def _apply_before_request(
+    chain: Sequence[Feature], requests: list[ModelRequest], cancel: CancelSignal
+) -> ReplyEnd | None:
     """Extend `given`, the requests that the features received.
 
     Returns the end of the reply if no call is to be made.
     """
-    for feature in chain[len(given) - 1 :]:
-        answer = await feature.before_request(given[-1], cancel)
+    for feature in chain[len(requests) - 1 :]:
+        answer = await feature.before_request(requests[-1], cancel)
         if isinstance(answer, AssistantMessage):
             return ReplyEnd(answer)
-        given.append(answer)
+        requests.append(answer)
         if cancel.is_set:
             break
     if cancel.is_set:
-        return ReplyEnd(AssistantMessage(stop_reason="aborted", error=ABORTED, model=given[0].model))
+        return ReplyEnd(AssistantMessage(stop_reason="aborted", error=ABORTED, model=requests[0].model))
     return None
 
 
-async def _settle(
-    chain: Sequence[Feature], given: list[ModelRequest], end: ReplyEnd, cancel: CancelSignal
-) -> ReplyEnd | AskAgain:
+async def _apply_after_reply(
+    chain: Sequence[Feature], requests: list[ModelRequest], end: ReplyEnd, cancel: CancelSignal
+) -> ReplyEnd | RepeatRequest:
     """The end of the reply. If the call is repeated, `given` ends with the request of the feature that asked for it."""
-    sent = given[-1]
-    for index in reversed(range(len(given) - 1)):
-        settled = await chain[index].after_reply(given[index], sent, end, cancel)
-        if isinstance(settled, AskAgain):
-            del given[index + 1 :]
-            return settled
-        end = settled
+    sent = requests[-1]
+    for index in reversed(range(len(requests) - 1)):
+        outcome = await chain[index].after_reply(requests[index], sent, end, cancel)
+        if isinstance(outcome, RepeatRequest):
+            del requests[index + 1 :]
+            return outcome
+        end = outcome
     return end

@@ -45,7 +45,7 @@ class ToolRefusal:
     summary: str = ""
 
 
-NOT_BEGUN = ToolRefusal("Operation aborted", summary="stopped before it began")
+NOT_STARTED = ToolRefusal("Operation aborted", summary="stopped before it began")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,12 @@ class ResultChange:
 
 @dataclass(frozen=True, slots=True)
 class FinishedTurn:
-    """A turn whose tools are done. `messages` is the working list, `made` the messages this run has added so far."""
+    """A turn whose tools are done. `messages` is the working list, `new_messages` what this run has added so far."""
 
     message: AssistantMessage
     tool_results: tuple[ToolResultMessage, ...]
     messages: tuple[Message, ...]
-    made: tuple[Message, ...]
+    new_messages: tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ async def end_reply(run: LoopRun, message: AssistantMessage) -> None:
     if run.partial is None:
         await run.emit(MessageStart(message))
     run.partial = None
-    run.keep(message)
+    run.add(message)
     await run.emit(MessageEnd(message))
 
 
@@ -108,7 +108,7 @@ async def run_loop(run: LoopRun, prompts: Sequence[Message]) -> None:
     except Exception as error:  # noqa: BLE001 - the end of a task: hooks and stream functions are foreign code
         await run.emit(AgentEnd((await _fail(run, error),)))
     else:
-        await run.emit(AgentEnd(tuple(run.made)))
+        await run.emit(AgentEnd(tuple(run.new_messages)))
 
 
 async def _turns(run: LoopRun) -> None:
@@ -126,7 +126,7 @@ async def _turns(run: LoopRun) -> None:
             run.steering.put_back(batch.steering)
             return
         pending = batch.steering or run.steering.take()
-        if not batch.goes_on and not pending:
+        if not batch.must_continue and not pending:
             pending = run.follow_ups.take()
             if not pending and decision != "continue":
                 return
@@ -164,7 +164,7 @@ async def _next_turn(run: LoopRun, reply: AssistantMessage, results: Results, pe
 
 
 def _finished(run: LoopRun, reply: AssistantMessage, results: Results) -> FinishedTurn:
-    return FinishedTurn(reply, results, tuple(run.messages), tuple(run.made))
+    return FinishedTurn(reply, results, tuple(run.messages), tuple(run.new_messages))
 
 
 async def _fail(run: LoopRun, error: Exception) -> AssistantMessage:

@@ -65,7 +65,7 @@ class LoopConfig:
 
 @dataclass(slots=True, kw_only=True)
 class LoopRun:
-    """The state of a run. `messages` is the working list sent to models; `made` are the messages this run added.
+    """The state of a run. `messages` is the working list sent to models; `new_messages` are those that this run added.
 
     `in_turn` and `partial` (a started reply) mark what is still open: a failure must end both in order.
     """
@@ -79,7 +79,7 @@ class LoopRun:
     model: str
     thinking_level: ThinkingLevel = "off"
     skip_first_poll: bool = False
-    made: list[Message] = field(default_factory=list[Message])
+    new_messages: list[Message] = field(default_factory=list[Message])
     in_turn: bool = False
     partial: PartialReply | None = None
     tools: dict[str, AgentTool] = field(init=False)
@@ -91,12 +91,12 @@ class LoopRun:
             ToolDefinition(tool.name, tool.description, tool.parameters) for tool in self.config.tools
         )
 
-    def keep(self, message: Message) -> None:
+    def add(self, message: Message) -> None:
         self.messages.append(message)
-        self.made.append(message)
+        self.new_messages.append(message)
 
     async def publish(self, message: Message) -> None:
         """Add a complete message and notify the listeners."""
         await self.emit(MessageStart(message))
-        self.keep(message)
+        self.add(message)
         await self.emit(MessageEnd(message))

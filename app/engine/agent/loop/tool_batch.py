@@ -25,10 +25,10 @@ CUT_BY_APP = (
 
 @dataclass(frozen=True, slots=True)
 class ToolBatch:
-    """`goes_on`: the model has to see the results. `steering`: messages taken from the steering queue."""
+    """`must_continue`: the model has to see the results. `steering`: messages taken from the steering queue."""
 
     results: tuple[ToolResultMessage, ...] = ()
-    goes_on: bool = False
+    must_continue: bool = False
     steering: tuple[Message, ...] = ()
 
 
@@ -61,7 +61,7 @@ async def _refuse_cut(caller: ToolCaller, calls: tuple[ToolCall, ...], cut: str)
         name = call.name[:_LONGEST_NAME]
         told = CUT_BY_APP.format(name, cut) if cut else CUT.format(name)
         results.append(await caller.answer(call, await caller.refuse(call, told)))
-    return ToolBatch(tuple(results), goes_on=True)
+    return ToolBatch(tuple(results), must_continue=True)
 
 
 async def _sequential(run: LoopRun, caller: ToolCaller, calls: tuple[ToolCall, ...]) -> ToolBatch:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from app.engine.agent.loop.events import ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
-from app.engine.agent.loop.hooks import NOT_BEGUN, FinishedCall, PendingCall
+from app.engine.agent.loop.hooks import NOT_STARTED, FinishedCall, PendingCall
 from app.engine.agent.loop.run_state import LoopRun
 from app.engine.core.errors import StorageError
 from app.engine.core.messages import UNREADABLE_CALL, AssistantMessage, Text, ToolCall, ToolResultMessage
@@ -69,11 +69,11 @@ class ToolCallUpdates:
         self._call = call
         self._updates = updates
         self._open = True
-        self.given = False
+        self.has_updates = False
 
     def put(self, result: ToolResult) -> None:
         if self._open:
-            self.given = True
+            self.has_updates = True
             self._updates.put(ToolExecutionUpdate(self._call.id, self._call.name, self._call.arguments, result))
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ class ToolCaller:
         if isinstance(block, ToolResult):
             return block
         if block is None and cancel.is_set:
-            block = NOT_BEGUN
+            block = NOT_STARTED
         if block is not None:
             error = _error(ABORTED if cancel.is_set else block.reason or BLOCKED)
             return replace(error, terminate=block.terminate, summary=block.summary or error.summary)
@@ -157,7 +157,7 @@ class ToolCaller:
             result = await _as_result(pending.tool.execute(pending.call.id, pending.arguments, cancel, updates.put))
         finally:
             updates.close()
-        if updates.given:
+        if updates.has_updates:
             await self._updates.settle()
         return await _as_result(self._change(FinishedCall(pending, result)))
 

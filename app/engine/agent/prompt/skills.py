@@ -82,11 +82,11 @@ class Skill:
     file: Path
 
 
-def skills_part(occasion: PromptContext) -> PromptPart | None:
+def skills_part(context: PromptContext) -> PromptPart | None:
     """If two skills share a name, the nearest wins: the workspace, then its parent folders, then the user's own."""
     found: dict[str, Skill] = {}
     broken: list[Path] = []
-    files = [(file, within) for folder, within in _folders(occasion) for file in _files(folder)]
+    files = [(file, within) for folder, within in _folders(context) for file in _files(folder)]
     looked_at = 0
     while looked_at < min(len(files), _MOST_READ) and len(found) < _MOST:
         file, within = files[looked_at]
@@ -120,12 +120,12 @@ def _unread_remarks(files: list[tuple[Path, Path]]) -> list[PromptRemark]:
     return [PromptRemark(code="too_many_skills", path=clean_name(str(files[0][0])), most=_MOST)]
 
 
-def _folders(occasion: PromptContext) -> Iterator[tuple[Path, Path]]:
+def _folders(context: PromptContext) -> Iterator[tuple[Path, Path]]:
     """Pairs of a skills folder and the root folder that its links must not leave."""
-    ground = workspace_folders(occasion.workspace, occasion.home)
-    for folder in reversed(ground):
-        yield from ((folder / place, ground[0]) for place in _SKILL_FOLDERS)
-    yield from ((occasion.home / place, occasion.home / place) for place in OWN_SKILLS)
+    workspace_roots = workspace_folders(context.workspace, context.home)
+    for folder in reversed(workspace_roots):
+        yield from ((folder / place, workspace_roots[0]) for place in _SKILL_FOLDERS)
+    yield from ((context.home / place, context.home / place) for place in OWN_SKILLS)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -26,18 +26,18 @@ OWN_FOLDER = Path(".config/errand")
 MOST_BYTES = 32_768
 
 
-def role_part(occasion: PromptContext) -> PromptPart:
-    return PromptPart(name="role", text=occasion.role or prompt_text("assistant"))
+def role_part(context: PromptContext) -> PromptPart:
+    return PromptPart(name="role", text=context.role or prompt_text("assistant"))
 
 
-def rules_part(occasion: PromptContext) -> PromptPart:
-    return PromptPart(name="rules", text=prompt_text("talk" if occasion.mode == "chat" else "system"))
+def rules_part(context: PromptContext) -> PromptPart:
+    return PromptPart(name="rules", text=prompt_text("talk" if context.mode == "chat" else "system"))
 
 
-def instructions_part(occasion: PromptContext) -> PromptPart | None:
+def instructions_part(context: PromptContext) -> PromptPart | None:
     """The user's own file first, the nearest last. Over the limit, nearer files take precedence."""
-    own = occasion.home / OWN_FOLDER
-    ground = workspace_folders(occasion.workspace, occasion.home)
+    own = context.home / OWN_FOLDER
+    ground = workspace_folders(context.workspace, context.home)
     places = ((own, own), *((folder, ground[0]) for folder in ground))
     room, shown = MOST_BYTES, list[tuple[Path, str]]()
     remarks: list[PromptRemark] = []
@@ -71,9 +71,9 @@ def _unread_remarks(file: Path, found: bytes | None) -> tuple[PromptRemark, ...]
 PARTS = (role_part, rules_part, instructions_part, skills_part, workspace_part)
 
 
-def read_parts(occasion: PromptContext) -> tuple[PromptPart, ...]:
+def read_parts(context: PromptContext) -> tuple[PromptPart, ...]:
     """Read all parts. Blocking: call it in a thread."""
-    found = (part(occasion) for part in PARTS)
+    found = (part(context) for part in PARTS)
     return tuple(part for part in found if part is not None)
 
 

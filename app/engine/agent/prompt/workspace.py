@@ -54,17 +54,17 @@ def read_inside(file: Path, folder: Path, most: int) -> bytes | None:
         return None
 
 
-def _exists(place: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
-        return place.exists()
+        return path.exists()
     except OSError:  # inside an unreadable folder
         return False
 
 
-def _owned_folders(way: tuple[Path, ...]) -> tuple[Path, ...]:
+def _owned_folders(folders: tuple[Path, ...]) -> tuple[Path, ...]:
     if sys.platform == "win32":
-        return way
-    return (way[0], *takewhile(_is_own, way[1:]))
+        return folders
+    return (folders[0], *takewhile(_is_own, folders[1:]))
 
 
 def _is_own(folder: Path) -> bool:
@@ -74,22 +74,22 @@ def _is_own(folder: Path) -> bool:
         return False
 
 
-def workspace_part(occasion: PromptContext) -> PromptPart:
+def workspace_part(context: PromptContext) -> PromptPart:
     facts = Template(prompt_text("workspace")).safe_substitute(
-        workspace=_sanitised(str(occasion.workspace)),
+        workspace=_sanitised(str(context.workspace)),
         system=f"{platform.system()} {platform.machine()}",
-        date=occasion.now.strftime("%A, %d %B %Y"),
+        date=context.now.strftime("%A, %d %B %Y"),
     )
-    lines = (facts, _branch(occasion), _top_level(occasion))
+    lines = (facts, _branch(context), _top_level(context))
     return PromptPart(name="workspace", text="\n".join(line for line in lines if line))
 
 
-def _top_level(occasion: PromptContext) -> str:
+def _top_level(context: PromptContext) -> str:
     """The top-level entries; none for the home directory, whose other contents are private."""
-    if occasion.workspace == occasion.home:
+    if context.workspace == context.home:
         return ""
     try:
-        with os.scandir(occasion.workspace) as entries:
+        with os.scandir(context.workspace) as entries:
             looked_at = islice(entries, _MOST_SCANNED)
             found = sorted(f"{_sanitised(one.name)}{os.sep if is_folder(one) else ''}" for one in looked_at)
     except OSError:
@@ -104,9 +104,9 @@ def _count(number: int) -> str:
     return str(number) if number + _MOST_SHOWN < _MOST_SCANNED else "many"
 
 
-def _branch(occasion: PromptContext) -> str:
+def _branch(context: PromptContext) -> str:
     """The branch as recorded in .git/HEAD; does not start a git process."""
-    root = workspace_folders(occasion.workspace, occasion.home)[0]
+    root = workspace_folders(context.workspace, context.home)[0]
     try:
         head = read_beginning(_git_folder(root / ".git") / "HEAD", 500).decode("utf-8", "replace").strip()
     except OSError:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from app.engine.agent.loop.features import Feature
-from app.engine.agent.loop.hooks import NOT_BEGUN, PendingCall, ToolRefusal
+from app.engine.agent.loop.hooks import NOT_STARTED, PendingCall, ToolRefusal
 from app.engine.agent.run.task_context import TaskContext, TaskTools
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import FolderNotAnswering
@@ -119,7 +119,7 @@ class Approvals(Feature):
 
 def _refusal(settled: Ask) -> ToolRefusal | None:
     if settled.status == "cancelled":
-        return NOT_BEGUN
+        return NOT_STARTED
     if not settled.allowed:
         return ToolRefusal(
             f"{DENIED} The person's reason: {settled.answer}" if settled.answer else DENIED, summary="denied"

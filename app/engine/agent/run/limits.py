@@ -36,7 +36,7 @@ class TaskLimits:
     budget_usd: float | None = None
     tokens: int | None = None
 
-    def of(self, kind: TaskLimitKind) -> float | None:
+    def get(self, kind: TaskLimitKind) -> float | None:
         match kind:
             case "turns":
                 return self.turns
@@ -49,7 +49,7 @@ class TaskLimits:
             case _:
                 assert_never(kind)
 
-    def raised(self, kind: TaskLimitKind, to: float) -> "TaskLimits":
+    def with_limit(self, kind: TaskLimitKind, to: float) -> "TaskLimits":
         match kind:
             case "turns":
                 return replace(self, turns=int(to))
@@ -80,12 +80,12 @@ class LimitUse(Generic[Kind]):
         return LimitShare(limit=self.kind, used=self.used, value=self.limit)
 
 
-def near(uses: Iterable[LimitUse[LimitKind]]) -> tuple[LimitUse[LimitKind], ...]:
+def near_limits(uses: Iterable[LimitUse[LimitKind]]) -> tuple[LimitUse[LimitKind], ...]:
     """The limits that are at least 80 % used."""
     return tuple(used for used in uses if used.used >= _NEAR * used.limit)
 
 
-def reached(uses: Iterable[LimitUse[Kind]]) -> LimitUse[Kind] | None:
+def reached_limit(uses: Iterable[LimitUse[Kind]]) -> LimitUse[Kind] | None:
     """The first limit that leaves nothing for a further turn."""
     return next((used for used in uses if used.used >= used.limit), None)
 
@@ -99,7 +99,7 @@ def limit_uses(limits: TaskLimits, turns: int, seconds: float, usage: Usage) -> 
         "tokens": usage.input_tokens + usage.output_tokens,
     }
     for kind, amount in used.items():
-        limit = limits.of(kind)
+        limit = limits.get(kind)
         if limit is not None:
             yield LimitUse(kind, amount, limit)
 
@@ -113,28 +113,30 @@ class DailyBudget:
         self._settings = settings
         self._raised: dict[DayLimitKind, tuple[datetime, float]] = {}
 
-    def given(self, kind: DayLimitKind) -> float:
+    def configured_limit(self, kind: DayLimitKind) -> float:
         """The limit of the settings; 0 means none."""
         values = self._settings.values
         return values.day_budget_usd if kind == "day_money" else values.day_max_tokens
 
     async def uses(self) -> tuple[LimitUse[DayLimitKind], ...]:
         """Today's use of each limit, including writes that are still pending."""
-        if not any(map(self.given, _KINDS)):
+        if not any(map(self.configured_limit, _KINDS)):
             return ()
         await self._log.flush()
         day = _midnight()
         tokens, cost = await self._usage.between(day, _midnight_after(day))
         used: dict[DayLimitKind, float] = {"day_money": cost, "day_tokens": tokens}
-        return tuple(LimitUse(kind, used[kind], self._limit(kind, day)) for kind in _KINDS if self.given(kind))
+        return tuple(
+            LimitUse(kind, used[kind], self._limit(kind, day)) for kind in _KINDS if self.configured_limit(kind)
+        )
 
-    def allow(self, kind: DayLimitKind, to: float) -> None:
+    def raise_limit(self, kind: DayLimitKind, to: float) -> None:
         day = _midnight()
         self._raised[kind] = (day, max(to, self._limit(kind, day)))
 
     def _limit(self, kind: DayLimitKind, day: datetime) -> float:
         raised_on, to = self._raised.get(kind, (day, 0.0))
-        return max(self.given(kind), to) if raised_on == day else self.given(kind)
+        return max(self.configured_limit(kind), to) if raised_on == day else self.configured_limit(kind)
 
 
 def _midnight() -> datetime:

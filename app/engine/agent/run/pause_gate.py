@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Coroutine
 
-from app.engine.agent.loop.features import AskAgain, Feature
+from app.engine.agent.loop.features import Feature, RepeatRequest
 from app.engine.agent.loop.hooks import PendingCall
 from app.engine.agent.run.rate_limit_wait import RateLimitWait
 from app.engine.agent.run.task_state import TaskState
@@ -43,8 +43,8 @@ class PauseGate(Feature):
 
     def open(self) -> None:
         self._open.set()
-        if self.limit.is_on:
-            self.limit.say()
+        if self.limit.is_active:
+            self.limit.show_again()
         elif self._state.task.status != "paused":
             self._state.set_activity("")
 
@@ -54,17 +54,17 @@ class PauseGate(Feature):
         wait = self._last_call + self._pace_s - time.monotonic()
         if wait > 0 and self._last_call:
             self._state.set_activity(f"next model call in {wait:.0f} s")
-            await _first(asyncio.sleep(wait), cancel)
+            await _wait_or_cancel(asyncio.sleep(wait), cancel)
         await self._wait_open(cancel)
         self._last_call = time.monotonic()
         return request
 
     async def after_reply(
         self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
-    ) -> ReplyEnd | AskAgain:
+    ) -> ReplyEnd | RepeatRequest:
         """After a rate limit, make the same call again; `before_request` waits until the limit has passed."""
-        settled = self.limit.settle(end)
-        return settled if isinstance(settled, ReplyEnd) else AskAgain(settled)
+        settled = self.limit.check_reply(end)
+        return settled if isinstance(settled, ReplyEnd) else RepeatRequest(settled)
 
     async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall:
         await self._wait_open(cancel)
@@ -76,13 +76,13 @@ class PauseGate(Feature):
             self._state.move("paused", "paused")
             self._waiting += 1
             try:
-                await _first(self._open.wait(), cancel)
+                await _wait_or_cancel(self._open.wait(), cancel)
             finally:
                 self._waiting -= 1
-            self._state.settle()
+            self._state.derive_status()
 
 
-async def _first(work: Coroutine[object, object, object], cancel: CancelSignal) -> None:
+async def _wait_or_cancel(work: Coroutine[object, object, object], cancel: CancelSignal) -> None:
     """Wait for `work` or the signal, whichever comes first; the other is cancelled."""
     tasks = [asyncio.ensure_future(work), asyncio.ensure_future(cancel.wait())]
     try:

@@ -68,7 +68,7 @@ class PendingAsks:
         if earlier is None:
             self.restore(ask, state.task.workspace)
             self._log.publish(AskUpdate(ask=ask))
-        return await self._settled(earlier or ask, state, cancel)
+        return await self._wait_for_answer(earlier or ask, state, cancel)
 
     def drop_task(self, task_id: str) -> None:
         """Cancel the pending asks of a task: the turn that raised them is over."""
@@ -78,7 +78,7 @@ class PendingAsks:
                 self._cancel(entry.ask)
                 self._waiting.pop(entry.ask.id, None)
 
-    def forget(self, conversation_id: str) -> None:
+    def drop_conversation(self, conversation_id: str) -> None:
         """Drop the asks of a deleted conversation."""
         kept = {key: entry for key, entry in self._waiting.items() if entry.ask.conversation_id != conversation_id}
         self._waiting = kept
@@ -87,7 +87,7 @@ class PendingAsks:
         """The engine shuts down: pending asks stay open for the next engine."""
         self._closing = True
 
-    async def _settled(self, ask: Ask, state: TaskState, cancel: CancelSignal) -> Ask:
+    async def _wait_for_answer(self, ask: Ask, state: TaskState, cancel: CancelSignal) -> Ask:
         entry = self._waiting[ask.id]
         state.ask_raised(ask.id)
         unsubscribe = cancel.subscribe(lambda: self._cancel(ask))
@@ -117,7 +117,7 @@ class PendingAsks:
         if entry.answered.done():
             return AskAnswerResult(won=False, ask=entry.answered.result())
         _check(entry.ask, params)
-        settled = _settled(entry.ask, params, by)
+        settled = _answered_ask(entry.ask, params, by)
         self._settle(settled)
         self._settle_daily(params, settled)
         await self._log.flush()
@@ -127,13 +127,15 @@ class PendingAsks:
         """Allow pending asks that a new grant covers exactly: they would no longer be raised."""
         for entry in tuple(self._waiting.values()):
             if not entry.answered.done() and entry.is_allowed_by(grant):
-                self._settle(_settled(entry.ask, AskAnswerParams(ask_id=entry.ask.id, allow=True), grant.created_by))
+                self._settle(
+                    _answered_ask(entry.ask, AskAnswerParams(ask_id=entry.ask.id, allow=True), grant.created_by)
+                )
 
     def _settle_daily(self, params: AskAnswerParams, settled: Ask) -> None:
         """Settle the same daily-limit ask of all tasks: the limit is raised for all at once."""
         for entry in tuple(self._waiting.values()) if settled.allowed and _is_daily(settled) else ():
             if not entry.answered.done() and _is_same_limit(entry.ask, settled):
-                self._settle(_settled(entry.ask, params, settled.answered_by or ""))
+                self._settle(_answered_ask(entry.ask, params, settled.answered_by or ""))
 
     def _cancel(self, ask: Ask) -> None:
         cancelled = msgspec.structs.replace(ask, status="cancelled")
@@ -182,7 +184,7 @@ class UserQuestions:
         return (await self._asks.raise_and_wait(ask, self._state, cancel)).answer
 
 
-def _settled(ask: Ask, params: AskAnswerParams, by: str) -> Ask:
+def _answered_ask(ask: Ask, params: AskAnswerParams, by: str) -> Ask:
     return msgspec.structs.replace(
         ask,
         status="answered",

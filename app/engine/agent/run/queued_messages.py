@@ -32,10 +32,10 @@ class QueuedMessages:
         self._agent: Agent | None = None
         self._messages: dict[str, UserMessage] = {}
 
-    def follow(self, agent: Agent) -> None:
+    def attach(self, agent: Agent) -> None:
         """Set the agent that reads, and pass it the messages queued before the task was resumed."""
         self._agent = agent
-        self._feed(self._state.task.queue)
+        self._fill_agent_queues(self._state.task.queue)
 
     def add(self, entry: Queued) -> None:
         queue = self._state.task.queue
@@ -54,7 +54,7 @@ class QueuedMessages:
         if any(entry not in new for entry in in_hand):
             raise Conflict(_NOT_WAITING)
         self._state.set(msgspec.structs.replace(self._state.task, queue=new))
-        self._feed(tuple(entry for entry in new if entry not in in_hand))
+        self._fill_agent_queues(tuple(entry for entry in new if entry not in in_hand))
 
     def read(self, message: Message) -> Queued | None:
         """Remove the entry that this message was made from. None for any other message.
@@ -69,16 +69,16 @@ class QueuedMessages:
         self._state.task = msgspec.structs.replace(task, queue=without_entry(task.queue, entry.id))
         return entry
 
-    def said(self, entry: Queued) -> tuple[Block, ...]:
+    def blocks_of(self, entry: Queued) -> tuple[Block, ...]:
         """An entry as the blocks of a message."""
         return self._attachments.blocks(entry.text, entry.attachments)
 
-    def _feed(self, queue: QueuedEntries) -> None:
+    def _fill_agent_queues(self, queue: QueuedEntries) -> None:
         """Make the agent's queues contain exactly these entries, in this order."""
         assert self._agent is not None
         self._agent.clear_queues()
         for entry in queue:
-            message = self._messages[entry.id] = user_message(self.said(entry))
+            message = self._messages[entry.id] = user_message(self.blocks_of(entry))
             if entry.kind == "steer":
                 self._agent.steer(message)
             else:

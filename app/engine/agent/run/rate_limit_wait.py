@@ -52,10 +52,10 @@ class RateLimitWait:
         self._ends = asyncio.Event()
 
     @property
-    def is_on(self) -> bool:
+    def is_active(self) -> bool:
         return self._state.task.retry_at is not None
 
-    def settle(self, end: ReplyEnd) -> ReplyEnd | Retry:
+    def check_reply(self, end: ReplyEnd) -> ReplyEnd | Retry:
         """The end of a reply unchanged, or a `Retry` if the call was rate limited."""
         if end.later is None:
             self._reset()
@@ -68,7 +68,7 @@ class RateLimitWait:
         self._count += 1
         self._reason = end.later.reason
         given_back = msgspec.structs.replace(task, step_count=task.step_count - 1, limited_at=since)
-        self._state.set(self._waiting(given_back, at))
+        self._state.set(self._waiting_task(given_back, at))
         self._ends.clear()
         void = AssistantMessage(model=end.message.model)
         return Retry(self._count, self._waits.most, (at - now) / timedelta(seconds=1), self._reason, void)
@@ -77,7 +77,7 @@ class RateLimitWait:
         if self._count >= self._waits.most:
             return f"It has waited {self._count} times for this limit to pass."
         if at > since + self._waits.longest:
-            return f"It holds until {_clock(at)}, longer than a task waits: start it again then."
+            return f"It holds until {_local_time(at)}, longer than a task waits: start it again then."
         return ""
 
     async def wait(self, cancel: CancelSignal) -> None:
@@ -100,17 +100,17 @@ class RateLimitWait:
             unsubscribe()
         if not cancel.is_set:
             self._state.task = msgspec.structs.replace(self._state.task, retry_at=None)
-            self._state.settle()
+            self._state.derive_status()
 
     def end(self) -> None:
         """Stop waiting and retry now."""
         self._ends.set()
 
-    def say(self) -> None:
+    def show_again(self) -> None:
         """Show the wait again, after another activity was shown."""
         task = self._state.task
         if task.retry_at is not None:
-            self._state.set(self._waiting(task, task.retry_at))
+            self._state.set(self._waiting_task(task, task.retry_at))
 
     def _reset(self) -> None:
         """A reply came. The next change of the task publishes this."""
@@ -123,10 +123,10 @@ class RateLimitWait:
         task = self._state.task
         has_moved = task.retry_at is None or abs(at - task.retry_at) > _TOLERANCE
         if has_moved or task.status != "paused":
-            self._state.set(self._waiting(task, at if has_moved else task.retry_at or at))
+            self._state.set(self._waiting_task(task, at if has_moved else task.retry_at or at))
 
-    def _waiting(self, task: Task, at: datetime) -> Task:
-        activity = task.activity if task.stopping else f"{self._reason} until {_clock(at)}"
+    def _waiting_task(self, task: Task, at: datetime) -> Task:
+        activity = task.activity if task.stopping else f"{self._reason} until {_local_time(at)}"
         return msgspec.structs.replace(with_status(task, "paused"), retry_at=at, current_tool=None, activity=activity)
 
     def _left_s(self, at: datetime) -> float:
@@ -143,7 +143,7 @@ class RateLimitWait:
         return min(self._waits.first_s * 2**self._count, self._waits.longest_guess_s)
 
 
-def _clock(at: datetime) -> str:
+def _local_time(at: datetime) -> str:
     """The local time of day; with the weekday if it is not today."""
     local = at.astimezone()
     return f"{local:%H:%M}" if local.date() == datetime.now(UTC).astimezone().date() else f"{local:%a %H:%M}"

@@ -251,7 +251,7 @@ class TaskRecorder(Feature):
         node = self._branch.draft(
             "user",
             "user",
-            self._queue.said(entry),
+            self._queue.blocks_of(entry),
             task_id=task.id,
             turn=task.step_count,
             node_id=queued_node_id(task.id, entry.id),

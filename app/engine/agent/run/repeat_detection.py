@@ -40,12 +40,12 @@ class RepeatDetector(Feature):
         self,
         context: TaskContext,
         history: Iterable[Message],
-        tell: Callable[[NoticeData], None],
+        publish: Callable[[NoticeData], None],
         end: Callable[[TaskStuck], None],
     ) -> None:
         self._state = context.state
         self._asks = context.asks
-        self._tell = tell
+        self._publish = publish
         self._end = end
         self._is_cut = False
         self._call = ""
@@ -119,7 +119,7 @@ class RepeatDetector(Feature):
     def _publish_remark(self) -> None:
         """Publish the notice. Call it at the start of a turn: later it would separate a reply from its results."""
         if self._remark is not None:
-            self._tell(self._remark)
+            self._publish(self._remark)
             self._remark = None
 
     async def _ask_if_due(self, call_id: str | None, cancel: CancelSignal) -> None:

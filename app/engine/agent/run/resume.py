@@ -12,8 +12,8 @@ import msgspec
 
 from app.engine.agent.history.conversion import UNKNOWN_OUTCOME, result_of
 from app.engine.agent.history.visible_history import summary_of
-from app.engine.agent.loop.features import AskAgain, Feature
-from app.engine.agent.loop.hooks import NOT_BEGUN, PendingCall, ToolRefusal
+from app.engine.agent.loop.features import Feature, RepeatRequest
+from app.engine.agent.loop.hooks import NOT_STARTED, PendingCall, ToolRefusal
 from app.engine.agent.run.recorder import ToolExecutionLog
 from app.engine.agent.run.task_context import TaskContext, TaskTools
 from app.engine.core.cancel import CancelSignal, stopped_by
@@ -155,7 +155,7 @@ class TurnReplay(Feature):
 
     async def after_reply(
         self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
-    ) -> ReplyEnd | AskAgain:
+    ) -> ReplyEnd | RepeatRequest:
         """Drop what the open turn asked, after the first real call: a limit allowed since then counts for that call."""
         if self._has_old_asks:
             self._has_old_asks = False
@@ -189,4 +189,4 @@ class TurnReplay(Feature):
         if settled.answer == STOP:
             self._state.set(msgspec.structs.replace(self._state.task, stopping=True, activity="stopping"))
             cancel.set(stopped_by(settled.answered_by))
-        return NOT_BEGUN if cancel.is_set else _SKIPPED
+        return NOT_STARTED if cancel.is_set else _SKIPPED

@@ -7,7 +7,7 @@ from app.engine.agent.loop.events import AgentEvent, MessageEnd
 from app.engine.agent.loop.features import Feature
 from app.engine.agent.loop.hooks import FinishedTurn, TurnDecision
 from app.engine.agent.prompt.texts import engine_message
-from app.engine.agent.run.limits import DailyBudget, LimitUse, TaskLimits, limit_uses, near, reached
+from app.engine.agent.run.limits import DailyBudget, LimitUse, TaskLimits, limit_uses, near_limits, reached_limit
 from app.engine.agent.run.pending_asks import can_be_asked
 from app.engine.agent.run.task_context import TaskContext
 from app.engine.agent.run.task_state import TaskState
@@ -38,17 +38,17 @@ class StopPolicy(Feature):
         context: TaskContext,
         completion: TaskComplete,
         limits: TaskLimits,
-        day: DailyBudget,
-        tell: Callable[[NoticeData], None],
+        daily_budget: DailyBudget,
+        publish: Callable[[NoticeData], None],
     ) -> None:
         self._state = context.state
         self._asks = context.asks
         self._completion = completion
-        self._given = limits
-        self._day = day
-        self._tell = tell
+        self._configured_limits = limits
+        self._daily_budget = daily_budget
+        self._publish = publish
         allowed = self._state.task.allowance  # granted by a user before the task was resumed
-        self._limits = limits if allowed is None else _limits_of(allowed, limits)
+        self._limits = limits if allowed is None else _effective_limits(allowed, limits)
         self._nudges = 0
         self._nudge = False
         self._is_cut = False
@@ -57,7 +57,7 @@ class StopPolicy(Feature):
         self.stuck: TaskStuck | None = None
 
     @property
-    def has_ended_it(self) -> bool:
+    def has_ended_task(self) -> bool:
         return self.limit_end is not None or self.stuck is not None
 
     def end_as_stuck(self, notice: TaskStuck) -> None:
@@ -65,10 +65,10 @@ class StopPolicy(Feature):
 
     async def before_request(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
         """Check the daily limits: they also apply to a first call, and other tasks use them up meanwhile."""
-        while not cancel.is_set and (over := reached(await self._day.uses())) is not None:
-            to = await self._raised(over, self._day.given(over.kind), cancel)
+        while not cancel.is_set and (over := reached_limit(await self._daily_budget.uses())) is not None:
+            to = await self._ask_to_raise(over, self._daily_budget.configured_limit(over.kind), cancel)
             if to is not None:
-                self._day.allow(over.kind, to)
+                self._daily_budget.raise_limit(over.kind, to)
             elif not cancel.is_set:
                 self.limit_end = over
                 cancel.set(StopCause("limit"))
@@ -98,7 +98,7 @@ class StopPolicy(Feature):
         self._nudge = False
         return (engine_message(kind),) if kind is not None else ()
 
-    def take_for(self, mode: DecidedMode) -> None:
+    def apply_mode(self, mode: DecidedMode) -> None:
         """Apply a mode chosen by the user from the end of this turn on; tell the agent if it is now a chat."""
         self._state.set_mode(mode, mode)
         self._next_message = "as_chat" if mode == "chat" else None
@@ -113,10 +113,10 @@ class StopPolicy(Feature):
     async def _warn(self) -> None:
         """Warn once per limit, and again if the limit was raised and is near again."""
         task = self._state.task
-        found = near((*self._uses(), *await self._day.uses()))
+        found = near_limits((*self._uses(), *await self._daily_budget.uses()))
         shares = tuple(used.share for used in found if used.kind not in task.near)
         if shares:
-            self._tell(LimitsNear(shares=shares, asks=can_be_asked(task)))
+            self._publish(LimitsNear(shares=shares, asks=can_be_asked(task)))
         kinds: tuple[LimitKind, ...] = tuple(used.kind for used in found)
         if kinds != task.near:
             self._state.set_near_limits(kinds)
@@ -126,18 +126,18 @@ class StopPolicy(Feature):
         return tuple(limit_uses(self._limits, task.step_count, self._state.worked_s(), task.usage))
 
     async def _is_within_limits(self, cancel: CancelSignal) -> bool:
-        while (over := reached(self._uses())) is not None:
-            adds = self._given.of(over.kind)
+        while (over := reached_limit(self._uses())) is not None:
+            adds = self._configured_limits.get(over.kind)
             assert adds is not None, "there is no limit but where one was given"
-            to = await self._raised(over, adds, cancel)
+            to = await self._ask_to_raise(over, adds, cancel)
             if to is None:
                 self.limit_end = None if cancel.is_set else over
                 return False
-            self._limits = self._limits.raised(over.kind, to)
-            self._state.allow(self._limits)
+            self._limits = self._limits.with_limit(over.kind, to)
+            self._state.set_allowance(self._limits)
         return True
 
-    async def _raised(self, over: LimitUse[LimitKind], adds: float, cancel: CancelSignal) -> float | None:
+    async def _ask_to_raise(self, over: LimitUse[LimitKind], adds: float, cancel: CancelSignal) -> float | None:
         """The new limit if the user agrees: as much again, or the amount they named. None if nobody can be asked."""
         if not can_be_asked(self._state.task):
             return None
@@ -158,13 +158,13 @@ class StopPolicy(Feature):
         return over.used + adds if settled.amount is None else settled.amount
 
 
-def _limits_of(allowed: Allowance, given: TaskLimits) -> TaskLimits:
+def _effective_limits(allowed: Allowance, configured: TaskLimits) -> TaskLimits:
     """The granted limits, except those that the settings have removed or added since."""
     return TaskLimits(
         allowed.turns,
-        given.minutes and (allowed.minutes or given.minutes),
-        given.budget_usd and (allowed.budget_usd or given.budget_usd),
-        given.tokens and (allowed.tokens or given.tokens),
+        configured.minutes and (allowed.minutes or configured.minutes),
+        configured.budget_usd and (allowed.budget_usd or configured.budget_usd),
+        configured.tokens and (allowed.tokens or configured.tokens),
     )
 
 

@@ -35,7 +35,7 @@ class StreamingReply:
         self._node: Node | None = None
         self._offsets: dict[int, int] = {}
         self._length = 0
-        self._held: list[TextDelta] = []
+        self._pending_deltas: list[TextDelta] = []
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -65,7 +65,7 @@ class StreamingReply:
         if self._node is not None:
             self._log.deltas.add(text, after=self._log.head)
         else:
-            self._held.append(text)
+            self._pending_deltas.append(text)
         if self._timer is None:
             wait = _SHOWN_AFTER_S if self._node is None else _SAVED_EACH_S * max(1.0, self._length / _USUAL_LENGTH)
             self._timer = asyncio.get_running_loop().call_later(wait, self._save)
@@ -74,7 +74,7 @@ class StreamingReply:
         """After a retry: discards the streamed content."""
         self._partial, self._length = AssistantMessage(), 0
         self._offsets.clear()
-        self._held.clear()
+        self._pending_deltas.clear()
         if self._node is not None:
             self._branch.show(self._node)
 
@@ -85,7 +85,7 @@ class StreamingReply:
         shown = self._node.id if self._node is not None else None
         self._node, self._timer, self._partial, self._length = None, None, AssistantMessage(), 0
         self._offsets.clear()
-        self._held.clear()
+        self._pending_deltas.clear()
         return shown
 
     def _save(self) -> None:
@@ -107,7 +107,7 @@ class StreamingReply:
             model=task.model,
         )
         self._branch.show(node)
-        for delta in self._held:
+        for delta in self._pending_deltas:
             self._log.deltas.add(msgspec.structs.replace(delta, node_id=node.id), after=self._log.head)
-        self._held.clear()
+        self._pending_deltas.clear()
         return node

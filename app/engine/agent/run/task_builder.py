@@ -57,7 +57,7 @@ class TaskBuilder:
     grants: Grants
     paths: Paths
     attachments: Attachments
-    day: DailyBudget
+    daily_budget: DailyBudget
     has_price: Callable[[str], bool]
     window_of: Callable[[str], int | None]
     replace_tools: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _unchanged
@@ -81,14 +81,14 @@ class TaskBuilder:
         queue = QueuedMessages(state, self.attachments)
         context = TaskContext(state, branch, queue, self.asks, self.log, self.database)
         values = self.settings.values
-        processes = ProcessSweep(task.id, state.show_left)
+        processes = ProcessSweep(task.id, state.show_remaining_processes)
         executions = ToolExecutionLog(task.id, self.database.journal)
         tools = TaskTools(
             self.replace_tools(self._tools(task, personality, state, completion, processes)), Path(task.workspace)
         )
         recorder = TaskRecorder(context, executions, self.has_price, stored_prompts)
         warn = partial(recorder.notice, "warning")
-        policy = StopPolicy(context, completion, self._limits(task), self.day, warn)
+        policy = StopPolicy(context, completion, self._limits(task), self.daily_budget, warn)
         gate = PauseGate(state, values.seconds_between_calls, RateLimitWait(state))
         options = ContextWindowOptions(self.window_of, values.summarise_at, to_messages)
         summaries = Summarizer(branch, recorder, state.set_activity, model, to_messages)
@@ -117,7 +117,7 @@ class TaskBuilder:
         )
         for listener in listeners_of(features):
             agent.subscribe(listener)
-        queue.follow(agent)
+        queue.attach(agent)
         prompt = TaskSystemPrompt(task, personality.system_prompt, self.database)
         return TaskRun(context, gate, recorder, policy, completion, agent, prompt, window, processes)
 

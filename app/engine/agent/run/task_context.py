@@ -16,10 +16,10 @@ from app.engine.storage.database import Database
 from app.engine.tools.base import Access, GuardedTool, ToolError
 
 # Time limit for looking up the effects of a call on a disk that may not respond.
-_LOOK_S = 5.0
-_NOT_LOOKED_UP = (
-    f"What this call would touch could not be found out within {_LOOK_S:g} s: the disk does not answer, or the machine "
-    "is very busy. It was not run. Try it once more, or do it in smaller steps."
+_ACCESS_TIMEOUT_S = 5.0
+_ACCESS_TIMED_OUT = (
+    f"What this call would touch could not be found out within {_ACCESS_TIMEOUT_S:g} s: the disk does not answer, "
+    "or the machine is very busy. It was not run. Try it once more, or do it in smaller steps."
 )
 
 
@@ -47,9 +47,9 @@ class TaskTools:
         """The current effects of a call, from a thread of the workspace. Raises `ToolError` if the disk is silent."""
         look = partial(self._by_name[pending.call.name].access, pending.arguments)
         try:
-            return await in_workspace(self._workspace, look, _LOOK_S)
+            return await in_workspace(self._workspace, look, _ACCESS_TIMEOUT_S)
         except FolderNotAnswering as error:
-            raise ToolError(_NOT_LOOKED_UP) from error
+            raise ToolError(_ACCESS_TIMED_OUT) from error
 
     def allow(self, pending: PendingCall, access: Access) -> None:
         """Permit the call exactly as described by `access`."""

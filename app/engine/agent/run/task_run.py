@@ -80,8 +80,8 @@ class TaskRun:
     def shown(self) -> Task:
         return self._state.shown
 
-    def hold(self, why: str) -> None:
-        self._state.hold(why)
+    def set_hold_reason(self, why: str) -> None:
+        self._state.set_hold_reason(why)
 
     async def run(self, opening: UserMessage | InterruptedTurn | None) -> None:
         """Run the task to its end, from a message, an interrupted turn or the existing history. Never raises."""
@@ -133,13 +133,13 @@ class TaskRun:
         self._check_open()
         if self._gate.is_closed:
             raise IllegalMove("The task is paused already.")
-        self._gate.close("paused" if self._gate.limit.is_on else "pausing after this step")
+        self._gate.close("paused" if self._gate.limit.is_active else "pausing after this step")
 
     def resume(self) -> None:
         self._check_open()
         if self._gate.is_closed:
             self._gate.open()
-        elif self._gate.limit.is_on:
+        elif self._gate.limit.is_active:
             self._gate.limit.end()
         else:
             raise IllegalMove("The task is not paused.")
@@ -147,7 +147,7 @@ class TaskRun:
     def try_now(self) -> None:
         """Retry the model call now instead of waiting for a rate limit."""
         self._check_open()
-        if not self._gate.limit.is_on:
+        if not self._gate.limit.is_active:
             raise IllegalMove("The task does not wait for a limit.")
         self._gate.limit.end()
 
@@ -157,7 +157,7 @@ class TaskRun:
         if mode == "task" and not any(tool.name == TaskComplete.name for tool in self._agent.state.tools):
             raise IllegalMove("It was started as a chat. When it has answered, it can go on as a task.")
         if mode != self.task.mode:
-            self._policy.take_for(mode)
+            self._policy.apply_mode(mode)
 
     def queue_message(self, entry: Queued) -> None:
         """Queue a message for the agent."""
@@ -214,7 +214,7 @@ class TaskRun:
 
     def _has_unread(self) -> bool:
         """True if messages arrived while the last turn ended: they are read although it ended the task."""
-        ended_well = not self._cancel.is_set and self._agent.state.error is None and not self._policy.has_ended_it
+        ended_well = not self._cancel.is_set and self._agent.state.error is None and not self._policy.has_ended_task
         return ended_well and self._summary_failure is None and bool(self.task.queue)
 
     async def _watch_stop(self, work: "asyncio.Task[None]") -> None:
@@ -228,7 +228,7 @@ class TaskRun:
 
     def _end(self) -> TaskEnd:
         if self._engine_ends.is_set():
-            goes_on = self._gate.limit.is_on and not self.task.own_key
+            goes_on = self._gate.limit.is_active and not self.task.own_key
             return TaskEnd("interrupted", None, "interrupted", EngineEnded(resumes=goes_on), resumes=self._resumes)
         if (over := self._policy.limit_end) is not None:
             return TaskEnd("cancelled", over.reason, "limit", LimitReached(limit=over.kind, value=over.limit))

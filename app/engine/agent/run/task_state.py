@@ -15,21 +15,21 @@ from app.protocol.usage import Usage, add_usage
 
 END_STATUSES: frozenset[TaskStatus] = frozenset({"completed", "cancelled", "error"})
 
-_WORK: frozenset[TaskStatus] = frozenset({"running", "thinking", "tool_executing", "waiting_user", "paused"})
+_WORKING: frozenset[TaskStatus] = frozenset({"running", "thinking", "tool_executing", "waiting_user", "paused"})
 
-_OUT: frozenset[TaskStatus] = frozenset({"completed", "cancelled", "error", "interrupted"})
+_INACTIVE: frozenset[TaskStatus] = frozenset({"completed", "cancelled", "error", "interrupted"})
 
 
-def _out_or(*statuses: TaskStatus) -> frozenset[TaskStatus]:
-    return _OUT | frozenset(statuses)
+def _inactive_or(*statuses: TaskStatus) -> frozenset[TaskStatus]:
+    return _INACTIVE | frozenset(statuses)
 
 
 TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
-    "running": _out_or("thinking", "waiting_user", "paused"),
-    "thinking": _out_or("running", "tool_executing", "waiting_user", "paused"),
-    "tool_executing": _out_or("running", "thinking", "waiting_user", "paused"),
-    "waiting_user": _out_or("running", "thinking", "tool_executing"),
-    "paused": _out_or("running", "thinking", "tool_executing") - {"completed"},
+    "running": _inactive_or("thinking", "waiting_user", "paused"),
+    "thinking": _inactive_or("running", "tool_executing", "waiting_user", "paused"),
+    "tool_executing": _inactive_or("running", "thinking", "waiting_user", "paused"),
+    "waiting_user": _inactive_or("running", "thinking", "tool_executing"),
+    "paused": _inactive_or("running", "thinking", "tool_executing") - {"completed"},
     "interrupted": frozenset({"running", "cancelled", "error"}),
     "completed": frozenset(),
     "cancelled": frozenset(),
@@ -39,7 +39,7 @@ TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
 
 def is_working(task: Task) -> bool:
     """True if running in this engine; an interrupted task is neither working nor ended."""
-    return task.status in _WORK
+    return task.status in _WORKING
 
 
 def with_status(task: Task, status: TaskStatus) -> Task:
@@ -96,7 +96,7 @@ class TaskState:
             else self.task
         )
 
-    def hold(self, why: str) -> None:
+    def set_hold_reason(self, why: str) -> None:
         """Storage is failing, so the next step waits; that time does not count as work. Empty once it continues."""
         self._hold_reason = why
         self._watch_idle(self._is_idle())
@@ -117,7 +117,7 @@ class TaskState:
     def set_activity(self, activity: str) -> None:
         self.set(msgspec.structs.replace(self.task, activity=activity))
 
-    def show_left(self, count: int) -> None:
+    def show_remaining_processes(self, count: int) -> None:
         """Show how many processes are left while the task ends them."""
         if count:
             self.set_activity(f"stopping, {count} {'process' if count == 1 else 'processes'} left")
@@ -136,7 +136,7 @@ class TaskState:
         """The requested summary exists. Saved with its node, so that it is not made twice."""
         self.task = msgspec.structs.replace(self.task, summarised=self.task.summarises)
 
-    def allow(self, limits: TaskLimits) -> None:
+    def set_allowance(self, limits: TaskLimits) -> None:
         """Store the granted limits, for an engine that resumes the task."""
         allowance = Allowance(
             turns=limits.turns, minutes=limits.minutes, budget_usd=limits.budget_usd, tokens=limits.tokens
@@ -155,7 +155,7 @@ class TaskState:
         """`acts`: the call does more than read."""
         self._tools[call_id] = tool
         self.task = msgspec.structs.replace(self.task, acting_calls=self.task.acting_calls + acts)
-        self.settle()
+        self.derive_status()
 
     def tool_refused(self) -> None:
         self.set(msgspec.structs.replace(self.task, refused_calls=self.task.refused_calls + 1))
@@ -164,17 +164,17 @@ class TaskState:
         """After the last tool the status stays until the next turn starts: one event less per step."""
         self._tools.pop(call_id, None)
         if self._tools:
-            self.settle()
+            self.derive_status()
 
     def ask_raised(self, ask_id: str) -> None:
         self._asks.append(ask_id)
-        self.settle()
+        self.derive_status()
 
     def ask_settled(self, ask_id: str) -> None:
         self._asks.remove(ask_id)
-        self.settle()
+        self.derive_status()
 
-    def settle(self) -> None:
+    def derive_status(self) -> None:
         """Derive status, tool and ask from what is open: an ask takes precedence over a running tool."""
         status: TaskStatus = "waiting_user" if self._asks else "tool_executing" if self._tools else "thinking"
         self.set(

@@ -25,9 +25,9 @@ class ChatStarter(Protocol):
 
 
 class Chats:
-    def __init__(self, database: Database, roster: ConversationAgents, runner: ChatStarter) -> None:
+    def __init__(self, database: Database, agents: ConversationAgents, runner: ChatStarter) -> None:
         self._database = database
-        self._roster = roster
+        self._agents = agents
         self._runner = runner
         self._task_locks = KeyedLock()
 
@@ -38,24 +38,24 @@ class Chats:
             if task is None:
                 task = await self._start(params)
             place = await self._first_message(task)
-        agent = await self._roster.get(task.agent_id)
+        agent = await self._agents.get(task.agent_id)
         return AgentChatResult(agent=agent, task=task, position=place[0], branched=task.agent_id != params.agent_id)
 
     async def _start(self, params: AgentChatParams) -> Task:
-        agent = await self._roster.get(params.agent_id)
+        agent = await self._agents.get(params.agent_id)
         try:
             return await self._runner.start(_start_params(params, agent), params.version)
         except (AgentBusy, Conflict):
-            return await self._start_beside(agent, params)
+            return await self._start_on_side_branch(agent, params)
 
-    async def _start_beside(self, agent: Agent, params: AgentChatParams) -> Task:
+    async def _start_on_side_branch(self, agent: Agent, params: AgentChatParams) -> Task:
         seen = params.node_id or await self._before_last_task(agent)
-        another = await self._roster.beside(agent, seen)
+        another = await self._agents.create_on_side_branch(agent, seen)
         remark = AnsweredBeside(agent=agent.name, other=another.name)
         try:
             return await self._runner.start(_start_params(params, another), remark=remark)
         except EngineError:
-            await self._roster.delete(another.id)
+            await self._agents.delete(another.id)
             raise
 
     async def _before_last_task(self, agent: Agent) -> str | None:

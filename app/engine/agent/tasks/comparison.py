@@ -41,13 +41,13 @@ class ModelComparison:
     def __init__(
         self,
         database: Database,
-        roster: ConversationAgents,
+        agents: ConversationAgents,
         runner: ComparisonStarter,
         models: ModelRouter,
         settings: Settings,
     ) -> None:
         self._database = database
-        self._roster = roster
+        self._agents = agents
         self._runner = runner
         self._models = models
         self._settings = settings
@@ -58,18 +58,20 @@ class ModelComparison:
         if not _FEWEST <= len(params.models) <= _MOST:
             raise InvalidParams(f"models: {_FEWEST} to {_MOST} of them, and there are {len(params.models)}.")
         name = params.start.task_id or new_id("task")
-        starts = [self._start_of(params, model, name, number) for number, model in enumerate(params.models, start=1)]
+        starts = [
+            self._start_params_for(params, model, name, number) for number, model in enumerate(params.models, start=1)
+        ]
         for start in starts:
             model = start.model or ""
             address = start.api_base or default_api_base(model, self._settings.values)
             self._models.open(model, address, start.api_key)
         async with self._task_locks.lock(name):
             first = await self._runner.start(starts[0])
-            message = await self._message_of(first)
-            others = [await self._beside(first, start, message) for start in starts[1:]]
+            message = await self._user_message_id(first)
+            others = [await self._start_on_side_branch(first, start, message) for start in starts[1:]]
         return TaskCompareModelsResult(tasks=(first, *others), node_id=message)
 
-    def _start_of(self, params: TaskCompareModelsParams, model: str, name: str, number: int) -> TaskStartParams:
+    def _start_params_for(self, params: TaskCompareModelsParams, model: str, name: str, number: int) -> TaskStartParams:
         start, is_first = params.start, number == 1
         has_key = model.partition("/")[0] == params.models[0].partition("/")[0]
         # Only the first task warns about an unenforceable budget: the others' warning would precede the reply.
@@ -83,13 +85,13 @@ class ModelComparison:
             budget_usd=start.budget_usd if has_budget else None,
         )
 
-    async def _beside(self, first: Task, start: TaskStartParams, message: str) -> Task:
+    async def _start_on_side_branch(self, first: Task, start: TaskStartParams, message: str) -> Task:
         """Answer with a new agent on a side branch; deletes the agent if its task cannot start."""
         assert start.task_id is not None
         known = await self._database.tasks.get(start.task_id)
         if known is not None:
             return known
-        another = await self._roster.beside(await self._roster.get(first.agent_id), message, start.model)
+        another = await self._agents.create_on_side_branch(await self._agents.get(first.agent_id), message, start.model)
         try:
             return await self._runner.reply(
                 msgspec.structs.replace(
@@ -97,10 +99,10 @@ class ModelComparison:
                 )
             )
         except EngineError:
-            await self._roster.delete(another.id)
+            await self._agents.delete(another.id)
             raise
 
-    async def _message_of(self, task: Task) -> str:
+    async def _user_message_id(self, task: Task) -> str:
         outline = await self._database.trees.outline(task.conversation_id)
         for node in outline.nodes:
             if node.task_id == task.id and node.role == "user":
@@ -116,13 +118,13 @@ async def compare_branches(params: ConversationCompareParams, database: Database
         raise InvalidParams("The two nodes are of different conversations. Only branches of one can be compared.")
     parents = dict(await database.nodes.links(conversation_id))
     path_a, path_b = _path(parents, a.id), _path(parents, b.id)
-    shared = _shared(path_a, path_b)
+    shared = _common_length(path_a, path_b)
     tasks = await database.tasks.of_conversation(conversation_id)
     return ConversationCompareResult(
         conversation_id=conversation_id,
         ancestor_id=path_a[shared - 1] if shared else None,
-        a=await _side(path_a[shared:], tasks, params.limit, database),
-        b=await _side(path_b[shared:], tasks, params.limit, database),
+        a=await _branch_side(path_a[shared:], tasks, params.limit, database),
+        b=await _branch_side(path_b[shared:], tasks, params.limit, database),
     )
 
 
@@ -141,13 +143,13 @@ def _path(parents: Mapping[str, str | None], node_id: str | None) -> list[str]:
     return path[::-1]
 
 
-def _shared(a: Sequence[str], b: Sequence[str]) -> int:
+def _common_length(a: Sequence[str], b: Sequence[str]) -> int:
     """The number of nodes at the start of both paths that are equal."""
     pairs = enumerate(zip(a, b, strict=False))
     return next((at for at, (one, other) in pairs if one != other), min(len(a), len(b)))
 
 
-async def _side(ids: Sequence[str], tasks: Sequence[Task], limit: int, database: Database) -> BranchSide:
+async def _branch_side(ids: Sequence[str], tasks: Sequence[Task], limit: int, database: Database) -> BranchSide:
     """Reads in batches: a branch may be too long to hold in memory."""
     wrote: set[str | None] = set()
     shown: list[Node] = []

@@ -65,7 +65,7 @@ class ConversationAgents:
             raise Conflict(f"The id {known.id!r} is that of an agent of another conversation; choose a new id.")
         return known
 
-    async def beside(self, agent: Agent, node_id: str | None, model: str | None = None) -> Agent:
+    async def create_on_side_branch(self, agent: Agent, node_id: str | None, model: str | None = None) -> Agent:
         """Create an agent of the same personality that answers for `agent` on a side branch."""
         async with self._conversation_locks.lock(agent.conversation_id):
             conversation = await self._conversation(agent.conversation_id)
@@ -81,7 +81,7 @@ class ConversationAgents:
                 model=model or agent.model,
                 beside=agent.beside or agent.id,
             )
-            await self._put(another)
+            await self._store(another)
         return another
 
     async def delete(self, agent_id: str) -> None:
@@ -93,7 +93,7 @@ class ConversationAgents:
         await self._locks.acquire(agent)
         try:
             conversation = await self._conversation(agent.conversation_id)
-            left = _without(agent, conversation)
+            left = _without_agent(agent, conversation)
             if left != conversation:
                 self._log.publish(ConversationUpdate(conversation=left))
             self._log.publish(AgentDeleted(agent_id=agent.id, conversation_id=agent.conversation_id))
@@ -112,7 +112,7 @@ class ConversationAgents:
             raise NotFound(f"There is no node {params.node_id!r} in the agent's conversation.")
         await self._locks.acquire(agent)
         try:
-            branch = BranchWriter(await self._locks.newest(agent), self._log)
+            branch = BranchWriter(await self._locks.current(agent), self._log)
             target = await self._database.trees.newest_leaf(node.id) if params.to_leaf else node.id
             branch.set_head(target, params.version)
             await self._log.flush()
@@ -143,10 +143,10 @@ class ConversationAgents:
             color=params.color or personality.color,
             owner=conversation.owner,
         )
-        await self._put(agent, opens=conversation if params.conversation_id is None else None)
+        await self._store(agent, opens=conversation if params.conversation_id is None else None)
         return agent
 
-    async def _put(self, agent: Agent, *, opens: Conversation | None = None) -> None:
+    async def _store(self, agent: Agent, *, opens: Conversation | None = None) -> None:
         """Store and announce an agent, and the conversation it opens. Raises `NotFound` if its conversation is gone."""
         await self._locks.acquire(agent)
         try:
@@ -182,7 +182,7 @@ class ConversationAgents:
             raise NotFound(f"There is no node {node_id!r} in conversation {conversation.id!r}.")
 
 
-def _without(agent: Agent, conversation: Conversation) -> Conversation:
+def _without_agent(agent: Agent, conversation: Conversation) -> Conversation:
     former = FormerAgent(id=agent.id, name=agent.name, color=agent.color)
     if agent.head_id is not None and former not in conversation.former:
         conversation = msgspec.structs.replace(conversation, former=(*conversation.former, former))

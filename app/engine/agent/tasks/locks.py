@@ -15,18 +15,18 @@ class KeyedLock:
 
     def __init__(self) -> None:
         self._locks: dict[str, asyncio.Lock] = {}
-        self._wanted: dict[str, int] = {}
+        self._user_counts: dict[str, int] = {}
 
     @asynccontextmanager
     async def lock(self, key: str) -> AsyncGenerator[None]:
-        self._wanted[key] = self._wanted.get(key, 0) + 1
+        self._user_counts[key] = self._user_counts.get(key, 0) + 1
         try:
             async with self._locks.setdefault(key, asyncio.Lock()):
                 yield
         finally:
-            self._wanted[key] -= 1
-            if not self._wanted[key]:
-                del self._wanted[key], self._locks[key]
+            self._user_counts[key] -= 1
+            if not self._user_counts[key]:
+                del self._user_counts[key], self._locks[key]
 
 
 class AgentLocks:
@@ -36,7 +36,7 @@ class AgentLocks:
         self._database = database
         self._asks = asks
         self._busy: dict[str, str] = {}  # agent id → conversation id
-        self._held: set[str] = set()
+        self._locked_conversations: set[str] = set()
         self._keyed_lock = KeyedLock()
         self._closed = False
 
@@ -56,7 +56,7 @@ class AgentLocks:
                 raise AgentBusy(
                     f"The agent {agent.name!r} works on a task of this conversation. Steer it, wait for it, or stop it."
                 )
-            if agent.conversation_id in self._held:
+            if agent.conversation_id in self._locked_conversations:
                 raise AgentBusy("This conversation is being deleted.")
             self._busy[agent.id] = agent.conversation_id
 
@@ -66,7 +66,7 @@ class AgentLocks:
     def is_at_work(self, conversation_id: str) -> bool:
         return conversation_id in self._busy.values()
 
-    async def newest(self, agent: Agent) -> Agent:
+    async def current(self, agent: Agent) -> Agent:
         """The stored version of an acquired agent, or `agent` if it is new. Raises `NotFound` if it was deleted."""
         stored = await self._database.agents.get(agent.id)
         if stored is None and agent.version > 0:
@@ -77,18 +77,18 @@ class AgentLocks:
     async def while_idle(self, agent: Agent) -> AsyncGenerator[Agent | None]:
         """The current version of an idle agent, locked during the block (keep it short); None if it is in use."""
         async with self._keyed_lock.lock(agent.id):
-            is_free = agent.id not in self._busy and agent.conversation_id not in self._held
+            is_free = agent.id not in self._busy and agent.conversation_id not in self._locked_conversations
             yield await self._database.agents.get(agent.id) if is_free else None
 
     @asynccontextmanager
-    async def hold_conversation(self, conversation_id: str) -> AsyncGenerator[None]:
+    async def lock_conversation(self, conversation_id: str) -> AsyncGenerator[None]:
         """Prevents new tasks in a conversation. Raises `AgentBusy` if an agent is in use there."""
-        if conversation_id in self._held or self.is_at_work(conversation_id):
+        if conversation_id in self._locked_conversations or self.is_at_work(conversation_id):
             raise AgentBusy("An agent works on a task of this conversation. Wait for it, or stop it.")
-        self._held.add(conversation_id)
+        self._locked_conversations.add(conversation_id)
         try:
             yield
             if await self._database.conversations.get(conversation_id) is None:
-                self._asks.forget(conversation_id)
+                self._asks.drop_conversation(conversation_id)
         finally:
-            self._held.discard(conversation_id)
+            self._locked_conversations.discard(conversation_id)

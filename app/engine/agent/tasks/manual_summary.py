@@ -55,7 +55,7 @@ async def edit_summary(params: SummaryEditParams, log: EventLog, database: Datab
     agent = await _agent_on(node, database)
     await locks.acquire(agent)
     try:
-        branch = BranchWriter(await locks.newest(agent), log)
+        branch = BranchWriter(await locks.current(agent), log)
         share = len(params.text) / max(1, len(block.text))
         changed = msgspec.structs.replace(
             block, text=params.text.strip(), tokens_after=round(block.tokens_after * share)

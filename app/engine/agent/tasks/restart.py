@@ -47,7 +47,7 @@ async def mark_interrupted(database: Database, log: EventLog, paths: Paths) -> N
     await end_abandoned(frozenset(task.id for task in tasks))
     cut = {(node.task_id, node.turn): node for node in await database.nodes.streaming()}
     for task in tasks:
-        interrupted = await _interrupted(task, cut.keys(), database)
+        interrupted = await _as_interrupted(task, cut.keys(), database)
         if task.stopping:
             log.publish(TaskUpdate(task=ended_task(interrupted, "cancelled", "manual_stop")))
             continue
@@ -57,7 +57,7 @@ async def mark_interrupted(database: Database, log: EventLog, paths: Paths) -> N
         log.publish(TaskMessage(node=msgspec.structs.replace(node, status="cut")))
 
 
-async def keep_asks(database: Database, log: EventLog, asks: PendingAsks) -> None:
+async def restore_asks(database: Database, log: EventLog, asks: PendingAsks) -> None:
     """Restore the asks of tasks that can resume, after all writes are committed; cancel the others."""
     await log.flush()
     active = {task.id: task for task in await database.tasks.active()}
@@ -68,7 +68,7 @@ async def keep_asks(database: Database, log: EventLog, asks: PendingAsks) -> Non
             log.publish(AskUpdate(ask=msgspec.structs.replace(ask, status="cancelled")))
 
 
-async def _interrupted(task: Task, cut: Set[tuple[str | None, int]], database: Database) -> Task:
+async def _as_interrupted(task: Task, cut: Set[tuple[str | None, int]], database: Database) -> Task:
     """The task with the usage of its finished model calls. A call that left no reply is repeated as the same turn."""
     usages = await database.turns.usages(task.id)
     open_turns = [turn.turn for turn in await database.turns.started(task.id)]
@@ -141,7 +141,7 @@ class RestartResume:
         self._resume = resume
         self._background = background
 
-    async def take(self) -> None:
+    async def resume_tasks(self) -> None:
         """Resume the tasks one after the other; a failure does not affect the others.
 
         Resumes nothing if the state of the earlier engine cannot be saved.

@@ -32,36 +32,36 @@ class Rounds:
         self._database = database
         self._locks = locks
 
-    async def begin(self, before: Agent, now: Agent) -> None:
+    async def on_task_started(self, before: Agent, now: Agent) -> None:
         """An agent has started a task: agents on the same node follow it."""
         try:
-            await self._move_together(now, {before.head_id})
+            await self._move_agents_along(now, {before.head_id})
         except StorageError as error:
             _logger.warning("the other agents stay where they were: %s", error)
 
-    async def after(self, task: Task) -> Agent | None:
+    async def on_task_ended(self, task: Task) -> Agent | None:
         """A task has ended: the other agents follow. Returns the next speaker; None if it is the user's turn."""
         try:
-            return await self._after(task)
+            return await self._next_speaker(task)
         except StorageError as error:
             _logger.warning("the round ends with task %s: %s", task.id, error)
             return None
 
-    async def not_started(self, task: Task, agent: Agent, why: str) -> None:
+    async def report_not_started(self, task: Task, agent: Agent, why: str) -> None:
         """Add a notice that the next agent could not start."""
         try:
             await self._notice(task, RoundEnded(reason="not_started", next_agent=agent.name, error=why))
         except StorageError as error:
             _logger.warning("%s could not begin, and that is not on record: %s", agent.name, error)
 
-    async def _after(self, task: Task) -> Agent | None:
+    async def _next_speaker(self, task: Task) -> Agent | None:
         speaker = await self._database.agents.get(task.agent_id)
         if speaker is None or speaker.head_id is None or speaker.beside is not None:
             return None
         if not await self._has_others(speaker):
             return None
-        path = await self._since_person(speaker.head_id, task)
-        together = await self._move_together(speaker, _nodes_of(path, task))
+        path = await self._path_since_prompt(speaker.head_id, task)
+        together = await self._move_agents_along(speaker, _nodes_of(path, task))
         conversation = await self._database.conversations.get(task.conversation_id)
         if conversation is None or task.status not in ("completed", "error") or not _has_spoken(path, task):
             return None
@@ -69,7 +69,7 @@ class Rounds:
         agent = next_speaker(conversation.turn_taking, together, so_far)
         if agent is None or self._locks.is_at_work(task.conversation_id):
             return None
-        end = _end(task, speaker, agent, so_far, conversation.turn_taking)
+        end = _round_end(task, speaker, agent, so_far, conversation.turn_taking)
         if end is not None:
             await self._notice(task, end)
         return agent if end is None else None
@@ -78,7 +78,7 @@ class Rounds:
         every = await self._database.agents.list(agent.conversation_id)
         return any(other.id != agent.id and other.beside is None for other in every)
 
-    async def _since_person(self, leaf_id: str, task: Task) -> tuple[Node, ...]:
+    async def _path_since_prompt(self, leaf_id: str, task: Task) -> tuple[Node, ...]:
         """The end of a branch that includes the last prompt of a user and all nodes of `task`."""
         path, more = await self._database.nodes.branch(leaf_id, _BATCH)
         while more and (_last_prompt(path) < 1 or path[0].task_id == task.id):
@@ -86,7 +86,7 @@ class Rounds:
             path = (*older, *path)
         return path
 
-    async def _move_together(self, agent: Agent, stood: Collection[str | None]) -> tuple[Agent, ...]:
+    async def _move_agents_along(self, agent: Agent, node_ids: Collection[str | None]) -> tuple[Agent, ...]:
         """Move the agents on `stood` along; returns all agents on the same node, in order of joining."""
         if agent.beside is not None:
             return ()
@@ -96,11 +96,11 @@ class Rounds:
                 together.append(agent)
             elif other.beside is None:
                 async with self._locks.while_idle(other) as free:
-                    if free is not None and free.head_id in (*stood, agent.head_id):
-                        together.append(await self._moved(free, agent.head_id))
+                    if free is not None and free.head_id in (*node_ids, agent.head_id):
+                        together.append(await self._move(free, agent.head_id))
         return tuple(together)
 
-    async def _moved(self, agent: Agent, head_id: str | None) -> Agent:
+    async def _move(self, agent: Agent, head_id: str | None) -> Agent:
         if agent.head_id == head_id:
             return agent
         moved = msgspec.structs.replace(agent, head_id=head_id, version=agent.version + 1)
@@ -121,7 +121,7 @@ class Rounds:
             branch.append(branch.draft("system", "engine", (notice,), task_id=task.id))
             branch.announce_head()
             await self._log.flush()
-        await self._move_together(branch.agent, {free.head_id})
+        await self._move_agents_along(branch.agent, {free.head_id})
 
 
 async def next_reply(task: Task, agent: Agent, database: Database) -> tuple[TaskTarget, TaskStartParams]:
@@ -145,7 +145,7 @@ async def next_reply(task: Task, agent: Agent, database: Database) -> tuple[Task
     return TaskTarget(conversation, agent, personality), params
 
 
-def _end(task: Task, speaker: Agent, agent: Agent, so_far: SpeakingRound, rule: TurnTaking) -> RoundEnded | None:
+def _round_end(task: Task, speaker: Agent, agent: Agent, so_far: SpeakingRound, rule: TurnTaking) -> RoundEnded | None:
     """Why the round ends before the next agent; None if it continues."""
     if task.status == "error":
         return RoundEnded(reason="failed", next_agent=agent.name, speaker=speaker.name)

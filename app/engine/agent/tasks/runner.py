@@ -46,8 +46,8 @@ class AgentTaskRunner:
         self._task_locks = KeyedLock()
         self.running = RunningTasks(locks, builder.asks, builder.database, background, self._next_reply)
         self.messages = UnreadMessages(builder, self.running, self._task_locks)
-        self._handover = RestartResume(builder.log, builder.database, locks, self.resume, background)
-        self._has_taken_over = False
+        self._restart_resume = RestartResume(builder.log, builder.database, locks, self.resume, background)
+        self._has_resumed_tasks = False
 
     async def start(
         self, params: TaskStartParams, version: int | None = None, remark: NoticeData | None = None
@@ -78,7 +78,7 @@ class AgentTaskRunner:
             async with self._task_locks.lock(task_id):
                 run = self.running.get(task_id)
                 if run is None:
-                    return await self._cancel_interrupted(await self.running.stored(task_id))
+                    return await self._cancel_interrupted(await self.running.stored_task(task_id))
         run.stop(by)
         return run.task
 
@@ -92,7 +92,7 @@ class AgentTaskRunner:
         async with self._task_locks.lock(task_id):
             run = self.running.get(task_id)
             if run is None:
-                return await self._begin(await self._factory.resumed(await self.running.stored(task_id)))
+                return await self._begin(await self._factory.resumed(await self.running.stored_task(task_id)))
         run.resume()
         return run.task
 
@@ -101,7 +101,7 @@ class AgentTaskRunner:
         async with self._task_locks.lock(task_id):
             run = self.running.get(task_id)
             if run is None:
-                task = await self.running.stored(task_id)
+                task = await self.running.stored_task(task_id)
                 if task.retry_at is None:
                     raise IllegalMove(f"The task is {status_text(task.status)}; it does not wait for a limit.")
                 task = msgspec.structs.replace(task, retry_at=None)
@@ -111,14 +111,14 @@ class AgentTaskRunner:
 
     async def set_mode(self, params: TaskSetModeParams) -> Task:
         """Change the mode of a running or interrupted task; a finished chat continues in a new task."""
-        known = await self.running.known(params.new_task_id) if params.new_task_id is not None else None
+        known = await self.running.find_task(params.new_task_id) if params.new_task_id is not None else None
         if known is not None:
             return known
         async with self._task_locks.lock(params.task_id):
             run = self.running.get(params.task_id)
-            task = await self.running.stored(params.task_id) if run is None else run.task
+            task = await self.running.stored_task(params.task_id) if run is None else run.task
             if task.ended_at is not None:
-                return await self._start_once(params.new_task_id, lambda: self._factory.as_task(task, params))
+                return await self._start_once(params.new_task_id, lambda: self._factory.after_chat(task, params))
             if run is None:
                 task = msgspec.structs.replace(task, mode=params.mode, decided=params.mode)
                 self._builder.log.publish(TaskUpdate(task=task))
@@ -130,8 +130,8 @@ class AgentTaskRunner:
 
     async def next_in_round(self, task_id: str) -> Task | None:
         """The task that followed this one in a round, if any; waits until this one is over and its successor known."""
-        await self.running.settled(task_id)
-        task = await self.running.stored(task_id)
+        await self.running.wait_ended(task_id)
+        task = await self.running.stored_task(task_id)
         page = await self._builder.database.tasks.page(_LATEST, task.conversation_id)
         return next((one for one in page.tasks if one.follows == task.id), None)
 
@@ -147,16 +147,16 @@ class AgentTaskRunner:
         self._locks.close()
         await self.running.drain(seconds)
 
-    def take_over(self) -> None:
+    def resume_earlier_tasks(self) -> None:
         """Resume tasks of an earlier engine. Call it once a client with its API keys is connected."""
-        if not self._has_taken_over:
-            self._has_taken_over = True
-            self._background.start(self._handover.take(), name="resume after a restart")
+        if not self._has_resumed_tasks:
+            self._has_resumed_tasks = True
+            self._background.start(self._restart_resume.resume_tasks(), name="resume after a restart")
 
     async def _start_once(self, task_id: str | None, find: Callable[[], Awaitable[TaskStart]]) -> Task:
         """Start the task that `find` returns. A known `task_id` returns the existing task."""
         async with self._task_locks.lock(task_id or new_id("task")):
-            known = await self.running.known(task_id) if task_id is not None else None
+            known = await self.running.find_task(task_id) if task_id is not None else None
             return known if known is not None else await self._begin(await find())
 
     async def _begin(self, start: TaskStart) -> Task:
@@ -164,25 +164,25 @@ class AgentTaskRunner:
         agent = start.agent
         await self._locks.acquire(agent)
         try:
-            newest = await self._locks.newest(agent)
+            newest = await self._locks.current(agent)
             started = await start.begin(newest)
         except BaseException:
             self._locks.release(agent.id)
             raise
         begun = started.run.branch.agent
         self.running.launch(started)
-        await self._rounds.begin(newest, begun)
+        await self._rounds.on_task_started(newest, begun)
         return started.run.task
 
     async def _next_reply(self, task: Task) -> None:
         """Start the next speaker's task after a task, if there is one."""
-        agent = await self._rounds.after(task)
+        agent = await self._rounds.on_task_ended(task)
         if agent is None:
             return
         try:
             await self._begin(await self._factory.next_reply(task, agent))
         except EngineError as error:
-            await self._rounds.not_started(task, agent, str(error))
+            await self._rounds.report_not_started(task, agent, str(error))
 
     async def _cancel_interrupted(self, task: Task) -> Task:
         if task.status != "interrupted":

@@ -18,7 +18,7 @@ _POLL_S = 0.02
 
 
 class RunningTasks:
-    """Runs tasks in `background`; calls `after` when a task has ended and its agent is free."""
+    """Runs tasks in `background`; calls `on_ended` when a task has ended and its agent is free."""
 
     def __init__(
         self,
@@ -26,18 +26,18 @@ class RunningTasks:
         asks: PendingAsks,
         database: Database,
         background: Background,
-        after: Callable[[Task], Awaitable[None]],
+        on_ended: Callable[[Task], Awaitable[None]],
     ) -> None:
         self._locks = locks
         self._asks = asks
         self._health = database.health
         self._stored = database.tasks
         self._background = background
-        self._after = after
+        self._on_ended = on_ended
         self._runs: dict[str, TaskRun] = {}
-        self._settled: dict[str, asyncio.Event] = {}
+        self._ended_events: dict[str, asyncio.Event] = {}
         self._resumes = False
-        self._active_count = 0  # tasks, including those whose `after` still runs
+        self._active_count = 0  # tasks, including those whose `on_ended` still runs
         self._idle = asyncio.Event()
         self._idle.set()
         self._health.subscribe(self._on_health)
@@ -49,16 +49,16 @@ class RunningTasks:
         """Raises `NotFound` if there is no such task, `IllegalMove` if it is not running."""
         run = self._runs.get(task_id)
         if run is None:
-            task = await self.stored(task_id)
+            task = await self.stored_task(task_id)
             raise IllegalMove(f"The task is {status_text(task.status)}; it is not under way.")
         return run
 
-    async def known(self, task_id: str) -> Task | None:
+    async def find_task(self, task_id: str) -> Task | None:
         """The newest record of a task, running or not."""
         run = self._runs.get(task_id)
         return run.task if run is not None else await self._stored.get(task_id)
 
-    async def stored(self, task_id: str) -> Task:
+    async def stored_task(self, task_id: str) -> Task:
         """The stored record of a task. Raises `NotFound` if there is none."""
         task = await self._stored.get(task_id)
         if task is None:
@@ -72,16 +72,16 @@ class RunningTasks:
     def launch(self, started: StartedTask) -> None:
         run = started.run
         self._runs[run.task.id] = run
-        self._settled[run.task.id] = asyncio.Event()
+        self._ended_events[run.task.id] = asyncio.Event()
         self._active_count += 1
         self._idle.clear()
         self._background.start(self._run_to_end(started), name=f"task {run.task.id}")
         if self._locks.is_closed:
             run.interrupt(resumes=self._resumes)
 
-    async def settled(self, task_id: str) -> None:
-        """Return when a task has ended and its `after` is done; at once if it is not running."""
-        event = self._settled.get(task_id)
+    async def wait_ended(self, task_id: str) -> None:
+        """Return when a task has ended and its `on_ended` is done; at once if it is not running."""
+        event = self._ended_events.get(task_id)
         if event is not None:
             await event.wait()
 
@@ -115,9 +115,9 @@ class RunningTasks:
             self._locks.release(run.task.agent_id)
             del self._runs[run.task.id]
         try:
-            await self._after(run.task)
+            await self._on_ended(run.task)
         finally:
-            self._settled.pop(run.task.id).set()
+            self._ended_events.pop(run.task.id).set()
             self._active_count -= 1
             if not self._active_count:
                 self._idle.set()
@@ -126,4 +126,4 @@ class RunningTasks:
         held = self._health.holding
         why = f"{held.text} {held.advice}" if held is not None else ""
         for run in self._runs.values():
-            run.hold(why)
+            run.set_hold_reason(why)

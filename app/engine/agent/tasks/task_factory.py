@@ -70,7 +70,7 @@ class TaskStarter:
         run = self._builder.build(task, branch, personality, model, history, 1, participants.as_messages)
         return StartedTask(run, user_message(message))
 
-    async def another_try(self, params: TaskStartParams, reply: Node, target: TaskTarget, agent: Agent) -> StartedTask:
+    async def retry(self, params: TaskStartParams, reply: Node, target: TaskTarget, agent: Agent) -> StartedTask:
         """Retry a reply as its sibling: the head moves to the reply's parent, and no message is added.
 
         Drops a budget that cannot be enforced.
@@ -209,7 +209,7 @@ class TaskFactory:
 
         return TaskStart(target.agent, begin)
 
-    async def as_task(self, chat: Task, params: TaskSetModeParams) -> TaskStart:
+    async def after_chat(self, chat: Task, params: TaskSetModeParams) -> TaskStart:
         """A task after a chat. Its message is from the engine: the user only chose the mode."""
         start = await task_after_chat(chat, params, self._builder.database)
         target = replace(await find_target(start, self._builder.database, self._builder.paths), author="engine")
@@ -223,7 +223,7 @@ class TaskFactory:
         start, reply = await retry_params(params, self._builder.database)
         check_start_params(start)
         target = await find_target(start, self._builder.database, self._builder.paths)
-        return TaskStart(target.agent, lambda agent: self._starter.another_try(start, reply, target, agent))
+        return TaskStart(target.agent, lambda agent: self._starter.retry(start, reply, target, agent))
 
     async def summary(self, params: ConversationSummariseParams) -> TaskStart:
         start = await manual_summary.summary_params(params, self._builder.database)

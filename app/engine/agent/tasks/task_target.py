@@ -75,12 +75,12 @@ async def make_workspace(conversation: Conversation) -> None:
     await in_workspace(folder, lambda: folder.mkdir(parents=True, exist_ok=True))
 
 
-def publish_target(place: TaskTarget, log: EventLog) -> None:
+def publish_target(target: TaskTarget, log: EventLog) -> None:
     """Store and announce a target; an existing conversation is touched and unarchived."""
-    touched = msgspec.structs.replace(place.conversation, updated_at=datetime.now(UTC), archived=False)
+    touched = msgspec.structs.replace(target.conversation, updated_at=datetime.now(UTC), archived=False)
     log.publish(ConversationUpdate(conversation=touched))
-    if place.agent.version == 0:
-        log.publish(AgentUpdate(agent=place.agent))
+    if target.agent.version == 0:
+        log.publish(AgentUpdate(agent=target.agent))
 
 
 async def _conversation(params: TaskStartParams, database: Database, paths: Paths) -> Conversation:
@@ -123,7 +123,7 @@ async def _agent(params: TaskStartParams, conversation: Conversation, database: 
         return agent
     agents = await database.agents.list(conversation.id) if params.conversation_id else ()
     if agents:
-        return await _addressed(params.prompt, conversation, agents, database)
+        return await _addressed_agent(params.prompt, conversation, agents, database)
     return Agent(
         id=new_id("agent"),
         conversation_id=conversation.id,
@@ -136,7 +136,9 @@ async def _agent(params: TaskStartParams, conversation: Conversation, database: 
     )
 
 
-async def _addressed(prompt: str, conversation: Conversation, agents: tuple[Agent, ...], database: Database) -> Agent:
+async def _addressed_agent(
+    prompt: str, conversation: Conversation, agents: tuple[Agent, ...], database: Database
+) -> Agent:
     """The agent that a message addresses. Side-branch agents take no turns."""
     taking = tuple(agent for agent in agents if agent.beside is None) or agents
     if len(taking) == 1:

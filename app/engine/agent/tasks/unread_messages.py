@@ -33,13 +33,13 @@ class UnreadMessages:
         self._attachments = builder.attachments
         self._running = running
         self._locks = locks
-        self._began = datetime.now(UTC)
+        self._engine_started_at = datetime.now(UTC)
 
     async def add(self, params: TaskMessageParams, kind: QueuedKind) -> Task:
         """Queue a message for a running task."""
         if not params.text.strip() and not params.attachments:
             raise InvalidParams("The text is empty.")
-        known = await self._running.known(params.task_id)
+        known = await self._running.find_task(params.task_id)
         if known is not None and await self._is_queued_or_read(known, params.queued_id):
             return known
         run = await self._running.require(params.task_id)
@@ -70,7 +70,7 @@ class UnreadMessages:
         async with self._locks.lock(task_id):
             run = self._running.get(task_id)
             if run is None:
-                task = await self._running.stored(task_id)
+                task = await self._running.stored_task(task_id)
                 if task.status != "interrupted":
                     raise IllegalMove(f"The task is {status_text(task.status)}: nothing waits to be read any more.")
                 task = msgspec.structs.replace(task, queue=change(task.queue))
@@ -89,6 +89,6 @@ class UnreadMessages:
         if queued_id is None:
             return False
         waits = any(entry.id == queued_id for entry in task.queue)
-        if waits or task.started_at >= self._began:
+        if waits or task.started_at >= self._engine_started_at:
             return waits
         return await self._database.nodes.get(queued_node_id(task.id, queued_id)) is not None

@@ -45,15 +45,15 @@ async def list_agents(services: Services, session: ClientSession, params: AgentL
 
 
 async def get(services: Services, session: ClientSession, params: AgentIdParams) -> AgentResult:
-    return AgentResult(agent=await services.roster.get(params.agent_id))
+    return AgentResult(agent=await services.agents.get(params.agent_id))
 
 
 async def create(services: Services, session: ClientSession, params: AgentCreateParams) -> AgentResult:
-    return AgentResult(agent=await services.roster.create(params))
+    return AgentResult(agent=await services.agents.create(params))
 
 
 async def delete(services: Services, session: ClientSession, params: AgentIdParams) -> EmptyResult:
-    await services.roster.delete(params.agent_id)
+    await services.agents.delete(params.agent_id)
     return EmptyResult()
 
 
@@ -62,7 +62,7 @@ async def chat(services: Services, session: ClientSession, params: AgentChatPara
 
 
 async def set_head(services: Services, session: ClientSession, params: AgentSetHeadParams) -> AgentSetHeadResult:
-    return AgentSetHeadResult(agent=await services.roster.set_head(params))
+    return AgentSetHeadResult(agent=await services.agents.set_head(params))
 
 
 HANDLERS = (

@@ -85,7 +85,7 @@ async def initialize(services: Services, session: ClientSession, params: Initial
     client_environment.set(session.environment)  # tasks that an earlier engine left continue for this client
     session.client_id, session.client_name = params.client_id, params.client_name[:200]
     services.keys.offer(params.keys)
-    services.runner.take_over()
+    services.runner.resume_earlier_tasks()
     return InitializeResult(
         protocol_version=PROTOCOL_VERSION,
         instance_id=services.instance_id,

@@ -69,19 +69,19 @@ async def test(services: Services, session: ClientSession, params: ModelTestPara
 async def test_server(
     services: Services, session: ClientSession, params: ModelServerTestParams
 ) -> ModelServerTestResult:
-    return await services.own_servers.test(params)
+    return await services.custom_servers.test(params)
 
 
 async def save_server(
     services: Services, session: ClientSession, params: ModelServerSaveParams
 ) -> ModelServerSaveResult:
-    return await services.own_servers.save(params)
+    return await services.custom_servers.save(params)
 
 
 async def remove_server(
     services: Services, session: ClientSession, params: ModelServerRemoveParams
 ) -> ModelServerRemoveResult:
-    return await services.own_servers.remove(params)
+    return await services.custom_servers.remove(params)
 
 
 MODEL_HANDLERS = (

@@ -150,7 +150,7 @@ async def test_while_the_agent_works_no_branch_begins(tmp_path: Path) -> None:
         with pytest.raises(AgentBusy):
             await retry(engine, reply)
         with pytest.raises(AgentBusy):
-            await engine.services.roster.set_head(
+            await engine.services.agents.set_head(
                 AgentSetHeadParams(agent_id=agent.id, node_id=message.id, version=agent.version)
             )
         await engine.services.runner.stop(started.id, "the test")
@@ -165,17 +165,17 @@ async def test_a_head_goes_to_a_node_or_to_the_end_of_the_branch_written_to_last
         await say(engine, "second", first.conversation_id)
         await retry(engine, reply)
         agent = await agent_of(engine, first)
-        roster = engine.services.roster
-        moved = await roster.set_head(
+        agents = engine.services.agents
+        moved = await agents.set_head(
             AgentSetHeadParams(agent_id=agent.id, node_id=reply.id, version=agent.version, to_leaf=True)
         )
         assert await branch(engine, first) == ["first", "One.", "second", "Two."]
         assert engine.watcher.events[-1] == AgentUpdate(agent=moved)
         with pytest.raises(Conflict):
-            await roster.set_head(AgentSetHeadParams(agent_id=agent.id, node_id=message.id, version=agent.version))
-        moved = await roster.set_head(AgentSetHeadParams(agent_id=agent.id, node_id=message.id, version=moved.version))
+            await agents.set_head(AgentSetHeadParams(agent_id=agent.id, node_id=message.id, version=agent.version))
+        moved = await agents.set_head(AgentSetHeadParams(agent_id=agent.id, node_id=message.id, version=moved.version))
         assert moved.head_id == message.id
-        moved = await roster.set_head(
+        moved = await agents.set_head(
             AgentSetHeadParams(agent_id=agent.id, node_id=message.id, version=moved.version, to_leaf=True)
         )
         assert await branch(engine, first) == ["first", "Three."]
@@ -193,11 +193,11 @@ async def test_an_interrupted_task_is_resumed_on_its_own_branch_only(tmp_path: P
         engine.services.keys.choose("openai_compatible", engine.model.url)
         engine.services.log.publish(TaskUpdate(task=msgspec.structs.replace(stored, api_base=engine.model.url)))
         agent = await agent_of(engine, started)
-        roster, runner = engine.services.roster, engine.services.runner
-        left = await roster.set_head(AgentSetHeadParams(agent_id=agent.id, node_id=message.id, version=agent.version))
+        agents, runner = engine.services.agents, engine.services.runner
+        left = await agents.set_head(AgentSetHeadParams(agent_id=agent.id, node_id=message.id, version=agent.version))
         with pytest.raises(IllegalMove, match="another branch"):
             await runner.resume(started.id)
         assert agent.head_id is not None
-        await roster.set_head(AgentSetHeadParams(agent_id=agent.id, node_id=agent.head_id, version=left.version))
+        await agents.set_head(AgentSetHeadParams(agent_id=agent.id, node_id=agent.head_id, version=left.version))
         await runner.resume(started.id)
         assert (await engine.watcher.end(started.id)).summary == "all done"

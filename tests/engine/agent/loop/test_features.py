@@ -7,9 +7,9 @@ import pytest
 
 from app.engine.agent.history.attachments import load_images
 from app.engine.agent.loop.events import TurnStart
-from app.engine.agent.loop.features import AskAgain, Feature, hooks_of, listeners_of, stream_of
+from app.engine.agent.loop.features import Feature, RepeatRequest, hooks_of, listeners_of, stream_of
 from app.engine.agent.loop.hooks import (
-    NOT_BEGUN,
+    NOT_STARTED,
     FinishedCall,
     FinishedTurn,
     NextTurn,
@@ -55,7 +55,7 @@ class Named(Feature):
     name: str
     trace: list[str]
     replaces: AssistantMessage | None = None
-    asks_again: list[AskAgain] = field(default_factory=list[AskAgain])
+    repeats: list[RepeatRequest] = field(default_factory=list[RepeatRequest])
     cancels: bool = False
     blocks: ToolRefusal | ToolResult | None = None
     decides: TurnDecision | None = None
@@ -71,9 +71,9 @@ class Named(Feature):
 
     async def after_reply(
         self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
-    ) -> ReplyEnd | AskAgain:
+    ) -> ReplyEnd | RepeatRequest:
         self.trace.append(f"after {self.name} {request.system_prompt!r} {sent.system_prompt!r}")
-        return self.asks_again.pop() if self.asks_again else end
+        return self.repeats.pop() if self.repeats else end
 
     async def before_tool_call(
         self, pending: PendingCall, cancel: CancelSignal
@@ -115,8 +115,8 @@ async def test_a_call_that_is_made_again_begins_at_the_feature_that_wants_it() -
     model = EchoModel()
     features = (
         Named("a", trace),
-        Named("b", trace, asks_again=[AskAgain(RETRY)]),
-        Named("c", trace, asks_again=[AskAgain()]),
+        Named("b", trace, repeats=[RepeatRequest(RETRY)]),
+        Named("c", trace, repeats=[RepeatRequest()]),
     )
 
     events = await events_of(features, model)
@@ -151,7 +151,7 @@ async def test_after_a_cancel_no_feature_is_asked_and_no_call_is_made() -> None:
     assert isinstance(end, ReplyEnd) and end.message.stop_reason == "aborted"
     assert model.prompts == [] and trace == ["before a", "after a '' 'a'"]
     trace.clear()
-    assert await hooks_before(features) == NOT_BEGUN
+    assert await hooks_before(features) == NOT_STARTED
     assert trace == ["call a {}"]
 
 

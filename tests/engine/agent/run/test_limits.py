@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.run.limits import TaskLimits, limit_uses, near
+from app.engine.agent.run.limits import TaskLimits, limit_uses, near_limits
 from app.engine.core.errors import InvalidParams
 from app.notice_text import notice_text, share_text
 from app.protocol.asks import AskAnswerParams, ReachedLimit
@@ -30,14 +30,14 @@ def _warnings(nodes: list[Node]) -> list[str]:
 
 
 def test_a_limit_is_near_from_four_fifths_on() -> None:
-    assert near(limit_uses(_LIMITS, 7, 23 * 60.0, Usage(cost_usd=1.59, input_tokens=799))) == ()
-    found = near(limit_uses(_LIMITS, 8, 24 * 60.0, Usage(cost_usd=1.6, input_tokens=700, output_tokens=100)))
+    assert near_limits(limit_uses(_LIMITS, 7, 23 * 60.0, Usage(cost_usd=1.59, input_tokens=799))) == ()
+    found = near_limits(limit_uses(_LIMITS, 8, 24 * 60.0, Usage(cost_usd=1.6, input_tokens=700, output_tokens=100)))
     shares = ["8 of 10 turns", "24 of 30 minutes", "$1.60 of $2.00", "800 of 1,000 tokens"]
     assert [share_text(used.share) for used in found] == shares
 
 
 def test_what_has_no_limit_is_never_near() -> None:
-    assert near(limit_uses(TaskLimits(10), 1, 1e9, Usage(cost_usd=1e9, input_tokens=10**9))) == ()
+    assert near_limits(limit_uses(TaskLimits(10), 1, 1e9, Usage(cost_usd=1e9, input_tokens=10**9))) == ()
 
 
 @pytest.mark.parametrize(

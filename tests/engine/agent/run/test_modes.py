@@ -15,7 +15,7 @@ from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply
 
 
-async def take_for(engine: EngineParts, task_id: str, mode: DecidedMode, new: str | None = None) -> Task:
+async def set_mode(engine: EngineParts, task_id: str, mode: DecidedMode, new: str | None = None) -> Task:
     params = TaskSetModeParams(task_id=task_id, mode=mode, new_task_id=new)
     return await engine.services.runner.set_mode(params)
 
@@ -69,7 +69,7 @@ async def test_a_task_made_a_chat_is_told_after_its_turn_and_ends_with_its_answe
     async with engine_parts(tmp_path, server) as engine:
         started = await engine.start()
         await server.request(1)
-        taken = await take_for(engine, started.id, "chat")
+        taken = await set_mode(engine, started.id, "chat")
         assert (taken.mode, taken.decided) == ("chat", "chat")
         gate.set()
         ended = await engine.watcher.end(started.id)
@@ -83,7 +83,7 @@ async def test_a_task_that_a_person_wants_done_goes_on_until_it_says_so(tmp_path
     async with engine_parts(tmp_path, server) as engine:
         started = await engine.start()
         await server.request(1)
-        await take_for(engine, started.id, "task")
+        await set_mode(engine, started.id, "task")
         gate.set()
         ended = await engine.watcher.end(started.id)
         assert (ended.summary, ended.step_count) == ("all done", 3)
@@ -94,7 +94,7 @@ async def test_a_chat_at_work_has_nothing_to_complete_it_with_and_says_what_to_d
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.", gate=gate)])) as engine:
         started = await engine.start(mode="chat")
         with pytest.raises(IllegalMove, match="When it has answered"):
-            await take_for(engine, started.id, "task")
+            await set_mode(engine, started.id, "task")
         gate.set()
         assert (await engine.watcher.end(started.id)).mode == "chat"
 
@@ -103,8 +103,8 @@ async def test_a_chat_at_its_end_goes_on_as_a_task_once(tmp_path: Path) -> None:
     server = ModelServer(replies=[Reply(text="You could run it."), shell("true"), DONE])
     async with engine_parts(tmp_path, server) as engine:
         chat = await engine.watcher.end((await engine.start("does it run?")).id)
-        first = await take_for(engine, chat.id, "task", "task_next")
-        again = await take_for(engine, chat.id, "task", "task_next")
+        first = await set_mode(engine, chat.id, "task", "task_next")
+        again = await set_mode(engine, chat.id, "task", "task_next")
         assert (first.id, again.id, first.mode) == ("task_next", "task_next", "task")
         ended = await engine.watcher.end(first.id)
         assert (ended.summary, ended.conversation_id, ended.agent_id) == (
@@ -126,15 +126,15 @@ async def test_other_ends_do_not_go_on_and_neither_does_a_chat_that_was_left_beh
     async with engine_parts(tmp_path, server) as engine:
         done = await engine.watcher.end((await engine.start()).id)
         with pytest.raises(IllegalMove, match="Only a chat at its end"):
-            await take_for(engine, done.id, "task")
+            await set_mode(engine, done.id, "task")
         first = await engine.watcher.end((await engine.start()).id)
         await engine.watcher.end((await engine.start(conversation_id=first.conversation_id)).id)
         with pytest.raises(IllegalMove, match="gone on since"):
-            await take_for(engine, first.id, "task")
+            await set_mode(engine, first.id, "task")
         with pytest.raises(IllegalMove, match="Only a chat at its end"):
-            await take_for(engine, first.id, "chat")
+            await set_mode(engine, first.id, "chat")
         with pytest.raises(NotFound):
-            await take_for(engine, "task_none", "task")
+            await set_mode(engine, "task_none", "task")
 
 
 async def test_what_it_is_taken_for_outlasts_a_restart_and_can_be_changed_meanwhile(tmp_path: Path) -> None:
@@ -150,5 +150,5 @@ async def test_what_it_is_taken_for_outlasts_a_restart_and_can_be_changed_meanwh
     async with engine_parts(after, ModelServer(replies=[Reply(text="Not yet."), DONE])) as engine:
         found = await engine.services.database.tasks.get(started.id)
         assert found is not None and (found.status, found.decided) == ("interrupted", "task")
-        taken = await take_for(engine, started.id, "task")
+        taken = await set_mode(engine, started.id, "task")
         assert (taken.status, taken.mode) == ("interrupted", "task")

@@ -120,7 +120,7 @@ async def test_what_the_agent_has_in_hand_can_not_be_changed_any_more(tmp_path: 
         live = TaskState(records.task(), log)
         queue = QueuedMessages(live, Attachments(tmp_path))
         agent = Agent(AgentOptions(stream=WrittenStream(reply("ok"), reply("ok")), model="test/model"))
-        queue.follow(agent)
+        queue.attach(agent)
         in_hand: list[Queued] = []
 
         async def listen(event: AgentEvent) -> None:

@@ -121,7 +121,7 @@ async def test_a_killed_engine_leaves_the_wait_and_the_next_one_goes_on_by_itsel
         task = await engine.services.database.tasks.get(held.id)
         assert task is not None
         assert (task.status, task.retry_at) == ("interrupted", held.retry_at)
-        engine.services.runner.take_over()
+        engine.services.runner.resume_earlier_tasks()
         ended = await engine.watcher.end(held.id)
         assert (ended.status, ended.step_count) == ("completed", len(refusals))
         assert datetime.now(UTC) >= (held.retry_at or datetime.max.replace(tzinfo=UTC))
@@ -133,7 +133,7 @@ async def test_an_engine_that_ends_in_order_leaves_the_wait_too(tmp_path: Path) 
         held = await waiting(engine, api_key=None)
         port = int(engine.model.url.split(":")[2].split("/")[0])
     async with engine_parts(tmp_path, ModelServer(replies=[DONE], port=port)) as engine:
-        engine.services.runner.take_over()
+        engine.services.runner.resume_earlier_tasks()
         again = await engine.watcher.task(held.id, waits)
         assert again.retry_at == held.retry_at
         assert not engine.model.requests
@@ -146,7 +146,7 @@ async def test_a_task_with_a_key_of_its_own_says_that_it_cannot_go_on_by_itself(
         held = await waiting(engine)
         port = int(engine.model.url.split(":")[2].split("/")[0])
     async with engine_parts(tmp_path, ModelServer(replies=[DONE], port=port)) as engine:
-        engine.services.runner.take_over()
+        engine.services.runner.resume_earlier_tasks()
         left = await engine.watcher.task(held.id, lambda task: "key" in task.activity)
         assert (left.status, left.retry_at) == ("interrupted", None)
         await engine.services.runner.resume(held.id)
@@ -162,8 +162,8 @@ async def test_a_task_that_cannot_go_on_by_itself_says_why_and_waits_no_more(tmp
     async with engine_parts(tmp_path, ModelServer()) as engine:
         (agent,) = await engine.services.database.agents.list(first.conversation_id)
         move = AgentSetHeadParams(agent_id=agent.id, node_id=before.id, version=agent.version)
-        await engine.services.roster.set_head(move)
-        engine.services.runner.take_over()
+        await engine.services.agents.set_head(move)
+        engine.services.runner.resume_earlier_tasks()
         left = await engine.watcher.task(second.id, lambda task: task.retry_at is None)
         assert left.status == "interrupted"
         assert "on another branch" in left.activity
@@ -245,7 +245,7 @@ async def test_a_clock_that_is_put_back_does_not_make_a_wait_longer(tmp_path: Pa
     async with a_task(tmp_path) as (_, live):
         clock = Clock()
         wait = RateLimitWait(live, OFTEN, clock)
-        assert isinstance(wait.settle(refused(clock() + timedelta(seconds=0.3))), Retry)
+        assert isinstance(wait.check_reply(refused(clock() + timedelta(seconds=0.3))), Retry)
         waiting = asyncio.create_task(ends(wait))
         await asyncio.sleep(0)
         clock.off = timedelta(hours=-5)
@@ -257,7 +257,7 @@ async def test_a_clock_that_is_put_back_moves_the_end_that_is_shown(tmp_path: Pa
     async with a_task(tmp_path) as (engine, live):
         clock = Clock()
         wait = RateLimitWait(live, OFTEN, clock)
-        wait.settle(refused(clock() + timedelta(hours=1)))
+        wait.check_reply(refused(clock() + timedelta(hours=1)))
         waiting = asyncio.create_task(ends(wait))
         await shows(engine, lambda at: at > datetime.now(UTC))
         clock.off = timedelta(hours=-5)
@@ -270,7 +270,7 @@ async def test_a_clock_that_is_put_forward_ends_a_wait(tmp_path: Path) -> None:
     async with a_task(tmp_path) as (engine, live):
         clock = Clock()
         wait = RateLimitWait(live, OFTEN, clock)
-        wait.settle(refused(clock() + timedelta(hours=1)))
+        wait.check_reply(refused(clock() + timedelta(hours=1)))
         waiting = asyncio.create_task(ends(wait))
         await shows(engine, lambda at: True)
         clock.off = timedelta(hours=5)
@@ -287,7 +287,7 @@ async def test_a_wait_of_a_time_that_is_still_to_come_is_tried_at_once(tmp_path:
 async def test_guessed_waits_double_and_are_counted(tmp_path: Path) -> None:
     async with a_task(tmp_path) as (_, live):
         wait = RateLimitWait(live, RateLimitPolicy(most=6))
-        told = [wait.settle(refused(None)) for _ in range(7)]
+        told = [wait.check_reply(refused(None)) for _ in range(7)]
         waits = [round(retry.delay_s) for retry in told if isinstance(retry, Retry)]
         assert waits == [60, 120, 240, 480, 900, 900]
         last = told[-1]
@@ -299,8 +299,8 @@ async def test_waits_in_a_row_last_a_day_at_most_and_a_reply_begins_a_new_day(tm
     async with a_task(tmp_path) as (_, live):
         clock = Clock()
         wait = RateLimitWait(live, now=clock)
-        assert isinstance(wait.settle(refused(clock() + timedelta(hours=20))), Retry)
+        assert isinstance(wait.check_reply(refused(clock() + timedelta(hours=20))), Retry)
         clock.off = timedelta(hours=20)
-        assert isinstance(wait.settle(refused(clock() + timedelta(hours=20))), ReplyEnd)
-        wait.settle(ReplyEnd(AssistantMessage()))
-        assert isinstance(wait.settle(refused(clock() + timedelta(hours=20))), Retry)
+        assert isinstance(wait.check_reply(refused(clock() + timedelta(hours=20))), ReplyEnd)
+        wait.check_reply(ReplyEnd(AssistantMessage()))
+        assert isinstance(wait.check_reply(refused(clock() + timedelta(hours=20))), Retry)

@@ -43,15 +43,15 @@ async def agents(engine: EngineParts, conversation_id: str) -> tuple[Agent, ...]
 
 async def test_an_agent_opens_a_conversation_and_chats_in_it(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, talking()) as engine:
-        agent = await engine.services.roster.create(AgentCreateParams(agent_id="mine", personality_id="coder"))
+        agent = await engine.services.agents.create(AgentCreateParams(agent_id="mine", personality_id="coder"))
         assert (agent.id, agent.name, agent.head_id, agent.version) == ("mine", "Coder", None, 1)
-        assert await engine.services.roster.create(AgentCreateParams(agent_id="mine")) == agent
+        assert await engine.services.agents.create(AgentCreateParams(agent_id="mine")) == agent
         said = await chat(engine, agent, "hello there", version=1)
         assert (said.branched, said.task.mode, said.agent.id) == (False, "chat", "mine")
         await engine.watcher.end(said.task.id)
         message, reply = engine.watcher.nodes()
         assert (said.position.conversation_id, said.position.node_id) == (agent.conversation_id, message.id)
-        assert (await engine.services.roster.get("mine")).head_id == reply.id
+        assert (await engine.services.agents.get("mine")).head_id == reply.id
         conversation = await engine.services.database.conversations.get(agent.conversation_id)
         assert conversation is not None and conversation.title == "hello there"
 
@@ -61,25 +61,25 @@ async def test_a_second_agent_stands_where_the_first_does_and_names_differ(tmp_p
         task = await engine.watcher.end((await engine.start("hi")).id)
         where = AgentCreateParams(conversation_id=task.conversation_id, personality_id="coder")
         (first,) = await agents(engine, task.conversation_id)
-        coder = await engine.services.roster.create(where)
-        second, third = await asyncio.gather(engine.services.roster.create(where), engine.services.roster.create(where))
+        coder = await engine.services.agents.create(where)
+        second, third = await asyncio.gather(engine.services.agents.create(where), engine.services.agents.create(where))
         assert {coder.name, second.name, third.name} == {"Coder", "Coder 2", "Coder 3"}
         assert coder.head_id == first.head_id
         message = engine.watcher.nodes()[0]
         other = msgspec.structs.replace(where, node_id=message.id, name=" My  own ", model="scripted/x", color="red")
-        made = await engine.services.roster.create(other)
+        made = await engine.services.agents.create(other)
         assert (made.name, made.head_id, made.model, made.color) == ("My own", message.id, "scripted/x", "red")
         for wrong in ("", "a@b", "x" * 61, "a\x00b"):
             with pytest.raises(InvalidParams, match="name"):
-                await engine.services.roster.create(msgspec.structs.replace(where, name=wrong))
+                await engine.services.agents.create(msgspec.structs.replace(where, name=wrong))
         for missing in ({"node_id": "none"}, {"conversation_id": "none"}, {"personality_id": "none"}):
             with pytest.raises(NotFound):
-                await engine.services.roster.create(msgspec.structs.replace(where, **missing))
+                await engine.services.agents.create(msgspec.structs.replace(where, **missing))
         with pytest.raises(InvalidParams, match="agentId"):
-            await engine.services.roster.create(AgentCreateParams(agent_id="../up"))
+            await engine.services.agents.create(AgentCreateParams(agent_id="../up"))
         with pytest.raises(Conflict, match="another conversation"):
             other_place = await engine.start("elsewhere")
-            await engine.services.roster.create(
+            await engine.services.agents.create(
                 AgentCreateParams(agent_id=coder.id, conversation_id=other_place.conversation_id)
             )
         assert first_agent(await agents(engine, task.conversation_id)) == first
@@ -97,7 +97,7 @@ async def test_of_two_chats_at_once_both_replies_are_kept_one_on_a_branch_of_its
         assert (kept.branched, beside.branched) == (False, True)
         assert (beside.agent.name, beside.agent.beside) == ("Assistant 2", agent.id)
         for result in results:
-            head = (await engine.services.roster.get(result.agent.id)).head_id
+            head = (await engine.services.agents.get(result.agent.id)).head_id
             assert await path(engine, head) == ["hi", "re: hi", result.task.prompt, f"re: {result.task.prompt}"]
             message = await engine.services.database.nodes.get(result.position.node_id or "")
             assert message is not None and message.parent_id == agent.head_id
@@ -116,11 +116,11 @@ async def test_a_chat_that_has_seen_an_older_head_is_answered_there(tmp_path: Pa
         await engine.watcher.end((await chat(engine, agent, "first")).task.id)
         late = await chat(engine, agent, "late", version=agent.version, node_id=agent.head_id, task_id="late")
         await engine.watcher.end("late")
-        head = (await engine.services.roster.get(late.agent.id)).head_id
+        head = (await engine.services.agents.get(late.agent.id)).head_id
         assert await path(engine, head) == ["hi", "re: hi", "late", "re: late"]
         unplaced = await chat(engine, agent, "unplaced", version=agent.version)
         await engine.watcher.end(unplaced.task.id)
-        head = (await engine.services.roster.get(unplaced.agent.id)).head_id
+        head = (await engine.services.agents.get(unplaced.agent.id)).head_id
         assert await path(engine, head) == ["hi", "re: hi", "unplaced", "re: unplaced"]
         again = await chat(engine, agent, "late", version=agent.version, node_id=agent.head_id, task_id="late")
         assert (again.agent.id, again.position, again.branched) == (late.agent.id, late.position, True)
@@ -134,7 +134,7 @@ async def test_a_chat_that_has_seen_an_older_head_is_answered_there(tmp_path: Pa
 
 async def test_ten_chats_at_once_are_ten_branches(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, talking()) as engine:
-        agent = await engine.services.roster.create(AgentCreateParams())
+        agent = await engine.services.agents.create(AgentCreateParams())
         results = await asyncio.gather(*(chat(engine, agent, f"word {number}") for number in range(10)))
         for result in results:
             assert (await engine.watcher.end(result.task.id)).summary == f"re: {result.task.prompt}"
@@ -148,14 +148,14 @@ async def test_a_deleted_agent_leaves_its_tree_and_its_name(tmp_path: Path) -> N
         task = await engine.watcher.end((await engine.start("hi")).id)
         (agent,) = await agents(engine, task.conversation_id)
         reply = engine.watcher.nodes()[1]
-        await engine.services.roster.delete(agent.id)
+        await engine.services.agents.delete(agent.id)
         assert engine.watcher.events[-1] == AgentDeleted(agent_id=agent.id, conversation_id=task.conversation_id)
         assert await path(engine, reply.id) == ["hi", "re: hi"]
         conversation = await engine.services.database.conversations.get(task.conversation_id)
         assert conversation is not None
         assert conversation.former == (FormerAgent(id=agent.id, name="Assistant", color=agent.color),)
         with pytest.raises(NotFound):
-            await engine.services.roster.delete(agent.id)
+            await engine.services.agents.delete(agent.id)
         with pytest.raises(NotFound):
             await chat(engine, agent, "still there?")
         goes_on = await engine.watcher.end((await engine.start("and now?", conversation_id=task.conversation_id)).id)
@@ -173,9 +173,9 @@ async def test_at_work_an_agent_is_not_deleted_and_its_interrupted_task_can_only
         started = await engine.start()
         await engine.watcher.task(started.id, lambda task: task.status == "tool_executing")
         with pytest.raises(AgentBusy):
-            await engine.services.roster.delete(started.agent_id)
+            await engine.services.agents.delete(started.agent_id)
     async with engine_parts(tmp_path, talking()) as engine:
-        await engine.services.roster.delete(started.agent_id)
+        await engine.services.agents.delete(started.agent_id)
         with pytest.raises(NotFound, match="was deleted, so it cannot be resumed"):
             await engine.services.runner.resume(started.id)
         ended = await engine.services.runner.stop(started.id, "the test")
@@ -188,9 +188,9 @@ async def test_into_a_conversation_that_is_being_deleted_no_agent_comes(tmp_path
     async with engine_parts(tmp_path, talking()) as engine:
         task = await engine.watcher.end((await engine.start("hi")).id)
         (agent,) = await agents(engine, task.conversation_id)
-        async with engine.services.locks.hold_conversation(task.conversation_id):
+        async with engine.services.locks.lock_conversation(task.conversation_id):
             with pytest.raises(AgentBusy):
-                await engine.services.roster.create(AgentCreateParams(conversation_id=task.conversation_id))
+                await engine.services.agents.create(AgentCreateParams(conversation_id=task.conversation_id))
             with pytest.raises(AgentBusy):
                 await chat(engine, agent, "now?")
         assert await agents(engine, task.conversation_id) == (agent,)
@@ -198,19 +198,19 @@ async def test_into_a_conversation_that_is_being_deleted_no_agent_comes(tmp_path
 
 async def test_a_name_that_a_person_gave_stays_and_a_new_personality_brings_its_own(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, talking()) as engine:
-        agent = await engine.services.roster.create(AgentCreateParams(name="Bob", personality_id="coder"))
+        agent = await engine.services.agents.create(AgentCreateParams(name="Bob", personality_id="coder"))
         await engine.watcher.end((await chat(engine, agent, "hi")).task.id)
-        assert (await engine.services.roster.get(agent.id)).name == "Bob"
-        other = await engine.services.roster.create(
+        assert (await engine.services.agents.get(agent.id)).name == "Bob"
+        other = await engine.services.agents.create(
             AgentCreateParams(conversation_id=agent.conversation_id, personality_id="writer")
         )
         started = await engine.start("@Bob hi", conversation_id=agent.conversation_id, personality_id="writer")
         await engine.watcher.end(started.id)
         assert started.agent_id == agent.id
-        assert (await engine.services.roster.get(agent.id)).name == "Writer 2"
-        moved = await engine.services.roster.get(other.id)
+        assert (await engine.services.agents.get(agent.id)).name == "Writer 2"
+        moved = await engine.services.agents.get(other.id)
         with pytest.raises(Conflict):
-            await engine.services.roster.set_head(
+            await engine.services.agents.set_head(
                 AgentSetHeadParams(agent_id=other.id, node_id=moved.head_id or "", version=moved.version - 1)
             )
 

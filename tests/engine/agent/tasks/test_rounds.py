@@ -33,7 +33,7 @@ def _name(request: ReceivedRequest) -> str:
 
 async def company(engine: EngineParts, rule: TurnTaking) -> tuple[Agent, Agent, Agent]:
     """Anna, Coder and Writer, at the same node of a new conversation."""
-    roster = engine.services.roster
+    roster = engine.services.agents
     anna = await roster.create(AgentCreateParams(name="Anna"))
     place = AgentCreateParams(conversation_id=anna.conversation_id)
     coder = await roster.create(msgspec.structs.replace(place, personality_id="coder"))
@@ -157,12 +157,12 @@ async def test_who_was_moved_elsewhere_takes_no_turn(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=name))) as engine:
         anna, coder, _ = await company(engine, TurnTaking(rule="round_robin"))
         assert await spoken(engine, "one", anna.conversation_id) == ["Anna", "Coder", "Writer"]
-        now, message = await engine.services.roster.get(coder.id), engine.watcher.nodes()[0]
-        moved = await engine.services.roster.set_head(
+        now, message = await engine.services.agents.get(coder.id), engine.watcher.nodes()[0]
+        moved = await engine.services.agents.set_head(
             AgentSetHeadParams(agent_id=coder.id, node_id=message.id, version=now.version)
         )
         assert await spoken(engine, "two", anna.conversation_id) == ["Anna", "Writer"]
-        assert await engine.services.roster.get(coder.id) == moved
+        assert await engine.services.agents.get(coder.id) == moved
 
 
 async def test_a_person_who_speaks_to_another_ends_the_round(tmp_path: Path) -> None:
@@ -261,8 +261,8 @@ async def test_a_long_task_is_followed_to_its_end(tmp_path: Path) -> None:
 
     async with engine_parts(tmp_path, speaking(speech)) as engine:
         anna, *_ = await company(engine, TurnTaking())
-        await engine.services.roster.delete(anna.id)
-        bert = await engine.services.roster.create(AgentCreateParams(conversation_id=anna.conversation_id, name="Anna"))
+        await engine.services.agents.delete(anna.id)
+        bert = await engine.services.agents.create(AgentCreateParams(conversation_id=anna.conversation_id, name="Anna"))
         started = await engine.start("@Anna, then @Coder", conversation_id=anna.conversation_id, max_turns=200)
         assert started.agent_id == bert.id
         await engine.watcher.end(started.id)
@@ -294,7 +294,7 @@ async def test_a_budget_is_that_of_the_whole_round(tmp_path: Path) -> None:
         _, params = await next_reply(raised, coder, services.database)
         assert params.budget_usd == pytest.approx(0.5)
         everything = msgspec.structs.replace(spent, usage=Usage(cost_usd=0.6))
-        assert await Rounds(services.log, services.database, services.locks).after(everything) is None
+        assert await Rounds(services.log, services.database, services.locks).on_task_ended(everything) is None
         assert notices(engine)[-1].startswith("The round ends here: its budget is used up, and Coder has not spoken.")
 
 
@@ -310,7 +310,7 @@ async def test_who_is_removed_while_a_round_waits_is_left_out_and_without_its_mo
         anna, coder, _ = await company(engine, TurnTaking(rule="moderator", moderator_id="Coder", limit=4))
         started = await engine.start("go", conversation_id=anna.conversation_id, mode="chat")
         await engine.model.request(1)
-        await engine.services.roster.delete(coder.id)
+        await engine.services.agents.delete(coder.id)
         gate.set()
         await engine.watcher.end(started.id)
         await quiet(engine)
