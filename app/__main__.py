@@ -122,7 +122,7 @@ def _window(arguments: list[str]) -> int:
         from app.window.desktop.single_instance import wake_running_window
 
         token = os.environ.get("XDG_ACTIVATION_TOKEN", "")
-        if wake_running_window(paths.window_door, "quick" if quick else "show", activation=token):
+        if wake_running_window(paths.window_instance_file, "quick" if quick else "show", activation=token):
             return 0
     if quick and lock is not None:
         lock.release()  # windows hold the lock, a dialog alone does not

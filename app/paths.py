@@ -88,7 +88,7 @@ class Paths:
         return self.logs / "last_stall.txt"
 
     @property
-    def window_door(self) -> Path:
+    def window_instance_file(self) -> Path:
         """The 0600 file with the address of an open window, for a second start."""
         return self.run / "window.json"
 

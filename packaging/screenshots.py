@@ -141,7 +141,7 @@ async def _take_waiting(album: _Album) -> None:
 
 async def _take_finished(album: _Album) -> None:
     person, window = album.person, album.person.window
-    await _open(person, window.pages.open_ids[0])
+    await _open(person, window.tabs.open_ids[0])
     await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))
     await album.rest()
     _edited(person)[0].click()
@@ -224,7 +224,7 @@ async def _take_sidebar(album: _Album) -> None:
     await person.until(window.sidebar.results.isVisible)
     await album.take("search")
     window.sidebar.search.clear()
-    person.stores.conversations.archive(window.pages.open_ids[1])
+    person.stores.conversations.archive(window.tabs.open_ids[1])
     await album.rest()
     await album.take("archived")
     press(window.sidebar, "Archived")
@@ -264,7 +264,7 @@ async def _take_sizes(album: _Album) -> None:
     person, window = album.person, album.person.window
     await _open(person, _waiting(person, "approval").conversation_id)
     window.commands.do("own_window")
-    await album.take("own-window", window.desk.windows[0])
+    await album.take("own-window", window.conversations.windows[0])
     window.commands.do("own_window")
     window.resize(_NARROW)
     await album.take("narrow")
@@ -274,7 +274,7 @@ async def _take_sizes(album: _Album) -> None:
 
 
 async def _open(person: OpenWindow, conversation_id: str) -> None:
-    person.window.pages.open(conversation_id)
+    person.window.tabs.open(conversation_id)
     await person.until(lambda: person.front.store.is_loaded and person.front.store.count() > 0)
 
 

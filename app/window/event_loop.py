@@ -25,10 +25,10 @@ from app.window.stores.window_state import WindowStateStore
 from app.window.theme.theme import Theme
 from app.window.views.shell.main_window import MainWindow
 
-_ENDING = (signal.SIGINT, signal.SIGTERM)
+_EXIT_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def _noted(number: int, frame: FrameType | None) -> None:
+def _ignore_signal(number: int, frame: FrameType | None) -> None:
     """Does nothing: the wake-up descriptor notifies the loop. Without a handler the process would end."""
 
 
@@ -36,20 +36,20 @@ def _noted(number: int, frame: FrameType | None) -> None:
 def end_on_signals(end: Callable[[], None]) -> Generator[None]:
     """Call `end` in the loop on Ctrl+C and SIGTERM while the context is active."""
     loop = asyncio.get_running_loop()
-    near, far = socket.socketpair()
-    with near, far:
-        near.setblocking(False)
-        far.setblocking(False)
-        loop.add_reader(near.fileno(), end)
-        wakeup = signal.set_wakeup_fd(far.fileno())
-        before = {number: signal.signal(number, _noted) for number in _ENDING}
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        reader.setblocking(False)
+        writer.setblocking(False)
+        loop.add_reader(reader.fileno(), end)
+        wakeup = signal.set_wakeup_fd(writer.fileno())
+        former_handlers = {number: signal.signal(number, _ignore_signal) for number in _EXIT_SIGNALS}
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in former_handlers.items():
                 signal.signal(number, handler)
             signal.set_wakeup_fd(wakeup)
-            loop.remove_reader(near.fileno())
+            loop.remove_reader(reader.fileno())
 
 
 def run_event_loop(application: QApplication, work: Coroutine[None, None, None]) -> None:
@@ -69,18 +69,18 @@ async def run_window(
     stores: Stores,
     theme: Theme,
     state: WindowStateStore,
-    door_file: Path | None,
+    instance_file: Path | None,
 ) -> None:
-    """Run until the window is closed. Without a `door_file`, another window listens for second starts."""
+    """Run until the window is closed. Without a `instance_file`, another window listens for second starts."""
     closed = asyncio.Event()
     window.closed.connect(closed.set)
     if not window.isVisible():  # it was closed before the loop started
         closed.set()
-    window.desk.restore()
+    window.conversations.restore()
     if not stores.session.is_connected:
         stores.session.spawn(stores.session.start())
     with end_on_signals(closed.set):
-        async with desktop_integration(application, window, stores, theme, state, door_file):
+        async with desktop_integration(application, window, stores, theme, state, instance_file):
             await closed.wait()
     await stores.session.close()
     state.flush()
@@ -91,11 +91,11 @@ async def run_quick_task_dialog(
 ) -> str:
     """Run until the dialog is closed; returns the conversation to show, or ""."""
     quick = QuickTask(application, session, state, theme)
-    wanted: list[str] = []
-    left = asyncio.Event()
-    quick.opened.connect(wanted.append)
-    quick.left.connect(left.set)
+    opened: list[str] = []
+    closed = asyncio.Event()
+    quick.opened.connect(opened.append)
+    quick.closed.connect(closed.set)
     quick.open()
-    with end_on_signals(left.set):
-        await left.wait()
-    return wanted[0] if wanted else ""
+    with end_on_signals(closed.set):
+        await closed.wait()
+    return opened[0] if opened else ""

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from app.client.connection import Connection
 
 
-_LONGEST_MS = 500
+_PAINT_TIMEOUT_MS = 500
 
-_LOOK_MS = 5_000
+_COLLECT_MS = 5_000
 
 _log = logging.getLogger(__name__)
 
@@ -47,10 +47,10 @@ def wait_for_first_paint(window: QWidget) -> None:
 
     Input is deferred meanwhile.
     """
-    watch, turns = _PaintWatch(window), QEventLoop()
-    watch.painted.connect(turns.quit)
-    QTimer.singleShot(_LONGEST_MS, turns.quit)
-    turns.exec(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
+    watch, loop = _PaintWatch(window), QEventLoop()
+    watch.painted.connect(loop.quit)
+    QTimer.singleShot(_PAINT_TIMEOUT_MS, loop.quit)
+    loop.exec(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
     window.removeEventFilter(watch)
 
 
@@ -75,7 +75,7 @@ class GarbageCollector(QObject):
         super().__init__(parent)
         gc.disable()
         timer = QTimer(self)
-        timer.setInterval(_LOOK_MS)
+        timer.setInterval(_COLLECT_MS)
         timer.timeout.connect(self.collect)
         timer.start()
 
@@ -83,8 +83,8 @@ class GarbageCollector(QObject):
         """Collect the oldest generation whose threshold is exceeded, like the automatic collection."""
         due = [
             age
-            for age, (count, most) in enumerate(zip(gc.get_count(), gc.get_threshold(), strict=True))
-            if count > most
+            for age, (count, threshold) in enumerate(zip(gc.get_count(), gc.get_threshold(), strict=True))
+            if count > threshold
         ]
         if due:
             gc.collect(due[-1])
@@ -107,7 +107,7 @@ def main(paths: Paths, lock: FileLock | None, *, quick: bool = False) -> int:
 
         run_event_loop(application, _run_quick(application, paths, state, theme, stores))
         return 0
-    window = _shown(application, paths, state, theme, stores)
+    window = _open_window(application, paths, state, theme, stores)
     wait_for_first_paint(window)
     gc.freeze()
     GarbageCollector(application)
@@ -116,7 +116,7 @@ def main(paths: Paths, lock: FileLock | None, *, quick: bool = False) -> int:
 
     run_event_loop(
         application,
-        run_window(application, window, stores, theme, state, paths.window_door if lock is not None else None),
+        run_window(application, window, stores, theme, state, paths.window_instance_file if lock is not None else None),
     )
     return 0
 
@@ -131,10 +131,12 @@ async def _run_quick(
     conversation_id = await run_quick_task_dialog(application, stores.session, state, theme)
     if conversation_id:
         lock = FileLock.take(paths.window_lock)
-        state.kept.tabs = [*(known for known in state.kept.tabs if known != conversation_id), conversation_id]
-        state.kept.current = conversation_id
-        window = _shown(application, paths, state, theme, stores)
-        await run_window(application, window, stores, theme, state, paths.window_door if lock is not None else None)
+        state.settings.tabs = [*(known for known in state.settings.tabs if known != conversation_id), conversation_id]
+        state.settings.current = conversation_id
+        window = _open_window(application, paths, state, theme, stores)
+        await run_window(
+            application, window, stores, theme, state, paths.window_instance_file if lock is not None else None
+        )
     else:
         await stores.session.close()
         state.flush()
@@ -155,7 +157,7 @@ async def _connect(paths: Paths) -> "Connection":
     return await connect(paths, "errand window")
 
 
-def _shown(
+def _open_window(
     application: QApplication, paths: Paths, state: WindowStateStore, theme: Theme, stores: Stores
 ) -> MainWindow:
     window = build_window(application, stores, paths, state, theme)
@@ -166,10 +168,10 @@ def _shown(
 
 def apply_appearance(theme: Theme, state: WindowStateStore) -> None:
     """Apply the stored appearance."""
-    kept = state.kept
-    theme.set_mode(kept.theme)
-    theme.set_motion(kept.motion)
-    theme.set_transcript_font(kept.reading_family, kept.reading_size)
+    settings = state.settings
+    theme.set_mode(settings.theme)
+    theme.set_motion(settings.motion)
+    theme.set_transcript_font(settings.reading_family, settings.reading_size)
 
 
 def build_window(
@@ -179,14 +181,14 @@ def build_window(
     install_roles()
     models = ModelStore(stores.session)
     pulse = PulseTimer(theme, application)
-    unread = UnreadStore(stores.tasks, state, lambda: desk.front_id)
+    unread = UnreadStore(stores.tasks, state, lambda: conversations.active_id)
     sidebar = SidebarView(stores, unread, theme, pulse)
-    pictures = PastedFiles(paths.attachments / "pasted")
-    maker = OpenConversationFactory(stores, unread, models, state, theme, application.clipboard(), pictures)
-    pages = TabsView(maker, theme, pulse)
-    desk = OpenConversations(pages, maker, theme)
+    pasted = PastedFiles(paths.attachments / "pasted")
+    factory = OpenConversationFactory(stores, unread, models, state, theme, application.clipboard(), pasted)
+    tabs = TabsView(factory, theme, pulse)
+    conversations = OpenConversations(tabs, factory, theme)
     control, tour = TaskControlStore(stores.session), TourStore(stores.session, paths.workspaces)
-    return MainWindow(stores, control, tour, sidebar, maker, pages, desk, theme, state)
+    return MainWindow(stores, control, tour, sidebar, factory, tabs, conversations, theme, state)
 
 
 class _Excepthook:

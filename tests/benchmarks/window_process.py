@@ -45,7 +45,7 @@ async def usable(open: OpenWindow) -> Measured:
 async def memory(open: OpenWindow, *ids: str) -> Measured:
     """Memory with these conversations in tabs, each shown once; one marked with + is read to its beginning."""
     for name in ids:
-        open.window.pages.open(name.rstrip("+"))
+        open.window.tabs.open(name.rstrip("+"))
         await _until(lambda: open.front.store.count() > 0)
         while name.endswith("+") and open.front.store.has_older:
             before = open.front.store.count()
@@ -58,7 +58,7 @@ async def memory(open: OpenWindow, *ids: str) -> Measured:
 async def idle(open: OpenWindow, *ids: str) -> Measured:
     """CPU in percent of one core with these tabs, once everything is idle."""
     for name in ids:
-        open.window.pages.open(name)
+        open.window.tabs.open(name)
         await _until(lambda: open.front.store.count() > 0)
     await asyncio.sleep(3.0)
     before, started = time.process_time(), time.perf_counter()
@@ -69,7 +69,7 @@ async def idle(open: OpenWindow, *ids: str) -> Measured:
 async def wakes(open: OpenWindow, url: str, workspace: str) -> Measured:
     """Wake-ups per second of window, engine and watchdog while a task waits for a person, with its tab active."""
     await _begin(open, url, workspace, approve="ask")
-    open.window.pages.open(open.stores.tasks.running()[0].conversation_id)
+    open.window.tabs.open(open.stores.tasks.running()[0].conversation_id)
     open.front.composer.setFocus()
     await _until(lambda: open.front.store.task is not None and open.front.store.task.status == "waiting_user")
     await asyncio.sleep(_COMES_TO_REST_S)
@@ -93,7 +93,7 @@ async def streams(open: OpenWindow, url: str, workspace: str) -> Measured:
     """The delay of a 4 ms timer while 20 tasks stream."""
     for _ in range(_STREAMS):
         await _begin(open, url, workspace)
-    open.window.pages.open(open.stores.tasks.running()[0].conversation_id)
+    open.window.tabs.open(open.stores.tasks.running()[0].conversation_id)
     await _until(lambda: open.front.store.count() > 1)
     beats: list[float] = []
     timer = QTimer(timerType=Qt.TimerType.PreciseTimer, interval=_BEAT_MS)
@@ -111,7 +111,7 @@ async def streams(open: OpenWindow, url: str, workspace: str) -> Measured:
 async def stop(open: OpenWindow, url: str, workspace: str) -> Measured:
     """The time from the click until button and status line show the stop."""
     await _begin(open, url, workspace)
-    open.window.pages.open(open.stores.tasks.running()[0].conversation_id)
+    open.window.tabs.open(open.stores.tasks.running()[0].conversation_id)
     await _until(lambda: open.front.composer.mode == "stop" and _runs_a_tool(open))
     started = time.perf_counter()
     QTest.mouseClick(open.front.composer.button, Qt.MouseButton.LeftButton)

@@ -41,7 +41,7 @@ class OpenWindow:
 
     @property
     def front(self) -> ConversationView:
-        return self.window.desk.front
+        return self.window.conversations.active
 
     @property
     def rows(self) -> list[Row]:
@@ -88,12 +88,12 @@ async def open_window(application: QApplication, home: Path) -> AsyncGenerator[O
     stores = make_stores(lambda: connect(paths, "errand window"))
     window = build_window(application, stores, paths, state, theme)
     window.show()
-    window.desk.restore()
+    window.conversations.restore()
     stores.session.spawn(stores.session.start())
     try:
         yield OpenWindow(window, stores, theme, application)
     finally:
-        state.kept.told_of_background = True
+        state.settings.told_of_background = True
         window.close()
         await stores.session.close()
         window.deleteLater()

@@ -72,24 +72,24 @@ class GlobalShortcut(QObject):
         bus.subscribe(self._on_signal)
         await bus.watch(f"sender='{_NAME}',interface='{_REQUEST}'")
         await bus.watch(f"sender='{_NAME}',interface='{_KEYS}'")
-        made = await self._ask(bus, "CreateSession", "", (), {"session_handle_token": variant("s", "errand")})
-        self._session = str(made.get("session_handle", ""))
-        words = {
+        session = await self._request(bus, "CreateSession", "", (), {"session_handle_token": variant("s", "errand")})
+        self._session = str(session.get("session_handle", ""))
+        description = {
             "description": variant("s", "Quick task for Errand"),
             "preferred_trigger": variant("s", _PREFERRED),
         }
-        told = await self._ask(bus, "BindShortcuts", "oa(sa{sv})s", (self._session, [[_ID, words]], ""), {})
-        return _trigger(told)
+        bound = await self._request(bus, "BindShortcuts", "oa(sa{sv})s", (self._session, [[_ID, description]], ""), {})
+        return _trigger(bound)
 
-    async def _ask(
+    async def _request(
         self, bus: "SessionBus", member: str, signature: str, body: tuple[object, ...], options: dict[str, object]
     ) -> dict[str, object]:
         """A portal call: the reply arrives as a signal on a request path that is known in advance."""
         from app.window.desktop.dbus import BusError, variant
 
         token = f"errand{next(self._numbers)}"
-        place = f"{_PATH}/request/{bus.unique_name.lstrip(':').replace('.', '_')}/{token}"
-        answer = self._answers[place] = asyncio.get_running_loop().create_future()
+        path = f"{_PATH}/request/{bus.unique_name.lstrip(':').replace('.', '_')}/{token}"
+        answer = self._answers[path] = asyncio.get_running_loop().create_future()
         try:
             values = (*body, options | {"handle_token": variant("s", token)})
             await bus.call(tuple[str], _NAME, _PATH, member, f"{signature}a{{sv}}", values, interface=_KEYS)
@@ -98,14 +98,14 @@ class GlobalShortcut(QObject):
                 raise BusError(f"{member} was refused.")
             return results
         finally:
-            del self._answers[place]
+            del self._answers[path]
 
     def _on_signal(self, signal: "BusSignal") -> None:
         if signal.member == "Response":
-            told = signal.read(tuple[int, dict[str, object]])
+            response = signal.read(tuple[int, dict[str, object]])
             answer = self._answers.get(signal.path)
-            if told is not None and answer is not None and not answer.done():
-                answer.set_result(told)
+            if response is not None and answer is not None and not answer.done():
+                answer.set_result(response)
         elif signal.member == "Activated":
             press = signal.read(tuple[str, str, int, dict[str, object]])
             if press is not None and press[:2] == (self._session, _ID):
@@ -118,4 +118,4 @@ def _trigger(results: dict[str, object]) -> str:
         shortcuts = msgspec.convert(results.get("shortcuts", []), list[tuple[str, dict[str, object]]])
     except msgspec.ValidationError:
         return ""
-    return "".join(str(words.get("trigger_description", "")) for _, words in shortcuts)
+    return "".join(str(details.get("trigger_description", "")) for _, details in shortcuts)

@@ -12,15 +12,15 @@ from PySide6.QtCore import QObject, Signal
 from app.local_trust import is_proof, new_nonce, proof
 from app.window.desktop.single_instance import InstanceAddress, InstanceChallenge, InstanceProof, WakeRequest
 
-_LONGEST = 8_192
-_PATIENCE_S = 2.0
-_MOST_CALLERS = 16
+_MAX_LINE_BYTES = 8_192
+_CALLER_TIMEOUT_S = 2.0
+_MAX_CALLERS = 16
 
 
 class InstanceServer(QObject):
-    """`rung` gives a `WakeRequest`. `file` exists from `open` to `close`."""
+    """`wake_requested` gives a `WakeRequest`. `file` exists from `open` to `close`."""
 
-    rung = Signal(object)
+    wake_requested = Signal(object)
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class InstanceServer(QObject):
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._caller, "127.0.0.1", 0)
+        self._server = await loop.create_server(self._accept, "127.0.0.1", 0)
         port: int = self._server.sockets[0].getsockname()[1]
         self._write(InstanceAddress(port, self._token))
 
@@ -41,17 +41,17 @@ class InstanceServer(QObject):
             self._server.close()
             self._file.unlink(missing_ok=True)
 
-    def _caller(self) -> "_Caller":
+    def _accept(self) -> "_Caller":
         """Accepts a connection; drops the oldest one if there are too many."""
-        if len(self._callers) >= _MOST_CALLERS:
-            first = next(iter(self._callers))
-            self._leave(first)
-            first.send_away()
-        caller = _Caller(self._token, self.rung.emit, self._leave)
+        if len(self._callers) >= _MAX_CALLERS:
+            oldest = next(iter(self._callers))
+            self._remove(oldest)
+            oldest.abort()
+        caller = _Caller(self._token, self.wake_requested.emit, self._remove)
         self._callers[caller] = None
         return caller
 
-    def _leave(self, caller: "_Caller") -> None:
+    def _remove(self, caller: "_Caller") -> None:
         self._callers.pop(caller, None)
 
     def _write(self, address: InstanceAddress) -> None:
@@ -64,10 +64,12 @@ class InstanceServer(QObject):
 class _Caller(asyncio.Protocol):
     """Two lines, two answers. Closes the connection on silence, too much data, or a wrong proof."""
 
-    def __init__(self, token: str, ring: Callable[[WakeRequest], None], leave: Callable[["_Caller"], None]) -> None:
+    def __init__(
+        self, token: str, on_request: Callable[[WakeRequest], None], on_closed: Callable[["_Caller"], None]
+    ) -> None:
         self._token = token
-        self._on_request = ring
-        self._leave = leave
+        self._on_request = on_request
+        self._on_closed = on_closed
         self._buffer = b""
         self._nonces: tuple[str, str] | None = None
         self._transport: asyncio.Transport | None = None
@@ -76,7 +78,7 @@ class _Caller(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._timer = asyncio.get_running_loop().call_later(_PATIENCE_S, transport.close)
+        self._timer = asyncio.get_running_loop().call_later(_CALLER_TIMEOUT_S, transport.close)
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
@@ -85,15 +87,15 @@ class _Caller(asyncio.Protocol):
         if end:
             self._buffer = rest
             self._on_line(line, self._transport)
-        elif len(self._buffer) > _LONGEST:
+        elif len(self._buffer) > _MAX_LINE_BYTES:
             self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._leave(self)
+        self._on_closed(self)
         if self._timer is not None:
             self._timer.cancel()
 
-    def send_away(self) -> None:
+    def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 
@@ -106,9 +108,9 @@ class _Caller(asyncio.Protocol):
                     msgspec.json.encode(InstanceProof(own, proof(self._token, "answers", nonce, own))) + b"\n"
                 )
                 return
-            wish = msgspec.json.decode(line, type=WakeRequest)
-            if is_proof(wish.proof, self._token, "asks", *self._nonces):
-                self._on_request(wish)
+            request = msgspec.json.decode(line, type=WakeRequest)
+            if is_proof(request.proof, self._token, "asks", *self._nonces):
+                self._on_request(request)
                 transport.write(b"ok\n")
         except (msgspec.DecodeError, UnicodeDecodeError):
             pass  # an unknown program

@@ -27,7 +27,7 @@ from app.window.views.shell.main_window import MainWindow
 
 _ALERT_MS = 0  # until the window is activated
 
-_NO_KEY = (
+_NO_SHORTCUT = (
     "The desktop has given no key that works everywhere. In its keyboard settings, bind a key of your choice to the "
     "command: errand quick"
 )
@@ -45,7 +45,7 @@ class WindowTitle(QObject):
         stores.asks.changed.connect(self._on_asks_changed)
         stores.conversations.changed.connect(self._show)
         stores.conversations.reset.connect(self._show)
-        window.pages.front_changed.connect(self._show)
+        window.tabs.active_changed.connect(self._show)
         self._on_asks_changed()
 
     def _on_asks_changed(self) -> None:
@@ -58,7 +58,7 @@ class WindowTitle(QObject):
 
     def _show(self) -> None:
         waits = f"({len(self._waiting)}) " if self._waiting else ""
-        known = self._stores.conversations.get(self._window.pages.front_id)
+        known = self._stores.conversations.get(self._window.tabs.active_id)
         title = " ".join(plain(known.title).split()) if known else ""
         self._window.setWindowTitle(f"{waits}Errand — {title}" if title else f"{waits}Errand")
 
@@ -73,7 +73,7 @@ class DesktopIntegration(QObject):
         stores: Stores,
         theme: Theme,
         state: WindowStateStore,
-        quick: QuickTask,
+        quick_task: QuickTask,
     ) -> None:
         super().__init__(window)
         self._application = application
@@ -81,24 +81,24 @@ class DesktopIntegration(QObject):
         self._stores = stores
         self._theme = theme
         self._state = state
-        self.quick = quick
+        self.quick_task = quick_task
         self._control = TaskControlStore(stores.session)
         self._quitting = QuitStore(stores, self)
         self._quit_dialog: QuitDialog | None = None
-        self._key_wanted = False
+        self._reports_binding = False
         self.title = WindowTitle(application, window, stores)
-        self.notices = NotificationStore(stores, self._in_front, self._is_active)
+        self.notifications = NotificationStore(stores, self._active_conversation_id, self._is_active)
         self.tray = self._make_tray()
-        self.key = self._make_key()
+        self.shortcut = self._make_shortcut()
         self._connect_notifications()
         window.closing.connect(self._on_closing)
         window.quit_requested.connect(self._on_quit_requested)
-        window.quick_task_requested.connect(quick.open)
+        window.quick_task_requested.connect(quick_task.open)
         window.global_shortcut_requested.connect(self._on_global_shortcut_requested)
-        window.desk.front_changed.connect(self.notices.look_again)
-        application.focusWindowChanged.connect(self.notices.look_again)
+        window.conversations.active_changed.connect(self.notifications.look_again)
+        application.focusWindowChanged.connect(self.notifications.look_again)
         self._control.failed.connect(window.show_error)
-        quick.opened.connect(self._on_opened)
+        quick_task.opened.connect(self._on_opened)
 
     def bring_to_front(self, activation: str = "") -> None:
         """Show and raise the window, even if hidden or minimised. Wayland requires an activation token."""
@@ -110,20 +110,22 @@ class DesktopIntegration(QObject):
         window.raise_()
         window.activateWindow()
 
-    def on_rung(self, wish: WakeRequest) -> None:
+    def on_wake_requested(self, request: WakeRequest) -> None:
         """Handles the request of a second start of Errand."""
-        if wish.what == "quick":
-            self.quick.open()
-        elif wish.conversation_id:
-            self._on_opened(wish.conversation_id, wish.activation)
+        if request.what == "quick":
+            self.quick_task.open()
+        elif request.conversation_id:
+            self._on_opened(request.conversation_id, request.activation)
         else:
-            self.bring_to_front(wish.activation)
+            self.bring_to_front(request.activation)
 
     def close(self) -> None:
-        self._application.focusWindowChanged.disconnect(self.notices.look_again)  # the application outlives the window
-        self._window.desk.front_changed.disconnect(self.notices.look_again)
-        self.notices.close()
-        self.key.close()
+        self._application.focusWindowChanged.disconnect(
+            self.notifications.look_again
+        )  # the application outlives the window
+        self._window.conversations.active_changed.disconnect(self.notifications.look_again)
+        self.notifications.close()
+        self.shortcut.close()
         if self.tray is not None:
             self.tray.icon.hide()  # some desktops leave a dead icon behind at exit
 
@@ -147,78 +149,80 @@ class DesktopIntegration(QObject):
         tray.menu.opened.connect(self._on_opened)
         tray.menu.stop_requested.connect(self._control.stop)
         tray.menu.new_task_requested.connect(self._on_new_task_requested)
-        tray.menu.quick_task_requested.connect(self.quick.open)
+        tray.menu.quick_task_requested.connect(self.quick_task.open)
         tray.menu.quit_requested.connect(self._on_quit_requested)
         return tray
 
-    def _make_key(self) -> GlobalShortcut:
+    def _make_shortcut(self) -> GlobalShortcut:
         """Bind only if the user has asked for the shortcut before, since the desktop may open a dialog."""
-        key = GlobalShortcut(self)
-        key.pressed.connect(self._on_key_pressed)
-        key.bound.connect(self._on_key_bound)
-        key.refused.connect(self._on_key_refused)
-        if self._state.kept.quick_key:
-            self._stores.session.spawn(key.bind())
-        return key
+        shortcut = GlobalShortcut(self)
+        shortcut.pressed.connect(self._on_shortcut_pressed)
+        shortcut.bound.connect(self._on_shortcut_bound)
+        shortcut.refused.connect(self._on_shortcut_refused)
+        if self._state.settings.quick_key:
+            self._stores.session.spawn(shortcut.bind())
+        return shortcut
 
     def _connect_notifications(self) -> None:
-        self.notices.opened.connect(self._on_opened)
+        self.notifications.opened.connect(self._on_opened)
         if sys.platform == "linux":
-            notifications = DBusNotifications(self)
-            self.notices.wanted.connect(notifications.show)
-            notifications.acted.connect(self._on_acted)
-            self._stores.session.spawn(notifications.run())
+            dbus_notifications = DBusNotifications(self)
+            self.notifications.wanted.connect(dbus_notifications.show)
+            dbus_notifications.button_clicked.connect(self._on_notification_clicked)
+            self._stores.session.spawn(dbus_notifications.run())
         elif self.tray is not None:
-            balloons = TrayNotifications(self.tray.icon)
-            self.notices.wanted.connect(balloons.show)
-            balloons.acted.connect(self._on_acted)
+            tray_notifications = TrayNotifications(self.tray.icon)
+            self.notifications.wanted.connect(tray_notifications.show)
+            tray_notifications.button_clicked.connect(self._on_notification_clicked)
 
     def _is_active(self) -> bool:
         return self._application.activeWindow() is not None
 
-    def _in_front(self) -> str:
-        return self._window.desk.front_id if self._is_active() else ""
+    def _active_conversation_id(self) -> str:
+        return self._window.conversations.active_id if self._is_active() else ""
 
-    def _on_acted(self, key: str, button: str, activation: str) -> None:
+    def _on_notification_clicked(self, key: str, button: str, activation: str) -> None:
         if activation:
             os.environ["XDG_ACTIVATION_TOKEN"] = activation
-        self.notices.act(key, button)
+        self.notifications.act(key, button)
 
     def _on_opened(self, conversation_id: str, activation: str = "") -> None:
         if conversation_id:
-            self._window.desk.open(conversation_id)
-        if self._window.desk.front_window is None:  # otherwise a separate conversation window is already in front
+            self._window.conversations.open(conversation_id)
+        if (
+            self._window.conversations.active_window is None
+        ):  # otherwise a separate conversation window is already in front
             self.bring_to_front(activation)
 
     def _on_new_task_requested(self) -> None:
-        self._window.desk.new()
+        self._window.conversations.new()
         self.bring_to_front()
 
     def _on_global_shortcut_requested(self) -> None:
-        self._key_wanted = True
-        self._stores.session.spawn(self.key.bind())
+        self._reports_binding = True
+        self._stores.session.spawn(self.shortcut.bind())
 
-    def _on_key_pressed(self, activation: str) -> None:
+    def _on_shortcut_pressed(self, activation: str) -> None:
         if activation:
             os.environ["XDG_ACTIVATION_TOKEN"] = activation
-        self.quick.open()
+        self.quick_task.open()
 
-    def _on_key_bound(self, keys: str) -> None:
-        self._keep_key(True)
-        if self._key_wanted:
+    def _on_shortcut_bound(self, keys: str) -> None:
+        self._save_shortcut_setting(True)
+        if self._reports_binding:
             name = keys or "The key you chose"
-            self._window.trouble.tell(f"{name} opens the field for quick tasks, wherever you are.", "done")
-        self._key_wanted = False
+            self._window.error_banner.show_message(f"{name} opens the field for quick tasks, wherever you are.", "done")
+        self._reports_binding = False
 
-    def _on_key_refused(self) -> None:
-        self._keep_key(False)
-        if self._key_wanted:
-            self._window.trouble.tell(_NO_KEY, "info")
-        self._key_wanted = False
+    def _on_shortcut_refused(self) -> None:
+        self._save_shortcut_setting(False)
+        if self._reports_binding:
+            self._window.error_banner.show_message(_NO_SHORTCUT, "info")
+        self._reports_binding = False
 
-    def _keep_key(self, has_key: bool) -> None:
-        if self._state.kept.quick_key != has_key:
-            self._state.kept.quick_key = has_key
+    def _save_shortcut_setting(self, is_enabled: bool) -> None:
+        if self._state.settings.quick_key != is_enabled:
+            self._state.settings.quick_key = is_enabled
             self._state.save_soon()
 
     def _on_quit_requested(self) -> None:
@@ -228,11 +232,11 @@ class DesktopIntegration(QObject):
         elif self._quitting.tasks.running():
             parent = self._window if self._window.isVisible() else None
             self._quit_dialog = QuitDialog(self._quitting, self._theme, parent)
-            self._quit_dialog.accepted.connect(self._window.leave)
+            self._quit_dialog.accepted.connect(self._window.close_for_good)
             self._quit_dialog.finished.connect(self._on_quit_finished)
             self._quit_dialog.open()
         else:
-            self._window.leave()
+            self._window.close_for_good()
 
     def _on_quit_finished(self) -> None:
         self._quit_dialog = None
@@ -245,18 +249,18 @@ async def desktop_integration(
     stores: Stores,
     theme: Theme,
     state: WindowStateStore,
-    door_file: Path | None,
+    instance_file: Path | None,
 ) -> AsyncGenerator[DesktopIntegration]:
-    """Pass no `door_file` if another window already listens for second starts."""
-    quick = QuickTask(application, stores.session, state, theme)
-    attention = DesktopIntegration(application, window, stores, theme, state, quick)
-    door = InstanceServer(door_file) if door_file is not None else None
-    if door is not None:
-        door.rung.connect(attention.on_rung)
-        await door.open()
+    """Pass no `instance_file` if another window already listens for second starts."""
+    quick_task = QuickTask(application, stores.session, state, theme)
+    integration = DesktopIntegration(application, window, stores, theme, state, quick_task)
+    instance_server = InstanceServer(instance_file) if instance_file is not None else None
+    if instance_server is not None:
+        instance_server.wake_requested.connect(integration.on_wake_requested)
+        await instance_server.open()
     try:
-        yield attention
+        yield integration
     finally:
-        if door is not None:
-            door.close()
-        attention.close()
+        if instance_server is not None:
+            instance_server.close()
+        integration.close()

@@ -23,7 +23,7 @@ _NAME = "org.freedesktop.Notifications"
 _PATH = "/org/freedesktop/Notifications"
 _ICON = Path(str(files("resources") / "app_icon" / "errand-64.png"))
 _SERVER_DEFAULT_MS, _NEVER = -1, 0
-_FAREWELL_S = 1.0
+_CLOSE_TIMEOUT_S = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -36,13 +36,13 @@ class _Shown:
 
 
 class DBusNotifications(QObject):
-    """`acted` gives the key of a notification, the button, and the Wayland activation token, or "".
+    """`button_clicked` gives the key of a notification, the button, and the Wayland activation token, or "".
 
     Connects to the bus at the first notification. Without a bus or a notification server nothing happens; a server that
     starts later receives the notifications that are current then.
     """
 
-    acted = Signal(str, str, str)
+    button_clicked = Signal(str, str, str)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -51,8 +51,8 @@ class DBusNotifications(QObject):
         self._wake = asyncio.Event()
         self._bus: SessionBus | None = None
         self._owner = ""
-        self._abilities: frozenset[str] = frozenset()
-        self._activation = ""
+        self._capabilities: frozenset[str] = frozenset()
+        self._activation_token = ""
 
     def show(self, wanted: tuple[Notification, ...]) -> None:
         """Show exactly these notifications."""
@@ -65,26 +65,28 @@ class DBusNotifications(QObject):
             while True:
                 await self._wake.wait()
                 self._wake.clear()
-                await self._settle()
+                await self._update()
         finally:
             self._wanted = ()
             if self._shown:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_FAREWELL_S):  # a server that hangs must not delay closing the window
-                        await self._settle()
+                    async with asyncio.timeout(
+                        _CLOSE_TIMEOUT_S
+                    ):  # a server that hangs must not delay closing the window
+                        await self._update()
             if self._bus is not None:
                 self._bus.close()
 
-    async def _settle(self) -> None:
+    async def _update(self) -> None:
         await asyncio.to_thread(importlib.import_module, "app.window.desktop.dbus")  # 90 ms of imports
         from app.window.desktop.dbus import BusError
 
         try:
-            await self._show_all(await self._connected())
+            await self._show_all(await self._connection())
         except BusError as error:
             _log.info("No notification can be shown: %s", error)
 
-    async def _connected(self) -> "SessionBus":
+    async def _connection(self) -> "SessionBus":
         from app.window.desktop.dbus import SessionBus
 
         if self._bus is None or not self._bus.is_open:
@@ -93,9 +95,9 @@ class DBusNotifications(QObject):
             bus.subscribe(self._on_signal)
             self._owner = await bus.watch_owner(_NAME)
             await bus.watch(f"sender='{_NAME}',interface='{_NAME}'")
-        if not self._abilities:
-            (abilities,) = await self._bus.call(tuple[list[str]], _NAME, _PATH, "GetCapabilities")
-            self._abilities = frozenset({*abilities, "asked"})
+        if not self._capabilities:
+            (capabilities,) = await self._bus.call(tuple[list[str]], _NAME, _PATH, "GetCapabilities")
+            self._capabilities = frozenset({*capabilities, "asked"})
         return self._bus
 
     async def _show_all(self, bus: "SessionBus") -> None:
@@ -121,15 +123,15 @@ class DBusNotifications(QObject):
 
     def _body(self, notice: Notification) -> str:
         """Escape only for servers with markup: others would show the escapes. "" for servers without body text."""
-        if "body" not in self._abilities:
+        if "body" not in self._capabilities:
             return ""
-        return html.escape(notice.body, quote=False) if "body-markup" in self._abilities else notice.body
+        return html.escape(notice.body, quote=False) if "body-markup" in self._capabilities else notice.body
 
     def _actions(self, notice: Notification) -> list[str]:
         """Pairs of key and label. `default` is a click on the notification itself."""
-        if "actions" not in self._abilities:
+        if "actions" not in self._capabilities:
             return []
-        buttons = notice.buttons if "body" in self._abilities else (NotificationButton(OPEN, "Open"),)
+        buttons = notice.buttons if "body" in self._capabilities else (NotificationButton(OPEN, "Open"),)
         return ["default", "Open", *(word for button in buttons for word in (button.key, button.label))]
 
     def _on_signal(self, signal: "BusSignal") -> None:
@@ -139,25 +141,25 @@ class DBusNotifications(QObject):
         if owner is not None:
             self._forget(owner)
         elif signal.sender == self._owner and signal.interface == _NAME:  # any program could send "allow"
-            self._on_told(signal)
+            self._on_server_signal(signal)
 
     def _forget(self, owner: str) -> None:
         """The server was replaced or has gone, and shows none of ours. Dismissed notifications stay dismissed."""
         self._owner = owner
-        self._abilities = frozenset()
+        self._capabilities = frozenset()
         self._shown = {key: shown for key, shown in self._shown.items() if not shown.number}
         if owner:
             self._wake.set()
 
-    def _on_told(self, signal: "BusSignal") -> None:
+    def _on_server_signal(self, signal: "BusSignal") -> None:
         match signal.member, signal.body:
             case "ActivationToken", (_, str(token)):
-                self._activation = token
+                self._activation_token = token
             case "ActionInvoked", (int(number), str(button)):
-                token, self._activation = self._activation, ""
+                token, self._activation_token = self._activation_token, ""
                 key = self._key_of(number)
                 if key:
-                    self.acted.emit(key, OPEN if button == "default" else button, token)
+                    self.button_clicked.emit(key, OPEN if button == "default" else button, token)
             case "NotificationClosed", (int(number), _):
                 key = self._key_of(number)
                 if key:
@@ -172,7 +174,7 @@ class DBusNotifications(QObject):
 class TrayNotifications(QObject):
     """Shows each notification once; the system removes it. Same interface as `DBusNotifications`."""
 
-    acted = Signal(str, str, str)
+    button_clicked = Signal(str, str, str)
 
     def __init__(self, icon: QSystemTrayIcon) -> None:
         super().__init__(icon)
@@ -190,4 +192,4 @@ class TrayNotifications(QObject):
         self._shown = {notice.key: notice for notice in wanted}
 
     def _on_clicked(self) -> None:
-        self.acted.emit(self._newest, OPEN, "")
+        self.button_clicked.emit(self._newest, OPEN, "")

@@ -40,9 +40,9 @@ class QuickTaskDialog(FramelessDialog):
         self._field.setAccessibleName("What is to be done?")
         self._field.setPlaceholderText("What is to be done?")
         set_style(self._field, "look", "bare")
-        self._where = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._options = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._keys = TextLabel(theme, "Enter starts it · Esc leaves", size=theme.tokens.size_small, tone="muted")
-        self._news = TextLabel(theme, wrap=True)
+        self._status = TextLabel(theme, wrap=True)
         self._open = push_button("Open", "quiet")
         self._lay_out()
         self._field.textChanged.connect(self._on_text_changed)
@@ -56,29 +56,29 @@ class QuickTaskDialog(FramelessDialog):
         return self._field
 
     @property
-    def news(self) -> str:
+    def status(self) -> str:
         """The result of the last task; "" before the first one."""
-        return self._news.text() if not self._news.isHidden() else ""
+        return self._status.text() if not self._status.isHidden() else ""
 
-    def show_with(self, draft: str, where: str) -> None:
+    def show_with(self, draft: str, options: str) -> None:
         """Reset to the opening state: the stored draft, and the options that a task would start with."""
-        self._where.set_text(f"Works {where}")
-        self._hide_news()
+        self._options.set_text(f"Works {options}")
+        self._hide_status()
         if not self._is_starting:
             self._field.setPlainText(draft)
             self._field.selectAll()
 
     def open_on(self, screen: QScreen) -> None:
-        place = screen.availableGeometry()
-        self.setFixedWidth(min(self._theme.tokens.column * 4 // 5, place.width()))
+        available = screen.availableGeometry()
+        self.setFixedWidth(min(self._theme.tokens.column * 4 // 5, available.width()))
         self._fit()
-        self.move(place.center().x() - self.width() // 2, place.top() + place.height() // 3)
+        self.move(available.center().x() - self.width() // 2, available.top() + available.height() // 3)
         self.show()
         self.raise_()
         self.activateWindow()
         self._field.setFocus(Qt.FocusReason.PopupFocusReason)
 
-    def tell_started(self, prompt: str) -> None:
+    def show_started(self, prompt: str) -> None:
         self._is_starting = False
         self._field.setReadOnly(False)
         self._field.clear()
@@ -88,11 +88,11 @@ class QuickTaskDialog(FramelessDialog):
         self._open.show()
         self._fit()
 
-    def tell_failed(self, words: str) -> None:
+    def show_failure(self, text: str) -> None:
         """The text stays."""
         self._is_starting = False
         self._field.setReadOnly(False)
-        self._show_status(words, "failed")
+        self._show_status(text, "failed")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """QDialog's Enter would press a button."""
@@ -106,30 +106,30 @@ class QuickTaskDialog(FramelessDialog):
         top.setSpacing(tokens.space_normal)
         top.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
         top.addWidget(self._field, 1)
-        news = QHBoxLayout()
-        news.addWidget(self._news, 1)
-        news.addWidget(self._open)
-        foot = QHBoxLayout()
-        foot.setSpacing(tokens.space_wide)
-        foot.addWidget(self._where, 1)
-        foot.addWidget(self._keys)
+        status = QHBoxLayout()
+        status.addWidget(self._status, 1)
+        status.addWidget(self._open)
+        footer = QHBoxLayout()
+        footer.setSpacing(tokens.space_wide)
+        footer.addWidget(self._options, 1)
+        footer.addWidget(self._keys)
         column = self._column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_wide, tokens.space_wide, tokens.space_wide, tokens.space_normal)
         column.setSpacing(tokens.space_close)
-        for row in (top, news, foot):
+        for row in (top, status, footer):
             column.addLayout(row)
-        self._hide_news()
+        self._hide_status()
 
     def _show_status(self, text: str, tone: Tone) -> None:
-        self._news.setText(text)
-        self._news.set_tone(tone)
-        self._news.setAccessibleName(text)
-        self._news.show()
+        self._status.setText(text)
+        self._status.set_tone(tone)
+        self._status.setAccessibleName(text)
+        self._status.show()
         self._open.hide()
         self._fit()
 
-    def _hide_news(self) -> None:
-        self._news.hide()
+    def _hide_status(self) -> None:
+        self._status.hide()
         self._open.hide()
 
     def _fit(self) -> None:
@@ -162,10 +162,10 @@ class QuickTaskDialog(FramelessDialog):
 
 
 class QuickTask(QObject):
-    """`opened` gives the conversation to show, `left` is emitted when the dialog closes."""
+    """`opened` gives the conversation to show, `closed` is emitted when the dialog closes."""
 
     opened = Signal(str)
-    left = Signal()
+    closed = Signal()
     started = Signal(str)
     failed = Signal(str)
 
@@ -178,14 +178,14 @@ class QuickTask(QObject):
         self._state = state
         self._theme = theme
         self._conversation_id = ""
-        self._due: TaskStartParams | None = None
+        self._pending: TaskStartParams | None = None
         session.state_changed.connect(self._on_state_changed)
         self.dialog: QuickTaskDialog | None = None
 
     def open(self) -> None:
         """Opens in the middle of the current screen; opening again reuses the same dialog."""
         dialog = self.dialog or self._make()
-        dialog.show_with(self._state.kept.drafts.get(_DRAFT, ""), self._circumstances())
+        dialog.show_with(self._state.settings.drafts.get(_DRAFT, ""), self._options_label())
         screen = self._application.screenAt(QCursor.pos()) or self._application.primaryScreen()
         dialog.open_on(screen)
 
@@ -194,37 +194,37 @@ class QuickTask(QObject):
         dialog.submitted.connect(self._on_submitted)
         dialog.edited.connect(self._on_edited)
         dialog.open_requested.connect(self._on_open_requested)
-        dialog.finished.connect(self.left)
-        self.started.connect(dialog.tell_started)
-        self.failed.connect(dialog.tell_failed)
+        dialog.finished.connect(self.closed)
+        self.started.connect(dialog.show_started)
+        self.failed.connect(dialog.show_failure)
         return dialog
 
-    def _circumstances(self) -> str:
-        options = self._state.kept.options
+    def _options_label(self) -> str:
+        options = self._state.settings.options
         folder = f"in {Path(options.workspace).name}" if options.workspace else "in a new folder"
         return f"{folder} · {options.model or 'the default model'}"
 
     def _on_edited(self, text: str) -> None:
-        self._state.keep_draft(_DRAFT, text)
+        self._state.set_draft(_DRAFT, text)
 
     def _on_submitted(self, prompt: str) -> None:
         """The user may submit before the engine has started."""
-        self._due = self._state.kept.options.start(prompt, None)
+        self._pending = self._state.settings.options.start(prompt, None)
         self._on_state_changed()
 
     def _on_state_changed(self) -> None:
-        if self._due is None or self._session.state == "connecting":
+        if self._pending is None or self._session.state == "connecting":
             return
-        due, self._due = self._due, None
+        pending, self._pending = self._pending, None
         if self._session.is_connected:
-            self._session.spawn(self._start(due), self.failed.emit)
+            self._session.spawn(self._start(pending), self.failed.emit)
         else:
             self.failed.emit(self._session.reason)
 
     async def _start(self, params: TaskStartParams) -> None:
         task = (await self._session.call(TASK_START, params)).task
         self._conversation_id = task.conversation_id
-        self._state.keep_draft(_DRAFT, "")
+        self._state.set_draft(_DRAFT, "")
         self.started.emit(task.prompt)
 
     def _on_open_requested(self) -> None:

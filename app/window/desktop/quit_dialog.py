@@ -13,7 +13,7 @@ from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
 from app.window.widgets.labels import ElidedLabel, TextLabel
 
-_MOST_LINES = 6
+_MAX_LINES = 6
 
 
 class QuitDialog(QDialog):
@@ -29,7 +29,7 @@ class QuitDialog(QDialog):
         self.setMinimumWidth(tokens.column * 7 // 8)
         self._heading = TextLabel(theme, size=tokens.size_large, bold=True, wrap=True)
         self._text = TextLabel(theme, wrap=True, tone="muted")
-        self._lines = [_Line(theme) for _ in range(_MOST_LINES)]
+        self._lines = [_Line(theme) for _ in range(_MAX_LINES)]
         self._more = TextLabel(theme, size=tokens.size_small, tone="muted")
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_far, tokens.space_far, tokens.space_far, tokens.space_wide)
@@ -82,10 +82,10 @@ class QuitDialog(QDialog):
         tasks = self._quitting.tasks.running()
         self._heading.setText(self._question(len(tasks)))
         self._text.setText(self._explanation())
-        for place, line in enumerate(self._lines):
-            line.show_task(tasks[place] if place < len(tasks) else None)
-        self._more.setText(f"and {len(tasks) - _MOST_LINES} more")
-        self._more.setVisible(len(tasks) > _MOST_LINES)
+        for number, line in enumerate(self._lines):
+            line.show_task(tasks[number] if number < len(tasks) else None)
+        self._more.setText(f"and {len(tasks) - _MAX_LINES} more")
+        self._more.setVisible(len(tasks) > _MAX_LINES)
         self.setAccessibleName(f"{self._heading.text()} {self._text.text()}")
 
     def _question(self, at_work: int) -> str:

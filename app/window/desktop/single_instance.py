@@ -8,9 +8,9 @@ import msgspec
 
 from app.local_trust import is_proof, listener_of, new_nonce, own_user, proof, read_private
 
-_ANSWER_S = 2.0
-_PAUSE_S = 0.05
-_LONGEST = 8_192
+_ANSWER_TIMEOUT_S = 2.0
+_RETRY_PAUSE_S = 0.05
+_MAX_LINE_BYTES = 8_192
 
 
 class InstanceAddress(msgspec.Struct, frozen=True):
@@ -46,30 +46,33 @@ class WakeRequest(msgspec.Struct, frozen=True):
 
 
 def wake_running_window(
-    file: Path, what: str, conversation_id: str = "", activation: str = "", patience_s: float = 5.0
+    file: Path, what: str, conversation_id: str = "", activation: str = "", timeout_s: float = 5.0
 ) -> bool:
     """False if no window has accepted the request in this time: a window that has just started needs a moment."""
-    give_up_at = time.monotonic() + patience_s
-    while not _rung(file, what, conversation_id, activation):
+    give_up_at = time.monotonic() + timeout_s
+    while not _send_wake_request(file, what, conversation_id, activation):
         if time.monotonic() >= give_up_at:
             return False
-        time.sleep(_PAUSE_S)
+        time.sleep(_RETRY_PAUSE_S)
     return True
 
 
-def _rung(file: Path, what: str, conversation_id: str, activation: str) -> bool:
+def _send_wake_request(file: Path, what: str, conversation_id: str, activation: str) -> bool:
     try:
         address = msgspec.json.decode(read_private(file), type=InstanceAddress)
         if listener_of(address.port) not in (None, own_user()):
             return False
-        with socket.create_connection(("127.0.0.1", address.port), _ANSWER_S) as line, line.makefile("rb") as answers:
-            call = InstanceChallenge(new_nonce())
-            line.sendall(msgspec.json.encode(call) + b"\n")
-            door = msgspec.json.decode(answers.readline(_LONGEST), type=InstanceProof)
-            if not is_proof(door.proof, address.token, "answers", call.nonce, door.nonce):
+        with (
+            socket.create_connection(("127.0.0.1", address.port), _ANSWER_TIMEOUT_S) as connection,
+            connection.makefile("rb") as answers,
+        ):
+            challenge = InstanceChallenge(new_nonce())
+            connection.sendall(msgspec.json.encode(challenge) + b"\n")
+            answer = msgspec.json.decode(answers.readline(_MAX_LINE_BYTES), type=InstanceProof)
+            if not is_proof(answer.proof, address.token, "answers", challenge.nonce, answer.nonce):
                 return False
-            own = proof(address.token, "asks", call.nonce, door.nonce)
-            line.sendall(msgspec.json.encode(WakeRequest(own, what, conversation_id, activation)) + b"\n")
-            return answers.readline(_LONGEST) == b"ok\n"
+            own_proof = proof(address.token, "asks", challenge.nonce, answer.nonce)
+            connection.sendall(msgspec.json.encode(WakeRequest(own_proof, what, conversation_id, activation)) + b"\n")
+            return answers.readline(_MAX_LINE_BYTES) == b"ok\n"
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return False

@@ -17,14 +17,14 @@ from app.window.stores.tasks import task_activity
 from app.window.theme.icons import app_icon
 from app.window.theme.tokens import DARK
 
-_SIDES = (16, 22, 24, 32, 48, 64)
-_BADGE = 0.62
+_SIZES = (16, 22, 24, 32, 48, 64)
+_BADGE_RATIO = 0.62
 """Fraction of the icon's side: at 16 px a digit is 8 px high, the smallest readable size."""
 
-_MOST_LINES = 8
+_MAX_LINES = 8
 _LONGEST_TITLE, _LONGEST_DETAIL = 36, 48
-_GATHER_MS = 250
-_MOST = 9
+_THROTTLE_MS = 250
+_MAX_COUNT = 9
 
 
 def tray_icon(waiting: int) -> QIcon:
@@ -32,9 +32,9 @@ def tray_icon(waiting: int) -> QIcon:
     plain = app_icon()
     if not waiting:
         return plain
-    text = str(waiting) if waiting <= _MOST else f"{_MOST}+"
+    text = str(waiting) if waiting <= _MAX_COUNT else f"{_MAX_COUNT}+"
     icon = QIcon()
-    for side in _SIDES:
+    for side in _SIZES:
         icon.addPixmap(_with_badge(plain.pixmap(side, side), side, text))
     return icon
 
@@ -42,7 +42,7 @@ def tray_icon(waiting: int) -> QIcon:
 def _with_badge(plain: QPixmap, side: int, text: str) -> QPixmap:
     picture = QPixmap(side, side)
     picture.fill(Qt.GlobalColor.transparent)
-    height = round(side * _BADGE)
+    height = round(side * _BADGE_RATIO)
     width = height if len(text) == 1 else round(height * 1.35)
     place = QRectF(side - width, side - height, width, height)
     font = QFont()
@@ -75,21 +75,21 @@ class TrayMenu(QMenu):
         super().__init__()
         self._stores = stores
         self._last: tuple[object, ...] | None = None
-        self._gathering = QTimer(self)
-        self._gathering.setSingleShot(True)
-        self._gathering.setInterval(_GATHER_MS)
-        self._gathering.timeout.connect(self._on_gathered)
+        self._update_timer = QTimer(self)
+        self._update_timer.setSingleShot(True)
+        self._update_timer.setInterval(_THROTTLE_MS)
+        self._update_timer.timeout.connect(self._update)
         stores.tasks.taskUpdate.connect(self._on_changed)
         stores.asks.changed.connect(self._on_changed)
         stores.conversations.changed.connect(self._on_changed)
         stores.conversations.reset.connect(self._on_changed)
-        self._on_gathered()
+        self._update()
 
     def _on_changed(self) -> None:
-        if not self._gathering.isActive():
-            self._gathering.start()
+        if not self._update_timer.isActive():
+            self._update_timer.start()
 
-    def _on_gathered(self) -> None:
+    def _update(self) -> None:
         waiting = [(self._ask_text(ask), ask.conversation_id) for ask in self._stores.asks.waiting()]
         running = [(self._task_text(task), task) for task in self._stores.tasks.running()]
         content = (*waiting, *((text, task.id, task.stopping) for text, task in running))
@@ -99,13 +99,13 @@ class TrayMenu(QMenu):
         self.clear()
         self._add_waiting(waiting)
         self._add_running(running)
-        self._add_ways()
+        self._add_commands()
 
     def _add_waiting(self, waiting: list[tuple[str, str]]) -> None:
         if not waiting:
             return
         self._add_heading(f"Waiting for you ({len(waiting)})")
-        for text, conversation_id in waiting[:_MOST_LINES]:
+        for text, conversation_id in waiting[:_MAX_LINES]:
             self.addAction(text).triggered.connect(partial(self.opened.emit, conversation_id))
         self._add_more(len(waiting))
         self.addSeparator()
@@ -114,7 +114,7 @@ class TrayMenu(QMenu):
         if not running:
             return
         self._add_heading(f"Running ({len(running)})")
-        for text, task in running[:_MOST_LINES]:
+        for text, task in running[:_MAX_LINES]:
             menu = self.addMenu(text)
             menu.addAction("Open").triggered.connect(partial(self.opened.emit, task.conversation_id))
             stop = menu.addAction("Stopping" if task.stopping else "Stop")
@@ -123,14 +123,14 @@ class TrayMenu(QMenu):
         self._add_more(len(running))
         self.addSeparator()
 
-    def _add_ways(self) -> None:
-        ways: tuple[tuple[str, Callable[[], None]], ...] = (
+    def _add_commands(self) -> None:
+        commands: tuple[tuple[str, Callable[[], None]], ...] = (
             ("New task", self.new_task_requested.emit),
             ("Quick task …", self.quick_task_requested.emit),
             ("Open Errand", self.main_window_requested.emit),
         )
-        for text, way in ways:
-            self.addAction(text).triggered.connect(way)
+        for text, run in commands:
+            self.addAction(text).triggered.connect(run)
         self.addSeparator()
         self.addAction("Quit …").triggered.connect(self.quit_requested.emit)
 
@@ -138,8 +138,8 @@ class TrayMenu(QMenu):
         self.addAction(text).setEnabled(False)
 
     def _add_more(self, count: int) -> None:
-        if count > _MOST_LINES:
-            self._add_heading(f"and {count - _MOST_LINES} more")
+        if count > _MAX_LINES:
+            self._add_heading(f"and {count - _MAX_LINES} more")
 
     def _ask_text(self, ask: Ask) -> str:
         return _line(self._title(ask.conversation_id, ""), ask_summary(ask))
@@ -172,7 +172,7 @@ class Tray(QObject):
         super().__init__()
         self._stores = stores
         self._waiting = -1
-        self._words = ""
+        self._tool_tip = ""
         self.menu = TrayMenu(stores)
         self.icon = QSystemTrayIcon(self)
         self.icon.setContextMenu(self.menu)
@@ -188,16 +188,16 @@ class Tray(QObject):
 
     def _on_changed(self) -> None:
         waiting, running = len(self._stores.asks.waiting()), len(self._stores.tasks.running())
-        words = _words(waiting, running)
-        if words != self._words:  # each change is a D-Bus message
-            self._words = words
-            self.icon.setToolTip(words)
+        tool_tip = _tool_tip(waiting, running)
+        if tool_tip != self._tool_tip:  # each change is a D-Bus message
+            self._tool_tip = tool_tip
+            self.icon.setToolTip(tool_tip)
         if waiting != self._waiting:
             self._waiting = waiting
             self.icon.setIcon(tray_icon(waiting))
 
 
-def _words(waiting: int, running: int) -> str:
+def _tool_tip(waiting: int, running: int) -> str:
     parts = [f"{waiting} waiting for you"] if waiting else []
     parts += [f"{count(running, 'task')} running"] if running else []
     return f"Errand: {', '.join(parts)}" if parts else "Errand"

@@ -18,7 +18,7 @@ from app.window.rows.row import FileRow, ImageRow
 from app.window.theme.style import paint_focus_ring, push_button, set_style, set_tool_tip
 from app.window.theme.theme import Theme
 
-_MOST_CHARACTERS = 60
+_MAX_CHARACTERS = 60
 
 # The maximum size of an attached image, in bytes.
 _LARGEST = 10 * 1024 * 1024
@@ -44,7 +44,7 @@ class FileView(RowView[FileRow]):
     def set_row(self, row: FileRow) -> None:
         self._path = row.file.path
         name, size = plain(row.file.name), file_size(row.file.size) if row.file.size else ""
-        shown = name if len(name) <= _MOST_CHARACTERS else f"{name[: _MOST_CHARACTERS // 2]}…{name[-20:]}"
+        shown = name if len(name) <= _MAX_CHARACTERS else f"{name[: _MAX_CHARACTERS // 2]}…{name[-20:]}"
         self._file.setText(" · ".join(filter(None, (shown, size))).replace("&", "&&"))
         self._file.setAccessibleName(", ".join(filter(None, (f"Attached file {name}", size))))
         set_tool_tip(self._file, plain(row.file.path))

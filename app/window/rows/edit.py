@@ -14,7 +14,7 @@ from app.window.theme.tokens import DesignTokens
 from app.window.widgets.containers import Card
 from app.window.widgets.labels import TextLabel
 
-_MOST_LINES = 16
+_MAX_LINES = 16
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 _HINT = "It is sent beside the old one, in a branch of its own."
@@ -53,9 +53,9 @@ class MessageEditField(QPlainTextEdit):
         """The size of a plain text document is in lines; each line is a whole number of pixels high."""
         lines = max(1, round(self.document().size().height()))
         margins = 2 * ceil(self.document().documentMargin()) + 2
-        height = min(_MOST_LINES, lines) * ceil(QFontMetricsF(self.font()).lineSpacing()) + margins
+        height = min(_MAX_LINES, lines) * ceil(QFontMetricsF(self.font()).lineSpacing()) + margins
         bars = Qt.ScrollBarPolicy
-        self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if lines > _MOST_LINES else bars.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if lines > _MAX_LINES else bars.ScrollBarAlwaysOff)
         if height != self.height():
             self.setFixedHeight(height)
             self.grown.emit()

@@ -34,7 +34,7 @@ TOOL_ICONS: dict[ToolIcon, str] = {
     "completion": "flag",
 }
 
-_MOST_LINES = 20
+_MAX_LINES = 20
 # Short output is appended to; of longer output the end is rendered again each time.
 _SHORT = 16_000
 _LAST_LINES = 200
@@ -89,12 +89,12 @@ class ToolCallCard(QWidget):
         self._theme = theme
         self._actions = actions
         tokens = theme.tokens
-        self._arguments = CodeView(theme, "Arguments", most_lines=_MOST_LINES)
-        self._output = CodeView(theme, "Output", most_lines=_MOST_LINES, follows=True, has_links=True)
+        self._arguments = CodeView(theme, "Arguments", most_lines=_MAX_LINES)
+        self._output = CodeView(theme, "Output", most_lines=_MAX_LINES, follows=True, has_links=True)
         self._output.link.connect(actions.open_link)
         self._whole = ""
         self._file = ""
-        self._diff = DiffView(theme, most_lines=2 * _MOST_LINES)
+        self._diff = DiffView(theme, most_lines=2 * _MAX_LINES)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(tokens.space_normal, tokens.space_close, tokens.space_close, tokens.space_normal)
         layout.setSpacing(tokens.space_tight)

@@ -28,7 +28,7 @@ _Place: TypeAlias = tuple[datetime, str]
 
 _PAGE = 100
 
-_MOST_HITS = 50
+_MAX_HITS = 50
 
 _SHORTEST = 2
 
@@ -316,7 +316,7 @@ class ConversationListStore(PagedListStore):
         self._session.spawn(self._export(params), self.failed.emit)
 
     async def _search(self, text: str, number: int) -> None:
-        result = await self._session.call(CONVERSATION_SEARCH, ConversationSearchParams(text=text, limit=_MOST_HITS))
+        result = await self._session.call(CONVERSATION_SEARCH, ConversationSearchParams(text=text, limit=_MAX_HITS))
         if number == self._searched:
             self.found.emit(result)
 

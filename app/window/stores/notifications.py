@@ -16,14 +16,14 @@ from app.window.stores.stores import Stores
 from app.window.stores.tasks import task_activity
 
 OPEN = "open"
-_MOST_CHOICES = 3
+_MAX_CHOICES = 3
 # The space of a banner on common desktops; GNOME's is the smallest.
-_LONGEST_BODY, _MOST_LINES = 240, 6
+_LONGEST_BODY, _MAX_LINES = 240, 6
 _LONGEST_CHOICE = 30
 _LONGEST_TITLE = 60
 
-_MOST_ENDS = 3
-_MOST_ASKS = 10
+_MAX_ENDS = 3
+_MAX_ASKS = 10
 _GATHER_MS = 150
 
 
@@ -113,7 +113,7 @@ def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
 def _choices(choices: tuple[str, ...]) -> tuple[NotificationButton, ...]:
     """A button per choice; none if any choice is too long to be shown in full."""
     labels = [plain(choice) for choice in choices]
-    if len(labels) > _MOST_CHOICES or any(len(label) > _LONGEST_CHOICE or "\n" in label for label in labels):
+    if len(labels) > _MAX_CHOICES or any(len(label) > _LONGEST_CHOICE or "\n" in label for label in labels):
         return ()
     return tuple(NotificationButton(f"choice {place}", label, place) for place, label in enumerate(labels))
 
@@ -141,17 +141,17 @@ def _what_would_run(approval: Approval) -> str:
 
 def _fits(body: str) -> bool:
     """True if the text fits. False for a text with a key: the screen may be locked or shared."""
-    return len(body) <= _LONGEST_BODY and body.count("\n") < _MOST_LINES and redact(body) == body
+    return len(body) <= _LONGEST_BODY and body.count("\n") < _MAX_LINES and redact(body) == body
 
 
 def _cut(body: str) -> str:
     """The beginning of the text, with a mark for the rest."""
     lines = redact(body).split("\n")
-    shown = "\n".join(lines[: _MOST_LINES - 1] if len(lines) > _MOST_LINES else lines)
+    shown = "\n".join(lines[: _MAX_LINES - 1] if len(lines) > _MAX_LINES else lines)
     if len(shown) > _LONGEST_BODY:
         return f"{shown[:_LONGEST_BODY]}…"
-    more = len(lines) - _MOST_LINES + 1
-    return f"{shown}\n… {more:,} more lines" if len(lines) > _MOST_LINES else shown
+    more = len(lines) - _MAX_LINES + 1
+    return f"{shown}\n… {more:,} more lines" if len(lines) > _MAX_LINES else shown
 
 
 def _short(title: str) -> str:
@@ -232,10 +232,10 @@ class NotificationStore(QObject):
                 self._gathering.start()
 
     def _on_gathered(self) -> None:
-        if len(self._ended) > _MOST_ENDS or (self._burst and self._ended):
+        if len(self._ended) > _MAX_ENDS or (self._burst and self._ended):
             self._burst |= self._ended
             self._ended.clear()
-        asks = [ask_notification(ask, self._title_of(ask)) for ask in self._news()[-_MOST_ASKS:]]
+        asks = [ask_notification(ask, self._title_of(ask)) for ask in self._news()[-_MAX_ASKS:]]
         ends = [
             ended_notification(task, self._title(task.conversation_id, task.prompt)) for task in self._ended.values()
         ]

@@ -10,7 +10,7 @@ from app.protocol.tasks import Task
 from app.window.stores.window_state import WindowStateStore
 
 # The number of ended tasks kept; older ones belong to the conversations that show them.
-_MOST_ENDED = 1_000
+_MAX_ENDED = 1_000
 
 
 class TaskStore(QObject):
@@ -84,10 +84,10 @@ class TaskStore(QObject):
             del self._at_work[task.conversation_id]
 
     def _forget_old(self) -> None:
-        if len(self._tasks) <= 2 * _MOST_ENDED:
+        if len(self._tasks) <= 2 * _MAX_ENDED:
             return
         ended = sorted((task for task in self._tasks.values() if task.ended_at is not None), key=_started)
-        for task in ended[:-_MOST_ENDED]:
+        for task in ended[:-_MAX_ENDED]:
             self._drop(task)
 
     def _drop(self, task: Task) -> None:
@@ -166,14 +166,14 @@ class UnreadStore(QObject):
         self._tasks = tasks
         self._state = state
         self._in_front = in_front
-        started_before = state.kept.seen_at > datetime.fromtimestamp(0, UTC)
-        self._since = state.kept.seen_at if started_before else datetime.now(UTC)
+        started_before = state.settings.seen_at > datetime.fromtimestamp(0, UTC)
+        self._since = state.settings.seen_at if started_before else datetime.now(UTC)
         self._settled: set[str] = set()
         tasks.taskUpdate.connect(self._on_task_update)
 
     def finished(self) -> tuple[Task, ...]:
         """Unread ended tasks, newest first."""
-        known = [task for task in map(self._tasks.get, self._state.kept.unread) if task is not None]
+        known = [task for task in map(self._tasks.get, self._state.settings.unread) if task is not None]
         return tuple(reversed(known))
 
     def count(self, conversation_id: str) -> int:
@@ -183,25 +183,25 @@ class UnreadStore(QObject):
         """Mark all tasks of a conversation as read."""
         read = {task.id for task in self.finished() if task.conversation_id == conversation_id}
         if read:
-            self._state.kept.unread = [task_id for task_id in self._state.kept.unread if task_id not in read]
+            self._state.settings.unread = [task_id for task_id in self._state.settings.unread if task_id not in read]
             self._state.save_soon()
             self.changed.emit()
 
     def dismiss(self, task_id: str) -> None:
         """Mark one task as read."""
-        if task_id in self._state.kept.unread:
-            self._state.kept.unread = [known for known in self._state.kept.unread if known != task_id]
+        if task_id in self._state.settings.unread:
+            self._state.settings.unread = [known for known in self._state.settings.unread if known != task_id]
             self._state.save_soon()
             self.changed.emit()
 
     def dismiss_all(self) -> None:
-        if self._state.kept.unread:
-            self._state.kept.unread = []
+        if self._state.settings.unread:
+            self._state.settings.unread = []
             self._state.save_soon()
             self.changed.emit()
 
     def _on_task_update(self, task: Task) -> None:
-        kept = self._state.kept
+        kept = self._state.settings
         if task.ended_at is None or task.id in self._settled:
             return
         self._settled.add(task.id)

@@ -14,8 +14,8 @@ from app.regular_file import read_regular
 from app.window.stores.task_options import TaskOptions
 
 _SAVE_AFTER_MS = 400
-_MOST_CLOSED = 20
-_LARGEST = 16_000_000
+_MAX_CLOSED = 20
+_MAX_BYTES = 16_000_000
 _log = logging.getLogger(__name__)
 
 ThemeMode = Literal["light", "dark", "system"]
@@ -69,14 +69,14 @@ class WindowSettings(msgspec.Struct):
 
 
 class WindowStateStore(QObject):
-    """Change `kept`, then call `save_soon`; `flush` writes at once. Emits `saving` before each write."""
+    """Change `settings`, then call `save_soon`; `flush` writes at once. Emits `saving` before each write."""
 
     saving = Signal()
 
     def __init__(self, file: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._file = file
-        self.kept = _read(file)
+        self.settings = _read(file)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_SAVE_AFTER_MS)
@@ -86,29 +86,29 @@ class WindowStateStore(QObject):
         if not self._timer.isActive():
             self._timer.start()
 
-    def keep_draft(self, key: str, text: str) -> None:
+    def set_draft(self, key: str, text: str) -> None:
         if text:
-            self.kept.drafts[key] = text
+            self.settings.drafts[key] = text
         else:
-            self.kept.drafts.pop(key, None)
+            self.settings.drafts.pop(key, None)
         self.save_soon()
 
-    def keep_attached(self, key: str, paths: tuple[str, ...]) -> None:
-        """Like `keep_draft`, for the attached files."""
+    def set_attached(self, key: str, paths: tuple[str, ...]) -> None:
+        """Like `set_draft`, for the attached files."""
         if paths:
-            self.kept.attached[key] = list(paths)
+            self.settings.attached[key] = list(paths)
         else:
-            self.kept.attached.pop(key, None)
+            self.settings.attached.pop(key, None)
         self.save_soon()
 
-    def keep_options(self, options: TaskOptions) -> None:
+    def set_options(self, options: TaskOptions) -> None:
         """Options for the next new conversation. "Allow all" is not kept: it must be chosen for each."""
-        self.kept.options = replace(options, approve="ask") if options.approve == "all" else options
+        self.settings.options = replace(options, approve="ask") if options.approve == "all" else options
         self.save_soon()
 
-    def keep_closed(self, conversation_id: str) -> None:
+    def add_closed(self, conversation_id: str) -> None:
         """Remember a closed tab for reopening."""
-        self.kept.closed = [*self.kept.closed, conversation_id][-_MOST_CLOSED:]
+        self.settings.closed = [*self.settings.closed, conversation_id][-_MAX_CLOSED:]
         self.save_soon()
 
     def flush(self) -> None:
@@ -118,7 +118,7 @@ class WindowStateStore(QObject):
         scratch = self._file.with_suffix(".tmp")
         try:
             with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(msgspec.json.encode(self.kept))
+                file.write(msgspec.json.encode(self.settings))
             os.replace(scratch, self._file)
         except OSError:
             _log.exception("The window's state could not be written to %s", self._file)
@@ -127,7 +127,7 @@ class WindowStateStore(QObject):
 def _read(file: Path) -> WindowSettings:
     """The stored state; the defaults if the file cannot be read."""
     try:
-        return msgspec.json.decode(read_regular(file, _LARGEST), type=WindowSettings)
+        return msgspec.json.decode(read_regular(file, _MAX_BYTES), type=WindowSettings)
     except FileNotFoundError:
         return WindowSettings()
     except (OSError, msgspec.DecodeError) as error:

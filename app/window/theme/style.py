@@ -72,20 +72,20 @@ def brush(name: str) -> QBrush:
     return QBrush(QColor(name))
 
 
-def paint_rounded(painter: QPainter, place: QRect, radius: float, *, fill: str = "", line: str = "") -> None:
+def paint_rounded(painter: QPainter, rect: QRect, radius: float, *, fill: str = "", line: str = "") -> None:
     """A rounded rectangle: filled, or with a hairline inside its edge, or both."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(brush(fill) if fill else QBrush(Qt.BrushStyle.NoBrush))
     painter.setPen(QPen(QColor(line)) if line else QPen(Qt.PenStyle.NoPen))
     edge = 0.5 if line else 0.0
-    painter.drawRoundedRect(QRectF(place).adjusted(edge, edge, -edge, -edge), radius, radius)
+    painter.drawRoundedRect(QRectF(rect).adjusted(edge, edge, -edge, -edge), radius, radius)
 
 
 def paint_focus_ring(
-    painter: QPainter, place: QRect, tokens: DesignTokens, radius: float, *, on_accent: bool = False
+    painter: QPainter, rect: QRect, tokens: DesignTokens, radius: float, *, on_accent: bool = False
 ) -> None:
     """The focus ring: two pixels inside the edge."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(QBrush(Qt.BrushStyle.NoBrush))
     painter.setPen(QPen(QColor(tokens.on_accent if on_accent else tokens.focus), _RING))
-    painter.drawRoundedRect(QRectF(place).adjusted(1, 1, -1, -1), radius, radius)
+    painter.drawRoundedRect(QRectF(rect).adjusted(1, 1, -1, -1), radius, radius)

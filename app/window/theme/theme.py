@@ -98,7 +98,7 @@ class Theme(QObject):
         application.setWindowIcon(app_icon())
         application.styleHints().setColorScheme(_SCHEMES[self.mode])
         application.styleHints().colorSchemeChanged.connect(self._on_scheme_changed)
-        self._dress(application)
+        self._style_application(application)
 
     def set_mode(self, mode: Mode) -> None:
         """Light, dark, or the system's; the window frame follows if the platform supports it."""
@@ -107,9 +107,9 @@ class Theme(QObject):
         self.mode = mode
         if self._application is not None:
             self._application.styleHints().setColorScheme(_SCHEMES[mode])
-            self._dress(self._application)
+            self._style_application(self._application)
         else:
-            self._use(DARK if mode == "dark" else LIGHT)
+            self._set_tokens(DARK if mode == "dark" else LIGHT)
 
     @property
     def motion(self) -> bool:
@@ -125,7 +125,7 @@ class Theme(QObject):
         """Set the font of the transcript: "" is the system's; `size` in pixels."""
         if (family, size) != (self._reading_family, self._reading_size):
             self._reading_family, self._reading_size = family, size
-            self._use(self.tokens)
+            self._set_tokens(self.tokens)
 
     @property
     def reading_family(self) -> str:
@@ -166,20 +166,20 @@ class Theme(QObject):
 
     def _on_scheme_changed(self, scheme: Qt.ColorScheme) -> None:
         if self._application is not None:
-            self._dress(self._application)
+            self._style_application(self._application)
 
-    def _dress(self, application: QApplication) -> None:
+    def _style_application(self, application: QApplication) -> None:
         tokens = DARK if self._is_dark(application) else LIGHT
         application.setPalette(make_palette(tokens))
         application.setStyleSheet(make_style_sheet(tokens))
-        self._use(tokens)
+        self._set_tokens(tokens)
 
     def _is_dark(self, application: QApplication) -> bool:
         if self.mode == "system":
             return application.styleHints().colorScheme() == Qt.ColorScheme.Dark
         return self.mode == "dark"
 
-    def _use(self, tokens: DesignTokens) -> None:
+    def _set_tokens(self, tokens: DesignTokens) -> None:
         self.tokens = replace(tokens, size_reading=self._reading_size)
         self._icons.clear()
         self.changed.emit()

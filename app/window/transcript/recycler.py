@@ -13,9 +13,9 @@ from app.window.rows.base import RowActions, RowKind, RowView, spacing_above
 from app.window.rows.row import Row, RowSource
 from app.window.theme.theme import Theme
 from app.window.transcript.layout import RowHeights
-from app.window.widgets.accessibility import step_focus, takes_tab
+from app.window.widgets.accessibility import is_tab_stop, step_focus
 
-_MOST_OF_A_TYPE = 12
+_MAX_OF_A_TYPE = 12
 
 
 class RowViewPool:
@@ -37,7 +37,7 @@ class RowViewPool:
             self._parent.setFocus()  # otherwise Qt would move the focus to an arbitrary widget
         view.hide()
         free = self._free.setdefault(type(view), [])
-        if len(free) < _MOST_OF_A_TYPE:
+        if len(free) < _MAX_OF_A_TYPE:
             free.append(view)
         else:
             view.deleteLater()
@@ -267,7 +267,7 @@ def focus_last(views: Sequence[RowView[Row]], reveal: Callable[[QWidget], None])
 
 def _stops(view: RowView[Row]) -> list[QWidget]:
     """The tab stops of a row view, from top to bottom and left to right."""
-    found = [widget for widget in view.findChildren(QWidget) if takes_tab(widget)]
+    found = [widget for widget in view.findChildren(QWidget) if is_tab_stop(widget)]
 
     def place(widget: QWidget) -> tuple[int, int]:
         corner = widget.mapTo(view, widget.rect().topLeft())

@@ -14,7 +14,7 @@ from app.window.rows.row import RowSource
 _END = sys.maxsize
 
 _FRAME_MS = 16
-_MOST_AT_ONCE = 40  # pixels per frame
+_MAX_AT_ONCE = 40  # pixels per frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,5 +190,5 @@ class DragSelection(QObject):
         return min(self._point.y(), 0) + max(self._point.y() - self._viewport.height() + 1, 0)
 
     def _on_edge(self) -> None:
-        self.scrolled.emit(min(max(self._beyond(), -_MOST_AT_ONCE), _MOST_AT_ONCE))
+        self.scrolled.emit(min(max(self._beyond(), -_MAX_AT_ONCE), _MAX_AT_ONCE))
         self._follow()

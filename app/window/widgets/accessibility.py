@@ -17,8 +17,8 @@ _ROLES = {
 
 def step_focus(window: QWidget, focused: QWidget | None, *, forward: bool) -> bool:
     """Move the focus from `focused` to the next control of the window, wrapping around; False if there is none."""
-    stops = list(_stops(window))
-    here = next((place for place, stop in enumerate(stops) if _holds(stop, focused)), -1 if forward else 0)
+    stops = list(_tab_stops(window))
+    here = next((number for number, stop in enumerate(stops) if _holds(stop, focused)), -1 if forward else 0)
     if not stops:
         return False
     reason = Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason
@@ -26,30 +26,30 @@ def step_focus(window: QWidget, focused: QWidget | None, *, forward: bool) -> bo
     return True
 
 
-def takes_tab(widget: QWidget) -> bool:
+def is_tab_stop(widget: QWidget) -> bool:
     takes = bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
     return takes and widget.isEnabled() and widget.isVisible() and widget.focusProxy() is None
 
 
-def _stops(widget: QWidget) -> Iterator[QWidget]:
-    if takes_tab(widget):
+def _tab_stops(widget: QWidget) -> Iterator[QWidget]:
+    if is_tab_stop(widget):
         yield widget
-    if _is_whole(widget):
+    if _handles_focus_inside(widget):
         return
     children = [child for child in widget.children() if isinstance(child, QWidget)]
     seen = [child for child in children if child.isVisible() and not child.isWindow()]
     for child in sorted(seen, key=cmp_to_key(_compare)):
-        yield from _stops(child)
+        yield from _tab_stops(child)
 
 
-def _is_whole(widget: QWidget) -> bool:
+def _handles_focus_inside(widget: QWidget) -> bool:
     """The control handles focus inside itself: lists, texts, fields, the transcript."""
     is_pane = isinstance(widget, QAbstractScrollArea) and not isinstance(widget, QScrollArea)
     return is_pane or isinstance(widget, QLineEdit | QComboBox)
 
 
 def _holds(stop: QWidget, focused: QWidget | None) -> bool:
-    return focused is stop or (focused is not None and _is_whole(stop) and stop.isAncestorOf(focused))
+    return focused is stop or (focused is not None and _handles_focus_inside(stop) and stop.isAncestorOf(focused))
 
 
 def _compare(one: QWidget, other: QWidget) -> int:
@@ -66,6 +66,6 @@ def install_roles() -> None:
     QAccessible.installFactory(_interface_of)
 
 
-def _interface_of(class_name: str, thing: QObject | None) -> QAccessibleInterface | None:
+def _interface_of(class_name: str, target: QObject | None) -> QAccessibleInterface | None:
     role = _ROLES.get(class_name)
-    return QAccessibleWidget(thing, role) if role is not None and isinstance(thing, QWidget) else None
+    return QAccessibleWidget(target, role) if role is not None and isinstance(target, QWidget) else None

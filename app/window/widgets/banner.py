@@ -12,7 +12,7 @@ from app.window.widgets.buttons import IconButton
 from app.window.widgets.labels import TextLabel
 
 BannerTone = Literal["info", "waiting", "failed", "done"]
-_FACES: dict[BannerTone, tuple[str, str, str]] = {
+_STYLES: dict[BannerTone, tuple[str, str, str]] = {
     "info": ("info", "muted", "panel"),
     "waiting": ("triangle-alert", "waiting", "waiting_soft"),
     "failed": ("circle-alert", "failed", "failed_soft"),
@@ -21,9 +21,9 @@ _FACES: dict[BannerTone, tuple[str, str, str]] = {
 
 
 class BannerView(QWidget):
-    """Hidden until `tell`. Emits `acted` when its action is pressed, and `dismissed` when it is closed."""
+    """Hidden until `show_message`. Emits `action_clicked`, and `dismissed` when it is closed."""
 
-    acted = Signal()
+    action_clicked = Signal()
     dismissed = Signal()
 
     def __init__(self, theme: Theme) -> None:
@@ -42,12 +42,12 @@ class BannerView(QWidget):
         row.addWidget(self._text, 1)
         row.addWidget(self._action)
         row.addWidget(self._dismiss)
-        self._action.clicked.connect(self._on_acted)
+        self._action.clicked.connect(self._on_action_clicked)
         self._dismiss.clicked.connect(self._on_dismissed)
         theme.changed.connect(self._on_theme_changed)
         self.hide()
 
-    def tell(self, text: str, tone: BannerTone = "info", action: str = "", *, dismissible: bool = True) -> None:
+    def show_message(self, text: str, tone: BannerTone = "info", action: str = "", *, dismissible: bool = True) -> None:
         """Show `text`; without `action` there is no button."""
         self._tone = tone
         self._text.setText(text)
@@ -62,18 +62,18 @@ class BannerView(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         tokens = self._theme.tokens
         painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self._theme.colour(_FACES[self._tone][2])))
+        painter.fillRect(self.rect(), QColor(self._theme.colour(_STYLES[self._tone][2])))
         painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(tokens.hairline))
 
-    def _on_acted(self) -> None:
-        self.acted.emit()
+    def _on_action_clicked(self) -> None:
+        self.action_clicked.emit()
 
     def _on_dismissed(self) -> None:
         self.hide()
         self.dismissed.emit()
 
     def _on_theme_changed(self) -> None:
-        icon, colour, _ = _FACES[self._tone]
+        icon, colour, _ = _STYLES[self._tone]
         side = self._theme.tokens.icon_small
         self._icon.setPixmap(self._theme.icon(icon, colour).pixmap(QSize(side, side), self.devicePixelRatio()))
         set_style(self._text, "tone", "text" if self._tone == "info" else colour)

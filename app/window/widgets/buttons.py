@@ -37,10 +37,10 @@ class IconButton(QToolButton):
         self.setCursor(Qt.CursorShape.ArrowCursor)
         if primary:
             set_style(self, "look", "primary")
-        self.set_face(icon, name)
+        self.set_icon_and_name(icon, name)
         theme.changed.connect(self._on_theme_changed)
 
-    def set_face(self, icon: str, name: str) -> None:
+    def set_icon_and_name(self, icon: str, name: str) -> None:
         """Change icon and name, as when send becomes stop."""
         self._icon = icon
         self.setAccessibleName(name)
@@ -102,20 +102,20 @@ class CopyButton(QToolButton):
         self._theme = theme
         self._name = name
         self._copy = copy
-        self._back = QTimer(self, singleShot=True, interval=_SHOWN_MS)
-        self._back.timeout.connect(self._on_back)
+        self._revert_timer = QTimer(self, singleShot=True, interval=_SHOWN_MS)
+        self._revert_timer.timeout.connect(self._revert)
         self.setAutoRaise(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setIconSize(QSize(theme.tokens.icon_small, theme.tokens.icon_small))
         self.clicked.connect(self._on_clicked)
-        self._on_back()
+        self._revert()
 
     def _on_clicked(self) -> None:
         self._copy()
         self._show("check", "done_mark", "Copied")
-        self._back.start()
+        self._revert_timer.start()
 
-    def _on_back(self) -> None:
+    def _revert(self) -> None:
         self._show("copy", "muted", self._name)
 
     def _show(self, icon: str, colour: str, name: str) -> None:
@@ -125,20 +125,20 @@ class CopyButton(QToolButton):
 
 
 class ShortcutToolTip(QObject):
-    """`words`, followed by the shortcut of the window's action `name` if it has one."""
+    """`text`, followed by the shortcut of the window's action `name` if it has one."""
 
-    def __init__(self, control: QWidget, words: str, action: str) -> None:
+    def __init__(self, control: QWidget, text: str, action: str) -> None:
         super().__init__(control)
         self._control = control
-        self._words = words
+        self._text = text
         self._action = action
-        set_tool_tip(control, words)
+        set_tool_tip(control, text)
         control.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip:
             keys = self._keys()
-            set_tool_tip(self._control, f"{self._words} ({keys})" if keys else self._words)
+            set_tool_tip(self._control, f"{self._text} ({keys})" if keys else self._text)
         return False
 
     def _keys(self) -> str:

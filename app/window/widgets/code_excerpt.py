@@ -22,7 +22,7 @@ _SIDES = 18
 """Border, padding and margin: vertical (plus 2 px, without which Qt scrolls), and horizontal, both sides together."""
 
 # Longer text scrolls inside the box even when all is shown.
-_MOST_SHOWN = 1_000
+_MAX_SHOWN = 1_000
 
 _MEASURED = 300
 """Up to this many lines beyond the visible ones, the count of hidden lines is exact."""
@@ -165,7 +165,7 @@ class CodeExcerptView(QWidget):
     def __init__(self, theme: Theme, name: str, *, most_lines: int, diff: bool = False) -> None:
         super().__init__()
         self._most_lines = most_lines
-        self._is_whole = False
+        self._shows_all = False
         self.box = CodeBoxView(theme, name, most_lines=most_lines, diff=diff)
         self._more = push_button("", "quiet")
         self._more.clicked.connect(self._on_clicked)
@@ -183,20 +183,20 @@ class CodeExcerptView(QWidget):
         return not self.box.hidden_lines
 
     def set_text(self, text: str) -> None:
-        self._is_whole = False
+        self._shows_all = False
         self.box.set_most_lines(self._most_lines)
         self.box.set_text(text)
 
     def _show_more(self) -> None:
         hidden = self.box.hidden_lines
-        way = "Show less" if self._is_whole else "Show all"
-        words = f"… {hidden:,} more {'line' if hidden == 1 else 'lines'} · {way}" if hidden else way
+        direction = "Show less" if self._shows_all else "Show all"
+        words = f"… {hidden:,} more {'line' if hidden == 1 else 'lines'} · {direction}" if hidden else direction
         self._more.setText(words)
         self._more.setAccessibleName(f"{words}: {self.box.accessibleName()}")
-        self._more.setVisible(self._is_whole or hidden > 0)
+        self._more.setVisible(self._shows_all or hidden > 0)
 
     def _on_clicked(self) -> None:
-        self._is_whole = not self._is_whole
-        self.box.set_most_lines(_MOST_SHOWN if self._is_whole else self._most_lines)
+        self._shows_all = not self._shows_all
+        self.box.set_most_lines(_MAX_SHOWN if self._shows_all else self._most_lines)
         self._show_more()
         self.resized.emit()

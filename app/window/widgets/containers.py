@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QLayout, QLayoutItem, QScrollArea, QSizePo
 from app.window.theme.theme import Theme
 
 CardTone = Literal["plain", "waiting", "failed", "done"]
-_MARKS: dict[CardTone, str] = {"waiting": "waiting_mark", "failed": "failed_mark", "done": "done_mark"}
+_MARK_COLOURS: dict[CardTone, str] = {"waiting": "waiting_mark", "failed": "failed_mark", "done": "done_mark"}
 _MARGIN = 3
 
 
@@ -38,7 +38,7 @@ class Card(QWidget):
         frame = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
         outline.addRoundedRect(frame, tokens.radius_card, tokens.radius_card)
         painter.fillPath(outline, QColor(tokens.raised))
-        mark = _MARKS.get(self._tone)
+        mark = _MARK_COLOURS.get(self._tone)
         if mark is not None:
             painter.setClipPath(outline)
             painter.fillRect(QRectF(0, 0, _MARGIN, self.height()), QColor(self._theme.colour(mark)))
@@ -114,10 +114,10 @@ class FlowLayout(QLayout):
 class FitContentScrollView(QScrollArea):
     """Call `fit` when the height of the content has changed."""
 
-    def __init__(self, inner: QWidget, least: int) -> None:
+    def __init__(self, inner: QWidget, min_height: int) -> None:
         super().__init__()
         self._inner = inner
-        self._least = least
+        self._min_height = min_height
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setWidgetResizable(True)
@@ -138,7 +138,7 @@ class FitContentScrollView(QScrollArea):
         return QSize(0, self._height())
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(0, min(self._least, self._height()))
+        return QSize(0, min(self._min_height, self._height()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

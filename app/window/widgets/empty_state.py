@@ -12,9 +12,9 @@ _WIDTH = 360
 
 
 class EmptyStateView(QWidget):
-    """Emits `acted` when the button is pressed; without `action` there is no button."""
+    """Emits `action_clicked` when the button is pressed; without `action` there is no button."""
 
-    acted = Signal()
+    action_clicked = Signal()
 
     def __init__(self, theme: Theme, icon: str, title: str, text: str, action: str = "") -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class EmptyStateView(QWidget):
         self._button = push_button(action, "primary")
         if not action:
             self._button.hide()
-        self._button.clicked.connect(self._on_acted)
+        self._button.clicked.connect(self._on_action_clicked)
         self._lay_out(title, text)
         self._on_theme_changed()
         theme.changed.connect(self._on_theme_changed)
@@ -45,8 +45,8 @@ class EmptyStateView(QWidget):
         column.addWidget(self._button, 0, centre)
         column.addStretch(3)
 
-    def _on_acted(self) -> None:
-        self.acted.emit()
+    def _on_action_clicked(self) -> None:
+        self.action_clicked.emit()
 
     def _on_theme_changed(self) -> None:
         icon = self._theme.icon(self._icon, "muted")

@@ -8,7 +8,7 @@ from app.client.safe_text import output_text
 from app.window.theme.style import Tone, set_style, set_tool_tip
 from app.window.theme.theme import Theme
 
-_LEAST_CHARACTERS = 4
+_MIN_CHARACTERS = 4
 
 _PICTURE = "\ufffc"  # Qt's placeholder character for an image
 
@@ -62,16 +62,16 @@ class ElidedLabel(TextLabel):
         mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
     ) -> None:
         self._mode = mode
-        self._whole = text
+        self._full_text = text
         super().__init__(theme, "", size=size, tone=tone, bold=bold, mono=mono)
         self.set_text(text)
 
     @property
-    def whole_text(self) -> str:
-        return self._whole
+    def full_text(self) -> str:
+        return self._full_text
 
     def set_text(self, text: str) -> None:
-        self._whole = text
+        self._full_text = text
         self.setAccessibleName(text)
         self.updateGeometry()
         self._elide()
@@ -82,7 +82,7 @@ class ElidedLabel(TextLabel):
 
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
-        return QSize(metrics.averageCharWidth() * _LEAST_CHARACTERS, metrics.height())
+        return QSize(metrics.averageCharWidth() * _MIN_CHARACTERS, metrics.height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -91,20 +91,20 @@ class ElidedLabel(TextLabel):
     def _elide(self) -> None:
         shown = self.fontMetrics().elidedText(self._one_line(), self._mode, self.width())
         self.setText(shown)
-        set_tool_tip(self, "" if shown == self._whole else self._whole)
+        set_tool_tip(self, "" if shown == self._full_text else self._full_text)
 
     def _one_line(self) -> str:
-        return " ".join(self._whole.split())
+        return " ".join(self._full_text.split())
 
 
-def one_line(text: str, most: int) -> str:
-    """At most `most` characters, with an ellipsis if the text was truncated."""
-    line = " ".join(output_text(text[: most * 4]).split())
-    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+def one_line(text: str, max_length: int) -> str:
+    """At most `max_length` characters, with an ellipsis if the text was truncated."""
+    line = " ".join(output_text(text[: max_length * 4]).split())
+    return line if len(line) <= max_length else line[: max_length - 1].rstrip() + "…"
 
 
-def markdown_line(markdown: str, most: int) -> str:
+def markdown_line(markdown: str, max_length: int) -> str:
     """The same for Markdown, without its markup."""
     document = QTextDocument()
-    document.setMarkdown(markdown[: most * 4])
-    return one_line(document.toPlainText().replace(_PICTURE, ""), most)
+    document.setMarkdown(markdown[: max_length * 4])
+    return one_line(document.toPlainText().replace(_PICTURE, ""), max_length)

@@ -11,7 +11,7 @@ from app.window.theme.theme import Theme
 
 _FRAME_MS = 66
 _PERIOD_S = 1.6
-_LEAST = 0.35
+_MIN_STRENGTH = 0.35
 
 
 class PulseTimer(QObject):
@@ -31,13 +31,13 @@ class PulseTimer(QObject):
         if not self._theme.motion:
             return 1.0
         wave = (1 + math.cos(2 * math.pi * time.monotonic() / _PERIOD_S)) / 2
-        return _LEAST + (1 - _LEAST) * wave
+        return _MIN_STRENGTH + (1 - _MIN_STRENGTH) * wave
 
     @property
     def is_running(self) -> bool:
         return self._timer.isActive()
 
-    def follow(self, widget: QWidget) -> Callable[[], None]:
+    def add(self, widget: QWidget) -> Callable[[], None]:
         """Repaint `widget` at each frame until it is destroyed, or until the returned function is called."""
         self._followers.append(widget)
         self._start_or_stop()

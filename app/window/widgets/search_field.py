@@ -7,46 +7,46 @@ from PySide6.QtWidgets import QLineEdit, QToolButton
 from app.window.theme.style import set_style
 from app.window.theme.theme import Theme
 
-_PAUSE_MS = 120
+_DEBOUNCE_MS = 120
 
 
 class SearchField(QLineEdit):
     """`searched` gives the stripped text: 120 ms after the last key, or at once on Enter and on clearing.
 
-    `went_down` is emitted when Down should move the focus into the results.
+    `down_pressed` is emitted when Down should move the focus into the results.
     """
 
     searched = Signal(str)
-    went_down = Signal()
+    down_pressed = Signal()
 
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
         self._theme = theme
         self._searched_text = ""
-        self._pause = QTimer(self)
-        self._pause.setSingleShot(True)
-        self._pause.setInterval(_PAUSE_MS)
+        self._debounce = QTimer(self)
+        self._debounce.setSingleShot(True)
+        self._debounce.setInterval(_DEBOUNCE_MS)
         self._find = QAction(self)
         self._clear = QAction("Clear", self)
         self.addAction(self._find, QLineEdit.ActionPosition.LeadingPosition)
         self.addAction(self._clear, QLineEdit.ActionPosition.TrailingPosition)
-        for button, told in zip(self.findChildren(QToolButton), ("Search", "Clear"), strict=True):
-            button.setAccessibleName(told)
+        for button, button_name in zip(self.findChildren(QToolButton), ("Search", "Clear"), strict=True):
+            button.setAccessibleName(button_name)
         self._clear.setVisible(False)
         set_style(self, "look", "search")
         self.setPlaceholderText(name)
         self.setAccessibleName(name)
         self._on_theme_changed()
         self.textChanged.connect(self._on_text_changed)
-        self.returnPressed.connect(self._on_paused)
+        self.returnPressed.connect(self._emit_text)
         self._clear.triggered.connect(self.clear)
-        self._pause.timeout.connect(self._on_paused)
+        self._debounce.timeout.connect(self._emit_text)
         theme.changed.connect(self._on_theme_changed)
 
     def search_now(self) -> bool:
         """Skip the debounce; False if the current text was already emitted."""
         is_new = self.text().strip() != self._searched_text
-        self._on_paused()
+        self._emit_text()
         return is_new
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -54,19 +54,19 @@ class SearchField(QLineEdit):
             self.clear()
             return
         if event.key() == Qt.Key.Key_Down:
-            self.went_down.emit()
+            self.down_pressed.emit()
             return
         super().keyPressEvent(event)
 
     def _on_text_changed(self, text: str) -> None:
         self._clear.setVisible(bool(text))
         if text:
-            self._pause.start()
+            self._debounce.start()
         else:
-            self._on_paused()
+            self._emit_text()
 
-    def _on_paused(self) -> None:
-        self._pause.stop()
+    def _emit_text(self) -> None:
+        self._debounce.stop()
         text = self.text().strip()
         if text != self._searched_text:
             self._searched_text = text

@@ -39,7 +39,7 @@ _COLOURS: dict[DotState, str] = {
 }
 _RINGS: frozenset[DotState] = frozenset({"waiting", "held", "paused", "unfinished", "stopped"})
 # From the centre to the end of each hand, in pixels.
-_HANDS = (QPointF(0, -2.5), QPointF(2, 0))
+_RING_WIDTHS = (QPointF(0, -2.5), QPointF(2, 0))
 _SIDE = 14
 
 
@@ -72,7 +72,7 @@ class StatusDotView(QWidget):
         self._theme = theme
         self._pulse = pulse
         self._state: DotState = "idle"
-        self._leave: Callable[[], None] | None = None
+        self._stop_pulse: Callable[[], None] | None = None
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._name()
         theme.changed.connect(self.update)
@@ -108,11 +108,11 @@ class StatusDotView(QWidget):
 
     def _follow(self) -> None:
         wanted = self._state == "working" and self.isVisible()
-        if wanted and self._leave is None:
-            self._leave = self._pulse.follow(self)
-        elif not wanted and self._leave is not None:
-            self._leave()
-            self._leave = None
+        if wanted and self._stop_pulse is None:
+            self._stop_pulse = self._pulse.add(self)
+        elif not wanted and self._stop_pulse is not None:
+            self._stop_pulse()
+            self._stop_pulse = None
 
 
 def paint_status(painter: QPainter, square: QRectF, state: DotState, theme: Theme, strength: float) -> None:
@@ -132,4 +132,4 @@ def paint_status(painter: QPainter, square: QRectF, state: DotState, theme: Them
     middle = square.center()
     painter.drawEllipse(middle, radius, radius)
     if state == "held":
-        painter.drawPolyline([middle + _HANDS[0], middle, middle + _HANDS[1]])
+        painter.drawPolyline([middle + _RING_WIDTHS[0], middle, middle + _RING_WIDTHS[1]])

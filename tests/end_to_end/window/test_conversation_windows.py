@@ -41,30 +41,30 @@ async def test_a_task_is_stopped_by_keys_in_a_window_of_its_own_that_comes_back_
             await first.begin("write a book")
             await first.until(lambda: any(isinstance(row, ReplyRow) for row in first.rows))
             first.window.commands.do("own_window")
-            (own,) = first.window.desk.windows
+            (own,) = first.window.conversations.windows
             assert "working — Errand" in own.windowTitle()
-            assert first.window.pages.open_ids == ()
+            assert first.window.tabs.open_ids == ()
             QTest.keyClick(own, Qt.Key.Key_Period, Qt.KeyboardModifier.ControlModifier)
             await first.until(lambda: "stopped — Errand" in own.windowTitle())
         async with open_window(qapp, own_errand.home) as second:
-            (own,) = second.window.desk.windows
+            (own,) = second.window.conversations.windows
             await second.until(lambda: any(isinstance(row, ReplyRow) for row in second.rows))
             second.window.commands.do("own_window")
-            assert second.window.pages.open_ids == (own.page.conversation_id,)
+            assert second.window.tabs.open_ids == (own.page.conversation_id,)
 
 
 async def test_what_waits_in_a_window_of_its_own_is_gone_to_there(person: OpenWindow) -> None:
     await person.press("Play the tour")
     await person.until(lambda: len(person.stores.asks.waiting()) == 2)
     person.window.commands.do("next_ask")
-    asked = person.window.desk.front_id
+    asked = person.window.conversations.active_id
     person.window.commands.do("own_window")
-    (own,) = person.window.desk.windows
+    (own,) = person.window.conversations.windows
     person.window.commands.do("next_ask")
-    assert person.window.desk.front_window is None
+    assert person.window.conversations.active_window is None
     person.window.commands.do("next_ask")
-    assert person.window.desk.front_window is own
-    assert person.window.desk.front_id == asked
+    assert person.window.conversations.active_window is own
+    assert person.window.conversations.active_id == asked
 
 
 async def test_the_palette_finds_settings_and_goes_to_the_field(person: OpenWindow) -> None:

@@ -56,7 +56,7 @@ async def person(qapp: QApplication, own_errand: Errand, model: ModelServer) -> 
 async def attention(
     person: OpenWindow, own_errand: Errand, desktop: NotificationServer
 ) -> AsyncGenerator[DesktopIntegration]:
-    state, door = WindowStateStore(own_errand.home / "quick.json"), Paths(own_errand.home).window_door
+    state, door = WindowStateStore(own_errand.home / "quick.json"), Paths(own_errand.home).window_instance_file
     async with desktop_integration(
         person.application, person.window, person.stores, person.theme, state, door
     ) as attention:
@@ -80,7 +80,7 @@ async def test_an_approval_is_given_from_its_notification_and_the_end_is_told(
 ) -> None:
     person.window.hide()
     await begin(person, workspace, "make it")
-    conversation_id = person.window.pages.front_id
+    conversation_id = person.window.tabs.active_id
     await person.until(lambda: "Approval needed: make it" in desktop.titles)
     desktop.press(desktop.of("Approval needed: make it"), "allow")
     await person.until((workspace / "made").exists)
@@ -89,7 +89,7 @@ async def test_an_approval_is_given_from_its_notification_and_the_end_is_told(
     assert not person.window.isVisible()
     desktop.press(desktop.of("Done: make it"), "open")
     await person.until(person.window.isVisible)
-    assert person.window.pages.front_id == conversation_id
+    assert person.window.tabs.active_id == conversation_id
     await person.until(lambda: desktop.shown == {})
 
 
@@ -99,12 +99,12 @@ async def test_what_is_answered_in_the_window_is_taken_back(
     person.front.foot.choose(TaskOptions(workspace=str(workspace)))
     person.type("make it")
     person.enter()
-    await person.until(lambda: bool(person.window.pages.front_id))
-    conversation_id = person.window.pages.front_id
+    await person.until(lambda: bool(person.window.tabs.active_id))
+    conversation_id = person.window.tabs.active_id
     person.window.commands.do("new_task")
     await person.until(lambda: desktop.titles == ["Approval needed: make it"])
     assert person.window.windowTitle() == "(1) Errand"
-    person.window.desk.open(conversation_id)
+    person.window.conversations.open(conversation_id)
     await person.until(lambda: desktop.titles == [])
     assert person.window.windowTitle() == "(1) Errand — make it"
     await person.press("Allow once")
@@ -168,7 +168,7 @@ async def test_with_a_tray_a_closed_window_hides_and_comes_back(
     person.window.closed.connect(lambda: left.append(True))
     person.window.close()
     assert (left, person.window.isVisible()) == ([], False)
-    door = Paths(own_errand.home).window_door
+    door = Paths(own_errand.home).window_instance_file
     assert await asyncio.to_thread(wake_running_window, door, "show")
     await person.until(person.window.isVisible)
     person.window.has_tray = False
@@ -177,9 +177,9 @@ async def test_with_a_tray_a_closed_window_hides_and_comes_back(
 async def test_a_quick_task_is_started_in_the_background_and_opened_from_there(
     person: OpenWindow, attention: DesktopIntegration, own_errand: Errand
 ) -> None:
-    door = Paths(own_errand.home).window_door
+    door = Paths(own_errand.home).window_instance_file
     assert await asyncio.to_thread(wake_running_window, door, "quick")
-    quick = attention.quick.dialog
+    quick = attention.quick_task.dialog
     assert quick is not None
     await person.until(quick.field.hasFocus)
     QTest.keyClicks(quick.field, "half a thought")
@@ -191,11 +191,11 @@ async def test_a_quick_task_is_started_in_the_background_and_opened_from_there(
     QTest.keyClicks(quick.field, "count the files")  # over what was marked
     QTest.keyClick(quick.field, Qt.Key.Key_Return)
     QTest.keyClick(quick.field, Qt.Key.Key_Return)
-    await person.until(lambda: quick.news == "Started: count the files")
-    assert len(person.window.pages.open_ids) == 0
+    await person.until(lambda: quick.status == "Started: count the files")
+    assert len(person.window.tabs.open_ids) == 0
     assert [task.prompt for task in person.stores.tasks.running()] == ["count the files"]
     await person.press("Open", quick)
-    await person.until(lambda: len(person.window.pages.open_ids) == 1)
+    await person.until(lambda: len(person.window.tabs.open_ids) == 1)
     assert not quick.isVisible()
 
 
@@ -203,12 +203,12 @@ async def test_a_key_for_quick_tasks_is_bound_or_the_way_to_bind_it_is_told(
     person: OpenWindow, attention: DesktopIntegration, desktop: NotificationServer
 ) -> None:
     person.window.commands.do("quick_key")
-    await person.until(lambda: "errand quick" in person.window.trouble.accessibleName())
+    await person.until(lambda: "errand quick" in person.window.error_banner.accessibleName())
     portal = await ShortcutPortal.start(os.environ["DBUS_SESSION_BUS_ADDRESS"])
     person.window.commands.do("quick_key")
-    await person.until(lambda: "Ctrl+Alt+Space" in person.window.trouble.accessibleName())
+    await person.until(lambda: "Ctrl+Alt+Space" in person.window.error_banner.accessibleName())
     portal.press("quick")
-    await person.until(lambda: attention.quick.dialog is not None and attention.quick.dialog.isVisible())
+    await person.until(lambda: attention.quick_task.dialog is not None and attention.quick_task.dialog.isVisible())
     await portal.leave()
 
 
@@ -260,7 +260,7 @@ async def test_a_tray_that_comes_after_the_window_is_found_when_the_window_is_cl
         there = {"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb", "DBUS_SESSION_BUS_ADDRESS": address}
         window = await own_errand.start("window", variables=there)
         await shown.window("Errand")
-        await file_appears(Paths(own_errand.home).window_door)  # from then on it follows the desktop
+        await file_appears(Paths(own_errand.home).window_instance_file)  # from then on it follows the desktop
         tray = await TrayHost.start(address)
         await shown.close("Errand")
         async with asyncio.timeout(LONGEST_S):

@@ -42,7 +42,7 @@ async def test_esc_closes_what_is_nearest_and_stops_the_task_only_in_the_convers
             QTest.keyClicks(sidebar.search, "book")
             escape(person, sidebar.search)
             assert (sidebar.search.text(), person.window.focusWidget()) == ("", sidebar.search)
-            for place in (sidebar.search, sidebar.list, person.window.pages.tabs):
+            for place in (sidebar.search, sidebar.list, person.window.tabs.bar):
                 escape(person, place)
                 assert person.window.focusWidget() is composer.field
             person.window.commands.do("tree")

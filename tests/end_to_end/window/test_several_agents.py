@@ -24,7 +24,7 @@ async def test_who_was_looked_at_is_so_after_a_restart_and_one_that_is_gone_is_n
         async with open_window(qapp, own_errand.home) as first:
             await first.begin("hello")
             await first.until(lambda: any(isinstance(row, TaskEndRow) for row in first.rows))
-            first.front.store.agents.add(first.window.pages.front_id, NewAgent("coder", "Ada"))
+            first.front.store.agents.add(first.window.tabs.active_id, NewAgent("coder", "Ada"))
             await first.until(lambda: looked_at(first) == "Ada")
         async with open_window(qapp, own_errand.home) as second:
             await second.until(lambda: second.front.store.is_loaded)
@@ -36,4 +36,4 @@ async def test_who_was_looked_at_is_so_after_a_restart_and_one_that_is_gone_is_n
             third.type("and you?")
             third.enter()
             await third.until(lambda: sum(isinstance(row, TaskEndRow) for row in third.rows) == 2)
-            assert third.window.trouble.isHidden()
+            assert third.window.error_banner.isHidden()

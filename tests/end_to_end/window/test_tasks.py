@@ -22,7 +22,7 @@ from tests.support.processes import file_appears, running
 
 
 def ended(person: OpenWindow) -> list[Task]:
-    tasks = map(person.stores.tasks.of_conversation, person.window.pages.open_ids)
+    tasks = map(person.stores.tasks.of_conversation, person.window.tabs.open_ids)
     return [task for task in tasks if task is not None and task.ended_at is not None]
 
 
@@ -44,7 +44,7 @@ async def test_a_first_run_offers_the_tour_and_its_three_tasks_are_finished_in_t
         await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
     await person.until(lambda: len(ended(person)) == 3)
     assert {task.stop_reason for task in ended(person)} == {"completed"}
-    assert len(person.window.pages.tabs.keys) == 3
+    assert len(person.window.tabs.bar.keys) == 3
     await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))
 
 
@@ -105,13 +105,13 @@ async def test_a_window_closed_while_a_task_runs_finds_it_again(qapp: QApplicati
     async with open_window(qapp, own_errand.home) as first:
         await first.press("Play the tour")
         await first.until(lambda: len(first.stores.asks.waiting()) == 2)
-        open_before = first.window.pages.open_ids
+        open_before = first.window.tabs.open_ids
         first.type("half a thought")
-        draft_in = first.window.pages.front_id
+        draft_in = first.window.tabs.active_id
     async with open_window(qapp, own_errand.home) as second:
         await second.until(lambda: len(second.stores.asks.waiting()) == 2)
-        assert second.window.pages.open_ids == open_before
-        assert second.window.pages.front_id == draft_in
+        assert second.window.tabs.open_ids == open_before
+        assert second.window.tabs.active_id == draft_in
         assert second.front.composer.text == "half a thought"
         await second.until(lambda: any(isinstance(row, UserRow) for row in second.rows))
 
@@ -166,14 +166,14 @@ async def test_fifty_tabs_are_restored_and_only_the_one_in_front_is_made(
     async with open_window(qapp, own_errand.home) as first:
         await first.press("Play the tour")
         await first.until(lambda: len(first.stores.asks.waiting()) == 2)
-        ids = first.window.pages.open_ids
+        ids = first.window.tabs.open_ids
     state = WindowStateStore(own_errand.home / "window.json")
-    state.kept.tabs = [*ids, *(f"conv_gone_{number}" for number in range(47))]
-    state.kept.current = ids[0]
+    state.settings.tabs = [*ids, *(f"conv_gone_{number}" for number in range(47))]
+    state.settings.current = ids[0]
     state.flush()
     async with open_window(qapp, own_errand.home) as second:
         await second.until(lambda: second.front.store.is_loaded)
-        assert len(second.window.pages.tabs.keys) == 50
+        assert len(second.window.tabs.bar.keys) == 50
         assert len(second.window.findChildren(ConversationView)) == 1
 
 
@@ -201,7 +201,7 @@ async def test_a_hit_is_shown_at_its_place_and_places_are_there_again_after_a_re
                 first.type(f"unicorn{number}")
                 first.enter()
                 await first.until(lambda: sum(isinstance(row, TaskEndRow) for row in first.rows) == number + 1)  # noqa: B023 -- awaited at once
-            conversation = first.window.pages.front_id
+            conversation = first.window.tabs.active_id
             first.window.commands.do("new_task")
             QTest.keyClicks(first.window.sidebar.search, "unicorn2")
             results = first.window.sidebar.results
@@ -212,11 +212,11 @@ async def test_a_hit_is_shown_at_its_place_and_places_are_there_again_after_a_re
             transcript.scroll_by(20)
             place = transcript.place
             first.window.commands.do("new_task")
-            first.window.pages.open(conversation)
+            first.window.tabs.open(conversation)
             assert (first.front.transcript, transcript.place) == (transcript, place)
         async with open_window(qapp, own_errand.home) as second:
             await second.until(lambda: second.front.store.is_loaded)
-            assert second.window.pages.front_id == conversation
+            assert second.window.tabs.active_id == conversation
             assert said_at_top(second) == "unicorn2"
             assert second.front.transcript.place == place
 

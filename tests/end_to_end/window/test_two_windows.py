@@ -35,9 +35,9 @@ async def test_what_is_done_in_one_window_is_seen_in_the_other(
             await other.press("Allow once", other.front)
             await one.until(lambda: bool(one.rows) and isinstance(one.rows[-1], TaskEndRow))
             await one.until(lambda: one.rows == other.rows)
-            assert (one.window.pages.tabs.tabText(0), one.front.composer.mode) == ("make it", "send")
-            one.stores.conversations.rename(one.window.pages.front_id, "Made")
-            await other.until(lambda: other.window.pages.tabs.tabText(0) == "Made")
+            assert (one.window.tabs.bar.tabText(0), one.front.composer.mode) == ("make it", "send")
+            one.stores.conversations.rename(one.window.tabs.active_id, "Made")
+            await other.until(lambda: other.window.tabs.bar.tabText(0) == "Made")
             await other.press("Have it done again", other.front)
             await one.until(lambda: words(one)[-1:] == ["It was made."] and isinstance(one.rows[-1], TaskEndRow))
             await one.until(

@@ -41,11 +41,11 @@ class Office:
 
     @property
     def front(self) -> ConversationView:
-        return self.window.desk.front
+        return self.window.conversations.active
 
     async def open(self, conversation_id: str) -> ConversationView:
         """Show a conversation and wait until it is loaded."""
-        self.window.desk.open(conversation_id)
+        self.window.conversations.open(conversation_id)
         await until(lambda: self.front.store.is_loaded and self.front.store.count() > 0)
         self.front.transcript.settle()
         return self.front
@@ -82,7 +82,7 @@ async def office(application: QApplication, theme: Theme, home: Path) -> AsyncGe
             yield await _furnish(home, window, engine, theme)
         finally:
             gate.set()
-            state.kept.told_of_background = True
+            state.settings.told_of_background = True
             window.close()
             window.deleteLater()
 

@@ -127,7 +127,7 @@ async def _quick(office: Office) -> QWidget:
     office.keep(dialog)
     dialog.show_with("Half a thought", "in a new folder")
     dialog.open_on(office.window.screen())
-    dialog.tell_started("Count the files")
+    dialog.show_started("Count the files")
     return dialog
 
 
@@ -153,7 +153,7 @@ async def _delete(office: Office) -> QWidget:
 async def _own_window(office: Office) -> QWidget:
     await office.open(office.asking)
     office.window.commands.do("own_window")
-    return office.window.desk.windows[0]
+    return office.window.conversations.windows[0]
 
 
 async def _tray(office: Office) -> QWidget:

@@ -24,7 +24,7 @@ class Shown:
     def __init__(self) -> None:
         self.notifications = DBusNotifications()
         self.acted: list[tuple[str, str, str]] = []
-        self.notifications.acted.connect(self._on_acted)
+        self.notifications.button_clicked.connect(self._on_acted)
 
     def show(self, *notices: Notification) -> None:
         self.notifications.show(notices)

@@ -19,7 +19,7 @@ class Opened:
         self.file = file
         self.door = InstanceServer(file)
         self.wishes: list[WakeRequest] = []
-        self.door.rung.connect(self.wishes.append)
+        self.door.wake_requested.connect(self.wishes.append)
 
     @property
     def address(self) -> InstanceAddress:
@@ -116,9 +116,9 @@ async def test_a_file_that_a_killed_window_left_is_no_window(opened: Opened, tmp
     left.write_bytes(opened.file.read_bytes())
     opened.door.close()
     assert not opened.file.exists()
-    assert not await asyncio.to_thread(wake_running_window, left, "show", patience_s=0.1)
+    assert not await asyncio.to_thread(wake_running_window, left, "show", timeout_s=0.1)
     left.write_bytes(b"{half")
-    assert not await asyncio.to_thread(wake_running_window, left, "show", patience_s=0.1)
+    assert not await asyncio.to_thread(wake_running_window, left, "show", timeout_s=0.1)
 
 
 async def test_a_window_that_is_just_starting_is_waited_for(qapp: object, tmp_path: Path) -> None:

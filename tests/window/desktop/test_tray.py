@@ -91,7 +91,7 @@ async def test_a_balloon_is_shown_once_and_its_click_opens_the_newest(qapp: QApp
     def on_acted(key: str, button: str, activation: str) -> None:
         acted.append(key)
 
-    balloons.acted.connect(on_acted)
+    balloons.button_clicked.connect(on_acted)
     first, second = ended_notification(ended("task_1"), "One"), ended_notification(ended("task_2"), "Two")
     balloons.show((first, second))
     balloons.show((first,))

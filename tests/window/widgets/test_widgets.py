@@ -32,7 +32,7 @@ def test_an_icon_button_has_a_name_and_a_tool_tip_with_its_shortcut(theme: Theme
     assert button.accessibleName() == "New conversation"
     assert button.toolTip() == "New conversation (Ctrl+T)"
     assert button.focusPolicy() == Qt.FocusPolicy.StrongFocus
-    button.set_face("x", "Close")
+    button.set_icon_and_name("x", "Close")
     assert button.accessibleName() == "Close"
 
 
@@ -95,14 +95,14 @@ def test_a_banner_tells_acts_and_is_put_away(theme: Theme, qtbot: QtBot) -> None
     banner = BannerView(theme)
     qtbot.addWidget(banner)
     assert banner.isHidden()
-    banner.tell("The engine has ended.", "failed", "Start again")
+    banner.show_message("The engine has ended.", "failed", "Start again")
     action, dismiss = banner.findChildren(QPushButton)[0], banner.findChildren(IconButton)[0]
     assert (banner.isVisible(), action.text(), banner.accessibleName()) == (
         True,
         "Start again",
         "The engine has ended.",
     )
-    with qtbot.waitSignal(banner.acted):
+    with qtbot.waitSignal(banner.action_clicked):
         action.click()
     with qtbot.waitSignal(banner.dismissed):
         dismiss.click()
@@ -115,7 +115,7 @@ def test_an_elided_label_keeps_the_whole_text_for_its_tool_tip(theme: Theme, qtb
     label.resize(60, 20)
     label.show()
     assert label.text().endswith("…")
-    assert label.toolTip() == label.accessibleName() == label.whole_text == "a long title that has\nno room at all"
+    assert label.toolTip() == label.accessibleName() == label.full_text == "a long title that has\nno room at all"
 
 
 def test_search_waits_for_a_pause_tells_each_text_once_and_escape_clears(theme: Theme, qtbot: QtBot) -> None:

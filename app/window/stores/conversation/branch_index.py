@@ -11,7 +11,7 @@ from app.window.stores.conversation.node_rows import FoldedTaskEnd, task_end
 from app.window.stores.tasks import is_interrupted
 
 # The last two nodes of a task contain its end: a reply that broke off, and the engine's notice.
-_MOST_FOLDED = 2
+_MAX_FOLDED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class TaskIndex:
         """Store a task; returns the nodes whose rows it changes."""
         before = self._tasks.get(task.id)
         self._tasks[task.id] = task
-        touched = self._of_task.get(task.id, [])[-_MOST_FOLDED:] if task.ended_at is not None else []
+        touched = self._of_task.get(task.id, [])[-_MAX_FOLDED:] if task.ended_at is not None else []
         if is_interrupted(task) != is_interrupted(before):
             touched = [*dict.fromkeys((*self._last_reply(task.id), *touched))]
         return touched
@@ -158,7 +158,7 @@ class TaskIndex:
 
     def last_nodes(self, node: Node) -> Sequence[str]:
         """The last nodes of the node's task, which show how it ended."""
-        return self._of_task.get(node.task_id or "", [])[-_MOST_FOLDED:]
+        return self._of_task.get(node.task_id or "", [])[-_MAX_FOLDED:]
 
     def end(self, node: Node, cut_at: str | None) -> FoldedTaskEnd | None:
         """The end of the node's task, if the node is one of the task's last ones.

@@ -19,7 +19,7 @@ from app.window.stores.conversation.store import ConversationStore
 from app.window.stores.session import EngineSession
 
 _PAUSE_MS = 120  # interval at which streamed text is searched
-_MOST_HITS = 200
+_MAX_HITS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class FindStore(QObject):
         """The engine matches words, so its hits are used only for messages that are not loaded."""
         # The text is searched literally: a colon would make the word before it an operator.
         words = text.replace(":", " ")
-        params = ConversationSearchParams(text=words, limit=_MOST_HITS, conversation_id=conversation_id)
+        params = ConversationSearchParams(text=words, limit=_MAX_HITS, conversation_id=conversation_id)
         found = (await self._session.call(CONVERSATION_SEARCH, params)).hits
         away: frozenset[str] = frozenset()
         if self._store.has_older and any(not self._store.branch.holds(hit.node_id) for hit in found):

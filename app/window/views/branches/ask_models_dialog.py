@@ -84,7 +84,7 @@ class AskModelsDialog(QDialog):
     def _connect(self) -> None:
         self.field.textChanged.connect(self._show_count)
         self.search.textChanged.connect(self._on_sought)
-        self.search.went_down.connect(self.list.setFocus)
+        self.search.down_pressed.connect(self.list.setFocus)
         self.list.itemChanged.connect(self._show_count)
         self.ask.clicked.connect(self._on_ask_clicked)
         for keys in ("Ctrl+Return", "Ctrl+Enter"):

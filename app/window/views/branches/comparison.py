@@ -117,7 +117,7 @@ class ComparedBranchView(QWidget):
     @property
     def words(self) -> str:
         """The text of the header."""
-        return " · ".join(part for part in (self._models.whole_text, self._figures.whole_text) if part)
+        return " · ".join(part for part in (self._models.full_text, self._figures.full_text) if part)
 
     def show_side(self) -> None:
         self._models.set_text(", ".join(self.side.models))
@@ -236,4 +236,4 @@ class ComparisonDialog(QDialog):
         self.accept()
 
     def _on_failed(self, why: str) -> None:
-        self._trouble.tell(why, "failed")
+        self._trouble.show_message(why, "failed")

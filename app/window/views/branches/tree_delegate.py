@@ -52,7 +52,7 @@ def _money(line: TreeLine) -> str:
 
 """The `TreeLine` of an entry."""
 
-_MOST_LANES = 8  # deeper forks show only the nearest lanes, to leave space for the text
+_MAX_LANES = 8  # deeper forks show only the nearest lanes, to leave space for the text
 _MARK = 4.0
 _TONES: dict[DotState, str] = {"waiting": "waiting", "done": "done", "failed": "failed", "working": "link"}
 
@@ -95,7 +95,7 @@ class TreeDelegate(QStyledItemDelegate):
     def _paint_lanes(self, painter: QPainter, place: QRect, line: TreeLine) -> int:
         """Paint the branch lines and the mark; returns the x offset of the text."""
         tokens = self._theme.tokens
-        shown = min(line.depth, _MOST_LANES)
+        shown = min(line.depth, _MAX_LANES)
         lanes = line.lanes[line.depth - shown :]
         middle = place.top() + tokens.space_tight + self._high(tokens.size_base) / 2
         top = middle if line.is_first else float(place.top())

@@ -21,7 +21,7 @@ _REMOVERS = (Qt.Key.Key_Delete, Qt.Key.Key_Backspace)
 
 # The engine's limits, checked here before anything is sent.
 _MOST = 20
-_MOST_PICTURE_BYTES = 10 * 1024 * 1024
+_MAX_PICTURE_BYTES = 10 * 1024 * 1024
 
 
 class AttachmentView(QFrame):
@@ -155,7 +155,7 @@ class AttachmentsView(QScrollArea):
             return f"{name} could not be attached: it is gone or cannot be read."
         if len(self._chips) >= _MOST:
             return f"{name} was not attached: at most {_MOST} files go with one message."
-        if size > _MOST_PICTURE_BYTES and QImageReader(path).canRead():
+        if size > _MAX_PICTURE_BYTES and QImageReader(path).canRead():
             return f"{name} was not attached: a picture may have at most 10 MB."
         return ""
 

@@ -12,7 +12,7 @@ from app.window.theme.theme import Theme
 from app.window.views.composer.prompt_edit import PromptEditView
 from app.window.widgets.agent_dot import agent_icon
 
-_MOST_SHOWN = 8
+_MAX_SHOWN = 8
 _TAKES = (Qt.Key.Key_Tab, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
@@ -92,7 +92,7 @@ class MentionListView(QFrame):
         agents = self._agents()
         if len(agents) < 2 or any(agent.name.casefold() == typed.strip() for agent in agents if typed.endswith(" ")):
             return ()
-        return tuple(agent for agent in agents if agent.name.casefold().startswith(typed))[:_MOST_SHOWN]
+        return tuple(agent for agent in agents if agent.name.casefold().startswith(typed))[:_MAX_SHOWN]
 
     def _typed(self, start: int) -> str:
         cursor = self._field.textCursor()

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QPlainTextEdit, QWidget
 
 from app.window.views.composer.drop_payload import can_attach
 
-_MOST_LINES = 12
+_MAX_LINES = 12
 _BLINKS_MS = 10_000
 _LONG_WORD = re.compile(r"\S{2000}")
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -124,10 +124,10 @@ class PromptEditView(QPlainTextEdit):
     def _fit(self) -> None:
         """Set the height. The size of a plain text document is in lines."""
         lines = max(1, round(self.document().size().height()))
-        is_long = lines > _MOST_LINES
+        is_long = lines > _MAX_LINES
         bars = Qt.ScrollBarPolicy
         self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if is_long else bars.ScrollBarAlwaysOff)
         margins = 2 * ceil(self.document().documentMargin()) + self.height() - self.contentsRect().height()
-        height = ceil(min(_MOST_LINES, lines) * QFontMetricsF(self.font()).lineSpacing()) + margins
+        height = ceil(min(_MAX_LINES, lines) * QFontMetricsF(self.font()).lineSpacing()) + margins
         if height != self.height():
             self.setFixedHeight(height)

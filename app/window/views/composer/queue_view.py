@@ -19,7 +19,7 @@ _WHEN = {"steer": "next turn", "follow_up": "after this work"}
 _ICONS = {"steer": "corner-down-right", "follow_up": "list-end"}
 _STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
-_MOST_LINES = 4
+_MAX_LINES = 4
 
 
 class QueuedMessageView(QFrame):
@@ -293,7 +293,7 @@ class QueueView(QScrollArea):
         heights = [_height(row) for row in self.rows]
         editors = sum(_height(row) for row in self.rows if row.is_editing)
         line = min(heights, default=0)
-        self.setFixedHeight(min(sum(heights), _MOST_LINES * line + editors))
+        self.setFixedHeight(min(sum(heights), _MAX_LINES * line + editors))
 
     def _focused_place(self) -> int | None:
         focus = self.window().focusWidget()

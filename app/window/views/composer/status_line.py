@@ -112,7 +112,7 @@ class StatusLineView(QWidget):
     @property
     def text(self) -> str:
         """The complete text."""
-        parts = (self._activity.whole_text, self._near.text(), self._figures.whole_text)
+        parts = (self._activity.full_text, self._near.text(), self._figures.full_text)
         return " · ".join(part for part in parts if part)
 
     def remind(self, text: str) -> None:

@@ -63,7 +63,7 @@ class WelcomeView(QStackedWidget):
         self.first = EmptyStateView(theme, "play", "No model was found yet", _FIRST, "Play the tour")
         self.addWidget(self.usual)
         self.addWidget(self.first)
-        self.first.acted.connect(self.tour_requested)
+        self.first.action_clicked.connect(self.tour_requested)
         models.changed.connect(self._on_models_changed)
         self._on_models_changed()
 
@@ -246,10 +246,10 @@ class ConversationView(QWidget):
         self.foot.options_changed.connect(self.options_changed)
         self.composer.edit_last_requested.connect(store.branches.edit_last)
         self.composer.edited.connect(self.draft_changed)
-        self.interrupted.acted.connect(self._on_resume_clicked)
+        self.interrupted.action_clicked.connect(self._on_resume_clicked)
         self.foot.model_missing.connect(self._on_model_missing)
         self.foot.sent.connect(self.no_model.hide)
-        self.no_model.acted.connect(self.foot.choices.providers_requested)
+        self.no_model.action_clicked.connect(self.foot.choices.providers_requested)
         self._models.changed.connect(self._on_models_changed)
         self.tour_requested.connect(self.no_model.hide)
 
@@ -270,7 +270,7 @@ class ConversationView(QWidget):
         if self._wants_ask and self.store.is_loaded:
             self.go_to_ask()
         if task is not None and task.status == "interrupted":
-            self.interrupted.tell(_INTERRUPTED, "waiting", "Resume", dismissible=False)
+            self.interrupted.show_message(_INTERRUPTED, "waiting", "Resume", dismissible=False)
         else:
             self.interrupted.hide()
 
@@ -292,7 +292,7 @@ class ConversationView(QWidget):
             self.scrolled.emit()
 
     def _on_model_missing(self) -> None:
-        self.no_model.tell(_NO_MODEL, "waiting", "Set up a model")
+        self.no_model.show_message(_NO_MODEL, "waiting", "Set up a model")
 
     def _on_models_changed(self) -> None:
         if not self._models.is_empty:

@@ -182,11 +182,11 @@ class DataPageView(SettingsPageView):
         params = DataExportParams(path=path, format=form, overwrite=True)
         done = await self._calls.call(DATA_EXPORT, params)
         what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"
-        self.banner.tell(f"{what} written to {done.path} ({file_size(done.bytes)}).", "done")
+        self.banner.show_message(f"{what} written to {done.path} ({file_size(done.bytes)}).", "done")
 
     async def _take_in(self, path: str) -> None:
         done = await self._calls.call(DATA_IMPORT, DataImportParams(path=path))
-        self.banner.tell(" ".join(import_words(done)), "done")
+        self.banner.show_message(" ".join(import_words(done)), "done")
         await self._load()
 
     def _begin(self, words: str, work: Coroutine[None, None, None]) -> None:
@@ -249,7 +249,7 @@ class DataPageView(SettingsPageView):
         return dialog
 
     def _on_pruned(self, words: str) -> None:
-        self.banner.tell(words, "done")
+        self.banner.show_message(words, "done")
         self.load()
 
 

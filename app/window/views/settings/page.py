@@ -57,7 +57,7 @@ class SettingsPageView(QWidget):
         QTimer.singleShot(0, row, lambda: self._scroll.ensureWidgetVisible(row))
 
     def tell_failure(self, text: str) -> None:
-        self.banner.tell(text, "failed")
+        self.banner.show_message(text, "failed")
 
     def clear_rows(self) -> None:
         while (item := self.rows.takeAt(0)) is not None:

@@ -165,7 +165,7 @@ class PersonalitiesPageView(SettingsPageView):
             return
         self._edit(taken.personality, is_new=True)
         if taken.left_out:
-            self.banner.tell(f"Tools that there are not were left out: {', '.join(taken.left_out)}.", "info")
+            self.banner.show_message(f"Tools that there are not were left out: {', '.join(taken.left_out)}.", "info")
 
     def _on_exported(self, personality: Personality) -> None:
         dialog = QFileDialog(self, "Export this personality", str(Path.home()), _FILES)
@@ -181,4 +181,4 @@ class PersonalitiesPageView(SettingsPageView):
         except OSError as error:
             self.tell_failure(f"{path} cannot be written: {error.strerror}. Choose another place.")
         else:
-            self.banner.tell(f"{personality.name} was written to {path}.", "done")
+            self.banner.show_message(f"{personality.name} was written to {path}.", "done")

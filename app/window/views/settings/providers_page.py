@@ -131,7 +131,7 @@ class ProvidersPageView(SettingsPageView):
     async def _remove_server(self, server_id: str) -> None:
         result = await self._calls.call(MODEL_SERVER_REMOVE, ModelServerRemoveParams(id=server_id))
         await self._load(refresh=False)
-        self.banner.tell(result.text, "done")
+        self.banner.show_message(result.text, "done")
         self._add.setFocus()
 
     async def _try(self, provider: str) -> None:

@@ -13,7 +13,7 @@ from app.window.widgets.containers import Card
 from app.window.widgets.labels import TextLabel
 
 _ABOUT = "Any server that speaks OpenAI's interface: vLLM, llama.cpp, LiteLLM, or a gateway of your company."
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 class ServerFormCard(Card):
@@ -72,8 +72,8 @@ class ServerFormCard(Card):
         self._show_busy("")
         if result.ok:
             self._address.setText(result.address)
-        names = ", ".join(result.models[:_MOST_NAMED])
-        more = f" and {len(result.models) - _MOST_NAMED:,} more" if len(result.models) > _MOST_NAMED else ""
+        names = ", ".join(result.models[:_MAX_NAMED])
+        more = f" and {len(result.models) - _MAX_NAMED:,} more" if len(result.models) > _MAX_NAMED else ""
         text = f"{result.text.rstrip('.')}: {names}{more}" if names else result.text
         self._show_status(text, "done" if result.ok and names else "waiting" if result.ok else "failed")
 

@@ -130,7 +130,7 @@ class ShortcutStore(QObject):
 
     def keys(self, name: ActionName) -> tuple[str, ...]:
         """The first is the one shown."""
-        own = self._state.kept.shortcuts.get(name)
+        own = self._state.settings.shortcuts.get(name)
         return _action(name).shortcuts if own is None else tuple(own)
 
     def shown(self, name: ActionName) -> str:
@@ -168,11 +168,11 @@ class ShortcutStore(QObject):
         self._save_and_notify()
 
     def reset_all(self) -> None:
-        self._state.kept.shortcuts.clear()
+        self._state.settings.shortcuts.clear()
         self._save_and_notify()
 
     def _set_keys(self, name: ActionName, keys: tuple[str, ...]) -> None:
-        kept = self._state.kept.shortcuts
+        kept = self._state.settings.shortcuts
         if keys == _action(name).shortcuts:
             kept.pop(name, None)
         else:

@@ -11,7 +11,7 @@ from app.window.theme.theme import Theme
 from app.window.views.shared.item_delegate import HINT, KEY, ItemDelegate
 from app.window.widgets.dialogs import FramelessDialog
 
-_MOST_SHOWN = 60
+_MAX_SHOWN = 60
 _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 
@@ -123,7 +123,7 @@ class PickerDialog(FramelessDialog):
         words = self._field.text().lower().split()
         found = [choice for choice in self._choices if all(word in choice.words for word in words)]
         self._model.clear()
-        for choice in found[:_MOST_SHOWN]:
+        for choice in found[:_MAX_SHOWN]:
             self._model.appendRow(_item(choice))
         self._list.setVisible(bool(found))
         self._nothing.setVisible(not found)

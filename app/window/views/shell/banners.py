@@ -7,7 +7,7 @@ from app.window.stores.session import EngineSession
 from app.window.theme.theme import Theme
 from app.window.widgets.banner import BannerView
 
-_PATIENCE_MS = 400
+_DELAY_MS = 400
 
 
 class ConnectionBannerView(BannerView):
@@ -16,28 +16,28 @@ class ConnectionBannerView(BannerView):
     def __init__(self, session: EngineSession, theme: Theme) -> None:
         super().__init__(theme)
         self._session = session
-        self._soon = QTimer(self, singleShot=True, interval=_PATIENCE_MS)
-        self._soon.timeout.connect(self._on_patience_over)
+        self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
+        self._delay.timeout.connect(self._on_delay_over)
         session.state_changed.connect(self._on_state_changed)
-        self.acted.connect(session.retry)
+        self.action_clicked.connect(session.retry)
         self._on_state_changed()
 
     def _on_state_changed(self) -> None:
         match self._session.state:
             case "ready":
-                self._soon.stop()
+                self._delay.stop()
                 self.hide()
             case "connecting":
-                self._soon.start()
+                self._delay.start()
             case "lost":
-                self._soon.stop()
+                self._delay.stop()
                 text = "The engine has ended; it is being started again. What was finished is kept."
                 if self._session.reason:
                     text = f"{text}\n{self._session.reason}"
-                self.tell(text, "waiting", "Try now", dismissible=False)
+                self.show_message(text, "waiting", "Try now", dismissible=False)
 
-    def _on_patience_over(self) -> None:
-        self.tell("Connecting to the engine …", dismissible=False)
+    def _on_delay_over(self) -> None:
+        self.show_message("Connecting to the engine …", dismissible=False)
 
 
 class HealthBannerView(BannerView):
@@ -59,4 +59,4 @@ class HealthBannerView(BannerView):
         held = sum(task.status == "paused" for task in update.tasks)
         if held:
             lines.append(f"{held} {'task waits' if held == 1 else 'tasks wait'} meanwhile. What was finished is kept.")
-        self.tell("\n".join(lines), "failed", dismissible=False)
+        self.show_message("\n".join(lines), "failed", dismissible=False)

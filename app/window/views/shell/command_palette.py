@@ -15,7 +15,7 @@ from app.window.theme.theme import Theme
 from app.window.views.shared.actions import ACTIONS, Action, ShortcutStore
 from app.window.views.shared.picker import PickerDialog, PickerItem
 
-_MOST_CONVERSATIONS = 200
+_MAX_CONVERSATIONS = 200
 _TITLE = "Find an action, a conversation or a setting"
 
 
@@ -58,8 +58,8 @@ class CommandPalette(QObject):
     def open_over(self, window: QWidget, *, has_tabs: bool) -> None:
         self._targets.clear()
         offered = (action for action in ACTIONS if action.in_palette and (has_tabs or not action.of_tab))
-        actions = [self._choice(action) for action in offered]
-        picker = PickerDialog(self._theme, _TITLE, (*actions, *self._chats()), window)
+        actions = [self._action_item(action) for action in offered]
+        picker = PickerDialog(self._theme, _TITLE, (*actions, *self._conversation_items()), window)
         picker.chosen.connect(self._on_chosen)
         picker.typed.connect(self._titles.search)
         picker.finished.connect(self._on_closed)
@@ -67,15 +67,15 @@ class CommandPalette(QObject):
         picker.open_over(window)
         self._declared.load()
 
-    def _chats(self) -> list[PickerItem]:
+    def _conversation_items(self) -> list[PickerItem]:
         store = self._conversations
-        shown = map(store.at, range(min(store.count(), _MOST_CONVERSATIONS)))
-        return [self._chat(conversation) for conversation in shown]
+        shown = map(store.at, range(min(store.count(), _MAX_CONVERSATIONS)))
+        return [self._conversation_item(conversation) for conversation in shown]
 
-    def _choice(self, action: Action) -> PickerItem:
+    def _action_item(self, action: Action) -> PickerItem:
         return self._item(_Target("action", action.name), action.text, self._shortcuts.shown(action.name))
 
-    def _chat(self, conversation: Conversation) -> PickerItem:
+    def _conversation_item(self, conversation: Conversation) -> PickerItem:
         hint = "archived" if conversation.archived else "conversation"
         return self._item(_Target("conversation", conversation.id), conversation.title, hint)
 
@@ -97,7 +97,7 @@ class CommandPalette(QObject):
 
     def _on_titles_found(self, conversations: tuple[Conversation, ...]) -> None:
         if self._picker is not None:
-            self._picker.add(tuple(map(self._chat, conversations)))
+            self._picker.add(tuple(map(self._conversation_item, conversations)))
 
     def _on_settings_found(self, settings: tuple[Setting, ...]) -> None:
         if self._picker is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from app.window.views.usage.dialog import UsageDialog
 
 
-_IN_COMPOSER = (
+_COMPOSER_KEYS = (
     ("Send; steer a task at work; reply to a question", "Enter"),
     ("A new line", "Shift+Enter"),
     ("Queue for after the work at hand", "Alt+Enter"),
@@ -86,8 +86,8 @@ class ShortcutsDialog(QDialog):
         grid.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_far)
         grid.setHorizontalSpacing(2 * tokens.space_far)
         grid.setVerticalSpacing(tokens.space_close)
-        keyed = [(action, shortcuts.keys(action.name)) for action in ACTIONS]
-        lines = [(action.text, ", ".join(map(native_text, keys))) for action, keys in keyed if keys]
-        for place, (text, keys) in enumerate((*lines, *_IN_COMPOSER)):
-            grid.addWidget(TextLabel(theme, text), place, 0)
-            grid.addWidget(TextLabel(theme, keys, tone="muted"), place, 1, Qt.AlignmentFlag.AlignRight)
+        actions = [(action, shortcuts.keys(action.name)) for action in ACTIONS]
+        lines = [(action.text, ", ".join(map(native_text, keys))) for action, keys in actions if keys]
+        for number, (text, keys) in enumerate((*lines, *_COMPOSER_KEYS)):
+            grid.addWidget(TextLabel(theme, text), number, 0)
+            grid.addWidget(TextLabel(theme, keys, tone="muted"), number, 1, Qt.AlignmentFlag.AlignRight)

@@ -39,10 +39,10 @@ class KeepRunningDialog(QuestionDialog):
             "The engine works on in the background, and what waits for you waits. Open Errand again to look at it. "
             "To stop a task, stay and stop it here."
         )
-        leave = self.addButton("Close the window", QMessageBox.ButtonRole.AcceptRole)
-        stay = self.addButton("Stay", QMessageBox.ButtonRole.RejectRole)
-        self.set_default(leave)
-        self.setEscapeButton(stay)
+        quit_button = self.addButton("Close the window", QMessageBox.ButtonRole.AcceptRole)
+        keep = self.addButton("Stay", QMessageBox.ButtonRole.RejectRole)
+        self.set_default(quit_button)
+        self.setEscapeButton(keep)
 
 
 class MainWindow(QMainWindow):
@@ -63,9 +63,9 @@ class MainWindow(QMainWindow):
         control: TaskControlStore,
         tour: TourStore,
         sidebar: SidebarView,
-        maker: OpenConversationFactory,
-        pages: TabsView,
-        desk: OpenConversations,
+        factory: OpenConversationFactory,
+        tabs: TabsView,
+        conversations: OpenConversations,
         theme: Theme,
         state: WindowStateStore,
     ) -> None:
@@ -74,17 +74,17 @@ class MainWindow(QMainWindow):
         self.stores = stores
         self._control = control
         self._tour = tour
-        self._maker = maker
+        self._factory = factory
         self._theme = theme
         self._state = state
         self.sidebar = sidebar
-        self.pages = pages
-        self.desk = desk
-        self.trouble = BannerView(theme)
+        self.tabs = tabs
+        self.conversations = conversations
+        self.error_banner = BannerView(theme)
         self.connection = ConnectionBannerView(stores.session, theme)
         self.health = HealthBannerView(stores.session, theme)
         self.shortcuts = ShortcutStore(state)
-        self.dialogs = WindowDialogs(stores, theme, self.shortcuts, maker.clipboard, self)
+        self.dialogs = WindowDialogs(stores, theme, self.shortcuts, factory.clipboard, self)
         self._palette: CommandPalette | None = None
         self.commands = WindowActions(self._slots(), self._go_to_tab, self.shortcuts)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
@@ -93,30 +93,30 @@ class MainWindow(QMainWindow):
         self.commands.add_to(self)
         self._connect()
         self._on_theme_changed()
-        pages.saved.restore(maker.make)
+        tabs.saved.restore(factory.make)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         running = len(self.stores.tasks.running())
-        if running and not self._state.kept.told_of_background:
+        if running and not self._state.settings.told_of_background:
             event.ignore()
             dialog = KeepRunningDialog(running, self)
-            dialog.accepted.connect(self._on_leave_accepted)
+            dialog.accepted.connect(self._on_close_confirmed)
             dialog.open()
             return
-        self._keep_sizes()
+        self._save_sizes()
         self.closing.emit()
         if self.has_tray:
             event.ignore()
             self.hide()
             return
-        self.desk.close_windows()
+        self.conversations.close_windows()
         super().closeEvent(event)
         self.closed.emit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Esc that no child handled moves the focus from the sidebar or the tabs to the composer."""
         if event.key() == Qt.Key.Key_Escape:
-            self.desk.front.setFocus()
+            self.conversations.active.setFocus()
         else:
             super().keyPressEvent(event)
 
@@ -126,48 +126,48 @@ class MainWindow(QMainWindow):
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
-            self.desk.turn_to_main()
+            self.conversations.activate_main_window()
 
-    def leave(self) -> None:
+    def close_for_good(self) -> None:
         """Close the window even if there is a tray."""
-        self._keep_sizes()
-        self.desk.close_windows()
+        self._save_sizes()
+        self.conversations.close_windows()
         self.hide()
         self.closed.emit()
 
     def show_error(self, text: str) -> None:
         """Show what failed and what to do."""
-        (self.desk.front_window or self).trouble.tell(text, "failed")
+        (self.conversations.active_window or self).error_banner.show_message(text, "failed")
 
     def _slots(self) -> dict[ActionName, Callable[[], None]]:
         """The slot of each action. The active conversation is looked up when the slot is called."""
-        desk, tabs = self.desk, self.pages.tabs
+        conversations, tab_bar = self.conversations, self.tabs.bar
         return {
-            "new_task": desk.new,
-            "stop": lambda: desk.front.store.requests.stop(),
-            "stop_all": lambda: desk.front.store.requests.stop_all(),
-            "next_ask": desk.go_to_next_ask,
-            "allow_once": lambda: desk.front.allow_once(),
+            "new_task": conversations.new,
+            "stop": lambda: conversations.active.store.requests.stop(),
+            "stop_all": lambda: conversations.active.store.requests.stop_all(),
+            "next_ask": conversations.go_to_next_ask,
+            "allow_once": lambda: conversations.active.allow_once(),
             "palette": self._on_palette,
             "search": self._on_search,
-            "find": lambda: desk.front.find_bar.open(),
-            "find_next": lambda: desk.front.find_next(forward=True),
-            "find_previous": lambda: desk.front.find_next(forward=False),
-            "tree": lambda: desk.front.tree.toggle(),
-            "summarise": lambda: desk.front.store.context.summarise(),
-            "ask_models": lambda: desk.front.dialogs.ask_models(),
-            "add_agent": lambda: desk.front.foot.add_agent(),
-            "close_tab": desk.close_front,
-            "reopen_tab": desk.reopen,
-            "next_tab": partial(desk.in_main_window, partial(tabs.step, 1)),
-            "previous_tab": partial(desk.in_main_window, partial(tabs.step, -1)),
-            "move_tab_left": partial(tabs.shift, -1),
-            "move_tab_right": partial(tabs.shift, 1),
-            "pin_tab": lambda: self.pages.pin(tabs.current),
-            "all_tabs": partial(desk.in_main_window, self.pages.open_list),
-            "own_window": desk.move_front,
+            "find": lambda: conversations.active.find_bar.open(),
+            "find_next": lambda: conversations.active.find_next(forward=True),
+            "find_previous": lambda: conversations.active.find_next(forward=False),
+            "tree": lambda: conversations.active.tree.toggle(),
+            "summarise": lambda: conversations.active.store.context.summarise(),
+            "ask_models": lambda: conversations.active.dialogs.ask_models(),
+            "add_agent": lambda: conversations.active.foot.add_agent(),
+            "close_tab": conversations.close_active,
+            "reopen_tab": conversations.reopen,
+            "next_tab": partial(conversations.in_main_window, partial(tab_bar.step, 1)),
+            "previous_tab": partial(conversations.in_main_window, partial(tab_bar.step, -1)),
+            "move_tab_left": partial(tab_bar.shift, -1),
+            "move_tab_right": partial(tab_bar.shift, 1),
+            "pin_tab": lambda: self.tabs.pin(tab_bar.current),
+            "all_tabs": partial(conversations.in_main_window, self.tabs.open_list),
+            "own_window": conversations.move_active,
             "next_pane": self._on_next_pane,
-            "sidebar": self._on_turn_sidebar,
+            "sidebar": self._on_toggle_sidebar,
             "tour": self._tour.play,
             "settings": lambda: self.dialogs.settings.open_page("general"),
             "usage": self.dialogs.open_usage,
@@ -179,7 +179,7 @@ class MainWindow(QMainWindow):
         }
 
     def _go_to_tab(self, number: int) -> None:
-        self.desk.in_main_window(partial(self.pages.tabs.go_to_number, number))
+        self.conversations.in_main_window(partial(self.tabs.bar.go_to_number, number))
 
     def _lay_out(self) -> None:
         right = QWidget()
@@ -188,41 +188,41 @@ class MainWindow(QMainWindow):
         column.setSpacing(0)
         column.addWidget(self.connection)
         column.addWidget(self.health)
-        column.addWidget(self.trouble)
-        column.addWidget(self.pages, 1)
+        column.addWidget(self.error_banner)
+        column.addWidget(self.tabs, 1)
         self._splitter.addWidget(self.sidebar)
         self._splitter.addWidget(right)
         self._splitter.setStretchFactor(1, 1)
         self._splitter.setChildrenCollapsible(False)
         self.setCentralWidget(self._splitter)
-        kept = self._state.kept
-        self.resize(kept.width, kept.height)
-        self._splitter.setSizes([kept.sidebar_width, kept.width - kept.sidebar_width])
-        self.sidebar.setHidden(kept.sidebar_hidden)
-        if kept.maximized:
+        settings = self._state.settings
+        self.resize(settings.width, settings.height)
+        self._splitter.setSizes([settings.sidebar_width, settings.width - settings.sidebar_width])
+        self.sidebar.setHidden(settings.sidebar_hidden)
+        if settings.maximized:
             self.setWindowState(Qt.WindowState.WindowMaximized)
 
     def _connect(self) -> None:
         stores = self.stores
-        for speaker in (stores.session, stores.asks, stores.conversations, self._control, self._tour, self._maker):
-            speaker.failed.connect(self.show_error)
-        self.sidebar.opened.connect(self.desk.open)
-        self.sidebar.opened_behind.connect(partial(self.desk.open, behind=True))
+        for source in (stores.session, stores.asks, stores.conversations, self._control, self._tour, self._factory):
+            source.failed.connect(self.show_error)
+        self.sidebar.opened.connect(self.conversations.open)
+        self.sidebar.opened_behind.connect(partial(self.conversations.open, in_background=True))
         self.sidebar.hit_opened.connect(self._on_hit_opened)
-        self.sidebar.new_task_requested.connect(self.desk.new)
+        self.sidebar.new_task_requested.connect(self.conversations.new)
         self.sidebar.stop_requested.connect(self._control.stop)
         self.sidebar.resume_requested.connect(self._control.resume)
-        self._maker.resume_requested.connect(self._control.resume)
-        self._maker.providers_requested.connect(lambda: self.dialogs.settings.open_page("providers"))
-        self._maker.tour_requested.connect(self._tour.play)
-        self.dialogs.settings_closed.connect(self._maker.models.look_again)
-        self.dialogs.conversation_requested.connect(self.desk.open)
-        self.desk.front_changed.connect(self._on_front_changed)
-        self.desk.main_window_requested.connect(self._on_main_window_requested)
-        self.desk.window_made.connect(self.commands.add_to_own)
-        self._tour.started.connect(self.desk.open)
+        self._factory.resume_requested.connect(self._control.resume)
+        self._factory.providers_requested.connect(lambda: self.dialogs.settings.open_page("providers"))
+        self._factory.tour_requested.connect(self._tour.play)
+        self.dialogs.settings_closed.connect(self._factory.models.look_again)
+        self.dialogs.conversation_requested.connect(self.conversations.open)
+        self.conversations.active_changed.connect(self._on_active_changed)
+        self.conversations.main_window_requested.connect(self._on_main_window_requested)
+        self.conversations.window_made.connect(self.commands.add_to_own)
+        self._tour.started.connect(self.conversations.open)
         self._theme.changed.connect(self._on_theme_changed)
-        stores.conversations.reset.connect(self._on_front_changed)
+        stores.conversations.reset.connect(self._on_active_changed)
 
     def _on_main_window_requested(self) -> None:
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
@@ -231,67 +231,69 @@ class MainWindow(QMainWindow):
         self.activateWindow()
 
     def _on_hit_opened(self, conversation_id: str, node_id: str, words: str) -> None:
-        self.desk.open_at(conversation_id, node_id)
-        self.desk.front.transcript.hits.mark_words(words.replace('"', " ").split())
+        self.conversations.open_at(conversation_id, node_id)
+        self.conversations.active.transcript.hits.mark_words(words.replace('"', " ").split())
 
     def _on_action_chosen(self, name: str) -> None:
         for action in ACTIONS:
             if action.name == name:
                 self.commands.do(action.name)
 
-    def _on_front_changed(self) -> None:
-        self.sidebar.list.mark(self.desk.front_id)
+    def _on_active_changed(self) -> None:
+        self.sidebar.list.mark(self.conversations.active_id)
 
     def _on_palette(self) -> None:
         if self._palette is None:
             self._palette = self._make_palette()
-        self._palette.open_over(self.desk.front_window or self, has_tabs=self.desk.front_window is None)
+        self._palette.open_over(
+            self.conversations.active_window or self, has_tabs=self.conversations.active_window is None
+        )
 
     def _make_palette(self) -> "CommandPalette":
         from app.window.views.shell.command_palette import CommandPalette  # not needed at startup
 
         palette = CommandPalette(self.stores.conversations, self.stores.session, self._theme, self.shortcuts)
-        palette.conversation_chosen.connect(self.desk.open)
+        palette.conversation_chosen.connect(self.conversations.open)
         palette.setting_chosen.connect(self.dialogs.open_setting)
         palette.action_chosen.connect(self._on_action_chosen)
         return palette
 
     def _on_search(self) -> None:
         if self.sidebar.isHidden():
-            self._on_turn_sidebar()
+            self._on_toggle_sidebar()
         self.sidebar.search.setFocus()
         self.sidebar.search.selectAll()
 
-    def _on_turn_sidebar(self) -> None:
-        self._state.kept.sidebar_hidden = not self._state.kept.sidebar_hidden
-        self.sidebar.setHidden(self._state.kept.sidebar_hidden)
+    def _on_toggle_sidebar(self) -> None:
+        self._state.settings.sidebar_hidden = not self._state.settings.sidebar_hidden
+        self.sidebar.setHidden(self._state.settings.sidebar_hidden)
         self._state.save_soon()
 
     def _on_next_pane(self) -> None:
-        frame = (*self.sidebar.focus_panes(), self.pages.tabs) if self.desk.front_window is None else ()
-        panes = (*frame, *self.desk.front.focus_panes())
+        frame = (*self.sidebar.focus_panes(), self.tabs.bar) if self.conversations.active_window is None else ()
+        panes = (*frame, *self.conversations.active.focus_panes())
         usable = [pane for pane in panes if pane.isVisible() and pane.focusPolicy() != Qt.FocusPolicy.NoFocus]
-        here = next((place for place, pane in enumerate(usable) if pane.hasFocus()), -1)
+        here = next((number for number, pane in enumerate(usable) if pane.hasFocus()), -1)
         usable[(here + 1) % len(usable)].setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _on_change_theme(self) -> None:
         self._theme.set_mode("light" if self._theme.tokens.dark else "dark")
 
-    def _on_leave_accepted(self) -> None:
-        self._state.kept.told_of_background = True
+    def _on_close_confirmed(self) -> None:
+        self._state.settings.told_of_background = True
         self.close()
 
     def _on_theme_changed(self) -> None:
-        kept, theme = self._state.kept, self._theme
-        kept.theme, kept.motion = theme.mode, theme.wanted_motion
-        kept.reading_family, kept.reading_size = theme.reading_family, theme.tokens.size_reading
+        settings, theme = self._state.settings, self._theme
+        settings.theme, settings.motion = theme.mode, theme.wanted_motion
+        settings.reading_family, settings.reading_size = theme.reading_family, theme.tokens.size_reading
         self._state.save_soon()
 
-    def _keep_sizes(self) -> None:
-        kept = self._state.kept
-        kept.maximized = self.isMaximized()
-        if not kept.maximized:
-            kept.width, kept.height = self.width(), self.height()
+    def _save_sizes(self) -> None:
+        settings = self._state.settings
+        settings.maximized = self.isMaximized()
+        if not settings.maximized:
+            settings.width, settings.height = self.width(), self.height()
         if self.sidebar.isVisible():
-            kept.sidebar_width = self._splitter.sizes()[0]
+            settings.sidebar_width = self._splitter.sizes()[0]
         self._state.flush()

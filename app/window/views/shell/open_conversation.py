@@ -20,20 +20,20 @@ _NEW = "New task"
 class OpenConversation(QObject):
     """`conversation_id` is "" until the engine has stored the conversation.
 
-    Emits `changed` when its tab changes, and `begun` when the engine has stored it.
+    Emits `changed` when its tab changes, and `started` when the engine has stored it.
     """
 
     changed = Signal()
-    begun = Signal()
+    started = Signal()
 
-    def __init__(self, maker: "OpenConversationFactory", conversation_id: str) -> None:
+    def __init__(self, factory: "OpenConversationFactory", conversation_id: str) -> None:
         super().__init__()
-        self._maker = maker
+        self._factory = factory
         self._view: ConversationView | None = None
         self.conversation_id = conversation_id
-        self.is_pinned = conversation_id in maker.state.kept.pinned
-        known = maker.stores.conversations.get(conversation_id)
-        self.title = known.title if known else maker.state.kept.titles.get(conversation_id, _NEW)
+        self.is_pinned = conversation_id in factory.state.settings.pinned
+        known = factory.stores.conversations.get(conversation_id)
+        self.title = known.title if known else factory.state.settings.titles.get(conversation_id, _NEW)
 
     @property
     def is_shown(self) -> bool:
@@ -48,59 +48,59 @@ class OpenConversation(QObject):
     @property
     def view(self) -> ConversationView:
         if self._view is None:
-            self._view = self._maker.make_view(self.conversation_id)
+            self._view = self._factory.make_view(self.conversation_id)
             self._connect(self._view)
         return self._view
 
     @property
-    def look(self) -> TabState:
+    def tab_state(self) -> TabState:
         if not self.conversation_id:
             return TabState(self.title, pinned=self.is_pinned)
-        stores = self._maker.stores
+        stores = self._factory.stores
         known = stores.conversations.get(self.conversation_id)
         if known is not None:
             self.title = known.title
         task = stores.tasks.of_conversation(self.conversation_id)
-        return TabState(self.title, dot_state(task), self._maker.unread.count(self.conversation_id), self.is_pinned)
+        return TabState(self.title, dot_state(task), self._factory.unread.count(self.conversation_id), self.is_pinned)
 
-    def read(self) -> None:
+    def mark_read(self) -> None:
         """Mark it as read."""
         if self.conversation_id:
-            self._maker.unread.read(self.conversation_id)
+            self._factory.unread.read(self.conversation_id)
 
-    def keep_place(self) -> None:
+    def save_scroll_position(self) -> None:
         """Save the scroll position; keeps the last one if the view was not shown yet or is still scrolling to a row."""
         if self._view is None:
             return
-        self._keep_tree(self._view.tree.open_width)
-        self._keep_agent(self._view.store.agents.chosen_id)
+        self._save_tree_width(self._view.tree.open_width)
+        self._save_agent(self._view.store.agents.chosen_id)
         if not self._view.has_place:
             return
-        places, place = self._maker.state.kept.places, self._view.place
-        if place is None:
-            places.pop(self.conversation_id, None)
+        positions, position = self._factory.state.settings.places, self._view.place
+        if position is None:
+            positions.pop(self.conversation_id, None)
         else:
-            places[self.conversation_id] = place
+            positions[self.conversation_id] = position
 
-    def _keep_tree(self, width: int) -> None:
-        trees = self._maker.state.kept.trees
+    def _save_tree_width(self, width: int) -> None:
+        trees = self._factory.state.settings.trees
         trees.pop(self.conversation_id, None)
         if width and self.conversation_id:
             trees[self.conversation_id] = width
 
-    def _keep_agent(self, agent_id: str | None) -> None:
-        agents = self._maker.state.kept.agents
+    def _save_agent(self, agent_id: str | None) -> None:
+        agents = self._factory.state.settings.agents
         agents.pop(self.conversation_id, None)
         if agent_id is not None and self.conversation_id:
             agents[self.conversation_id] = agent_id
 
     def close(self) -> None:
         """Close the view; its task keeps running."""
-        self.keep_place()
+        self.save_scroll_position()
         if self.conversation_id:
-            self._maker.state.keep_closed(self.conversation_id)
+            self._factory.state.add_closed(self.conversation_id)
         if self._view is not None:
-            self._maker.stores.close(self._view.store)
+            self._factory.stores.close(self._view.store)
             self._view.deleteLater()
         self.deleteLater()
 
@@ -111,10 +111,10 @@ class OpenConversation(QObject):
         view.store.requests.stored.connect(self._on_stored)
 
     def _on_draft_changed(self, text: str) -> None:
-        self._maker.state.keep_draft(self.conversation_id, text)
+        self._factory.state.set_draft(self.conversation_id, text)
 
     def _on_files_changed(self, paths: tuple[str, ...]) -> None:
-        self._maker.state.keep_attached(self.conversation_id, paths)
+        self._factory.state.set_attached(self.conversation_id, paths)
 
     def _on_title_changed(self) -> None:
         self.title = self.view.store.title
@@ -122,10 +122,10 @@ class OpenConversation(QObject):
 
     def _on_stored(self, conversation_id: str) -> None:
         """The engine has stored the new conversation."""
-        self._maker.state.keep_draft("", "")
+        self._factory.state.set_draft("", "")
         self.conversation_id = conversation_id
         self._on_title_changed()
-        self.begun.emit()
+        self.started.emit()
 
 
 class TabStates(QObject):
@@ -186,21 +186,21 @@ class OpenConversationFactory(QObject):
         return OpenConversation(self, conversation_id)
 
     def make_view(self, conversation_id: str) -> ConversationView:
-        store = self.stores.open(conversation_id or None, self.state.kept.agents.get(conversation_id))
+        store = self.stores.open(conversation_id or None, self.state.settings.agents.get(conversation_id))
         view = ConversationView(store, self.stores, self.models, self._theme, self.clipboard, self._pasted)
-        kept = self.state.kept
+        settings = self.state.settings
         if not conversation_id:
-            view.foot.choose(kept.options)
-        view.composer.set_text(kept.drafts.get(conversation_id, ""))
-        view.composer.attachments.restore(kept.attached.get(conversation_id, []))
-        if conversation_id in kept.places:
-            view.return_to(kept.places[conversation_id])
-        if conversation_id in kept.trees:
-            view.tree.open(kept.trees[conversation_id])
+            view.foot.choose(settings.options)
+        view.composer.set_text(settings.drafts.get(conversation_id, ""))
+        view.composer.attachments.restore(settings.attached.get(conversation_id, []))
+        if conversation_id in settings.places:
+            view.return_to(settings.places[conversation_id])
+        if conversation_id in settings.trees:
+            view.tree.open(settings.trees[conversation_id])
         view.tree.changed.connect(self.state.save_soon)
         store.agents.turned.connect(self.state.save_soon)
         view.scrolled.connect(self.state.save_soon)
-        view.options_changed.connect(self.state.keep_options)
+        view.options_changed.connect(self.state.set_options)
         view.tour_requested.connect(self.tour_requested)
         view.foot.choices.providers_requested.connect(self.providers_requested)
         view.resume_requested.connect(self.resume_requested)

@@ -12,10 +12,10 @@ from app.window.widgets.buttons import IconButton
 from app.window.widgets.pulse import PulseTimer
 from app.window.widgets.status_dot import STATE_LABELS, DotState, StatusDotView
 
-_MOST = 99
+_MAX_COUNT = 99
 
-_LONGEST_TITLE = 24
-_LONGEST_PINNED = 9
+_MAX_TITLE = 24
+_MAX_PINNED_TITLE = 9
 
 
 class TabMenu(QMenu):
@@ -60,7 +60,7 @@ class Badge(QWidget):
 
     @property
     def text(self) -> str:
-        return f"{_MOST}+" if self._count > _MOST else str(self._count)
+        return f"{_MAX_COUNT}+" if self._count > _MAX_COUNT else str(self._count)
 
     def sizeHint(self) -> QSize:
         self.setFont(self._theme.font(self._theme.tokens.size_small, bold=True))
@@ -114,12 +114,12 @@ class TabState:
     pinned: bool = False
 
     @property
-    def words(self) -> str:
+    def accessible_text(self) -> str:
         """The complete text, for the tool tip and screen readers."""
-        return " · ".join(part for part in (self.title, self.hint) if part)
+        return " · ".join(part for part in (self.title, self.status_text) if part)
 
     @property
-    def hint(self) -> str:
+    def status_text(self) -> str:
         """The text without the title."""
         state = "" if self.state == "idle" else STATE_LABELS[self.state].lower()
         unread = f"{self.unread} new" if self.unread else ""
@@ -127,9 +127,9 @@ class TabState:
         return " · ".join(part for part in (state, unread, pinned) if part)
 
     @property
-    def short(self) -> str:
+    def visible_title(self) -> str:
         """The title, shortened to fit into a tab."""
-        longest = _LONGEST_PINNED if self.pinned else _LONGEST_TITLE
+        longest = _MAX_PINNED_TITLE if self.pinned else _MAX_TITLE
         return self.title if len(self.title) <= longest else self.title[: longest - 1] + "…"
 
 
@@ -150,7 +150,7 @@ class TabBarView(QTabBar):
         super().__init__(parent)
         self._theme = theme
         self._pulse = pulse
-        self._looks: dict[str, TabState] = {}
+        self._states: dict[str, TabState] = {}
         self.setObjectName("tabs")
         self.setAccessibleName("Open conversations")
         self.setMovable(True)
@@ -175,11 +175,11 @@ class TabBarView(QTabBar):
         """The key of the current tab; "" without tabs."""
         return str(self.tabData(self.currentIndex())) if self.count() else ""
 
-    def overflow(self, width: int) -> bool:
+    def overflows(self, width: int) -> bool:
         """True if the tabs do not fit into the width."""
         return sum(self.minimumTabSizeHint(index).width() for index in range(self.count())) > width
 
-    def add(self, key: str, look: TabState) -> None:
+    def add(self, key: str, state: TabState) -> None:
         """Add a tab at the end, or after the pinned ones, without activating it."""
         index = self.addTab("")
         self.setTabData(index, key)
@@ -188,28 +188,28 @@ class TabBarView(QTabBar):
         close.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Ctrl+W and Delete close it; 50 Tab stops would not help
         close.clicked.connect(lambda: self.close_requested.emit(key))
         self.setTabButton(index, QTabBar.ButtonPosition.RightSide, close)
-        self.show_look(key, look)
+        self.show_state(key, state)
         if self.count() == 1:
             self.chosen.emit(key)
 
-    def show_look(self, key: str, look: TabState) -> None:
+    def show_state(self, key: str, state: TabState) -> None:
         """Update a tab if it has changed: each change lays out the whole bar."""
-        if self._looks.get(key) == look:
+        if self._states.get(key) == state:
             return
-        self._looks[key] = look
-        self._settle()
+        self._states[key] = state
+        self._move_pinned_left()
         index = self.keys.index(key)
         mark = self.tabButton(index, QTabBar.ButtonPosition.LeftSide)
         close = self.tabButton(index, QTabBar.ButtonPosition.RightSide)
         assert isinstance(mark, TabStatusView)
-        mark.show_state(look.state, look.unread)
-        close.setVisible(not look.pinned)
-        close.setFixedSize(QSize(0, 0) if look.pinned else close.sizeHint())  # a hidden button keeps its space
-        close.setAccessibleName(f"Close {look.title}")
-        self.setTabIcon(index, self._pin() if look.pinned else QIcon())
-        self.setTabText(index, look.short.replace("&", "&&"))
-        self.setTabToolTip(index, plain_tool_tip(look.words))
-        self.setAccessibleTabName(index, look.words)
+        mark.show_state(state.state, state.unread)
+        close.setVisible(not state.pinned)
+        close.setFixedSize(QSize(0, 0) if state.pinned else close.sizeHint())  # a hidden button keeps its space
+        close.setAccessibleName(f"Close {state.title}")
+        self.setTabIcon(index, self._pin_icon() if state.pinned else QIcon())
+        self.setTabText(index, state.visible_title.replace("&", "&&"))
+        self.setTabToolTip(index, plain_tool_tip(state.accessible_text))
+        self.setAccessibleTabName(index, state.accessible_text)
 
     def go_to(self, key: str) -> None:
         self.setCurrentIndex(self.keys.index(key))
@@ -228,7 +228,7 @@ class TabBarView(QTabBar):
         index = self.keys.index(key)
         self.tabButton(index, QTabBar.ButtonPosition.LeftSide).hide()  # stops its pulse
         self.removeTab(index)
-        self._looks.pop(key, None)
+        self._states.pop(key, None)
 
     def shift(self, by: int) -> None:
         """Move the current tab, among the pinned ones or among the others."""
@@ -248,16 +248,16 @@ class TabBarView(QTabBar):
         self.resized.emit()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        place = event.position().toPoint()
-        index = self.tabAt(place)
+        position = event.position().toPoint()
+        index = self.tabAt(position)
         if event.button() == Qt.MouseButton.MiddleButton and index >= 0:
             self.close_requested.emit(str(self.tabData(index)))
             return
         super().mouseReleaseEvent(event)
         if event.button() != Qt.MouseButton.LeftButton:
             return
-        self._settle()
-        if not -self.height() < place.y() < 2 * self.height():
+        self._move_pinned_left()
+        if not -self.height() < position.y() < 2 * self.height():
             self.own_window_requested.emit(self.current)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -266,34 +266,34 @@ class TabBarView(QTabBar):
             return
         super().keyPressEvent(event)
 
-    def _settle(self) -> None:
+    def _move_pinned_left(self) -> None:
         """Move pinned tabs to the left; both groups keep their order."""
-        pinned = [key for key in self.keys if self._looks[key].pinned]
-        for place, key in enumerate(pinned):
+        pinned = [key for key in self.keys if self._states[key].pinned]
+        for wanted_index, key in enumerate(pinned):
             index = self.keys.index(key)
-            if index != place:
-                self.moveTab(index, place)
+            if index != wanted_index:
+                self.moveTab(index, wanted_index)
 
     def _is_pinned(self, index: int) -> bool:
-        return self._looks[self.keys[index]].pinned
+        return self._states[self.keys[index]].pinned
 
-    def _pin(self) -> QIcon:
+    def _pin_icon(self) -> QIcon:
         return self._theme.icon("pin", "muted")
 
     def _on_current_changed(self, index: int) -> None:
         if index >= 0 and self.tabData(index) is not None:
             self.chosen.emit(str(self.tabData(index)))
 
-    def _on_menu_requested(self, place: QPoint) -> None:
+    def _on_menu_requested(self, position: QPoint) -> None:
         """With the menu key, open the menu of the current tab."""
-        index = self.tabAt(place)
+        index = self.tabAt(position)
         if index < 0:
             index = self.currentIndex()
-            place = self.tabRect(index).center()
+            position = self.tabRect(index).center()
         if index >= 0:
-            self.menu_requested.emit(str(self.tabData(index)), self.mapToGlobal(place))
+            self.menu_requested.emit(str(self.tabData(index)), self.mapToGlobal(position))
 
     def _on_theme_changed(self) -> None:
         for index in range(self.count()):
             if self._is_pinned(index):
-                self.setTabIcon(index, self._pin())
+                self.setTabIcon(index, self._pin_icon())

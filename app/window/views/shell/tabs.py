@@ -20,63 +20,63 @@ from app.window.widgets.pulse import PulseTimer
 class TabsView(QWidget):
     """Holds at least one page.
 
-    Emits `front_changed` when another page is current, `changed` when `SavedTabs` must save.
+    Emits `active_changed` when another page is current, `changed` when `SavedTabs` must save.
 
     Emits `own_window_requested` with the page to move into a separate window.
     """
 
-    front_changed = Signal()
+    active_changed = Signal()
     changed = Signal()
     own_window_requested = Signal(OpenConversation)
 
-    def __init__(self, maker: OpenConversationFactory, theme: Theme, pulse: PulseTimer) -> None:
+    def __init__(self, factory: OpenConversationFactory, theme: Theme, pulse: PulseTimer) -> None:
         super().__init__()
-        self._maker = maker
+        self._factory = factory
         self._theme = theme
         self._numbers = itertools.count(1)
         self.pages: dict[str, OpenConversation] = {}
-        self.tabs = TabBarView(theme, pulse)
+        self.bar = TabBarView(theme, pulse)
         self._stack = QStackedWidget()
         self._list = IconButton(theme, "chevron-down", "All tabs")
         # Deferred: a widget shown during the bar's layout would get no space.
-        self._soon = QTimer(self, singleShot=True, interval=0)
-        self.saved = SavedTabs(self, maker.state)
+        self._save_timer = QTimer(self, singleShot=True, interval=0)
+        self.saved = SavedTabs(self, factory.state)
         self._lay_out(theme)
         self._connect()
 
     @property
-    def front(self) -> ConversationView:
+    def active(self) -> ConversationView:
         view = self._stack.currentWidget()
         assert isinstance(view, ConversationView)
         return view
 
     @property
-    def front_id(self) -> str:
+    def active_id(self) -> str:
         """The id of the current conversation; "" for a new one."""
-        page = self.pages.get(self.tabs.current)
+        page = self.pages.get(self.bar.current)
         return page.conversation_id if page else ""
 
     @property
     def open_ids(self) -> tuple[str, ...]:
         """Conversation ids of the tabs, from left to right."""
-        ids = (self.pages[key].conversation_id for key in self.tabs.keys if key in self.pages)
+        ids = (self.pages[key].conversation_id for key in self.bar.keys if key in self.pages)
         return tuple(conversation_id for conversation_id in ids if conversation_id)
 
     @property
-    def front_page(self) -> OpenConversation:
-        return self.pages[self.tabs.current]
+    def active_page(self) -> OpenConversation:
+        return self.pages[self.bar.current]
 
     def new(self) -> None:
         """Show the page of a new conversation; there is at most one without text."""
-        self.tabs.go_to(self._blank() or self.put(self._maker.make("")))
+        self.bar.go_to(self._blank() or self.put(self._factory.make("")))
 
-    def open(self, conversation_id: str, *, behind: bool = False) -> None:
-        """Show a conversation in a tab; `behind` opens it without activating it."""
-        key = self._key_of(conversation_id) or self.put(self._maker.make(conversation_id))
-        if behind:
+    def open(self, conversation_id: str, *, in_background: bool = False) -> None:
+        """Show a conversation in a tab; `in_background` does not activate it."""
+        key = self._key_of(conversation_id) or self.put(self._factory.make(conversation_id))
+        if in_background:
             return
         blank = self._blank()
-        self.tabs.go_to(key)
+        self.bar.go_to(key)
         if blank is not None:
             self.close_tab(blank)
 
@@ -84,9 +84,9 @@ class TabsView(QWidget):
         """Add a page in a tab at the end; returns the tab's key."""
         key = str(next(self._numbers))
         self.pages[key] = page
-        page.changed.connect(self._on_looks_changed)
-        page.begun.connect(self._on_begun)
-        self.tabs.add(key, page.look)
+        page.changed.connect(self._on_states_changed)
+        page.started.connect(self._on_started)
+        self.bar.add(key, page.tab_state)
         self.changed.emit()
         return key
 
@@ -94,11 +94,11 @@ class TabsView(QWidget):
         """Release a page and remove its tab."""
         key = next(key for key, known in self.pages.items() if known is page)
         del self.pages[key]
-        self.tabs.remove(key)
+        self.bar.remove(key)
         if page.is_shown:
             self._stack.removeWidget(page.view)
-        page.changed.disconnect(self._on_looks_changed)
-        page.begun.disconnect(self._on_begun)
+        page.changed.disconnect(self._on_states_changed)
+        page.started.disconnect(self._on_started)
         if not self.pages:
             self.new()
         self.changed.emit()
@@ -124,17 +124,17 @@ class TabsView(QWidget):
         """Pin or unpin a tab."""
         page = self.pages[key]
         page.is_pinned = not page.is_pinned
-        self.tabs.show_look(key, page.look)
+        self.bar.show_state(key, page.tab_state)
         self.changed.emit()
 
     def open_list(self) -> None:
         """Open the searchable list of tabs."""
         from app.window.views.shared.picker import PickerDialog, PickerItem  # not needed at startup
 
-        looks = {key: self.pages[key].look for key in self.tabs.keys}
-        choices = tuple(PickerItem(key, look.title, look.hint) for key, look in looks.items())
+        states = {key: self.pages[key].tab_state for key in self.bar.keys}
+        choices = tuple(PickerItem(key, state.title, state.status_text) for key, state in states.items())
         picker = PickerDialog(self._theme, "Find an open tab", choices, self)
-        picker.chosen.connect(self.tabs.go_to)
+        picker.chosen.connect(self.bar.go_to)
         picker.open_over(self)
 
     def _lay_out(self, theme: Theme) -> None:
@@ -144,7 +144,7 @@ class TabsView(QWidget):
         row = QHBoxLayout(bar)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
-        row.addWidget(self.tabs, 1)
+        row.addWidget(self.bar, 1)
         row.addWidget(self._list)
         self._list.hide()
         column = QVBoxLayout(self)
@@ -154,48 +154,48 @@ class TabsView(QWidget):
         column.addWidget(self._stack, 1)
 
     def _connect(self) -> None:
-        tabs = self.tabs
+        tabs = self.bar
         tabs.chosen.connect(self._on_chosen)
         tabs.close_requested.connect(self.close_tab)
         tabs.menu_requested.connect(self._on_menu_requested)
         tabs.own_window_requested.connect(self._on_own_window_requested)
-        tabs.resized.connect(self._soon.start)
-        self._soon.timeout.connect(self._on_tabs_settled)
+        tabs.resized.connect(self._save_timer.start)
+        self._save_timer.timeout.connect(self._on_tabs_settled)
         tabs.tabMoved.connect(self.changed)
         self._list.clicked.connect(self.open_list)
-        self._maker.states.changed.connect(self._on_state_changed)
-        self._maker.states.all_changed.connect(self._on_looks_changed)
+        self._factory.states.changed.connect(self._on_state_changed)
+        self._factory.states.all_changed.connect(self._on_states_changed)
 
     def _on_chosen(self, key: str) -> None:
         page = self.pages[key]
         if self._stack.indexOf(page.view) < 0:
             self._stack.addWidget(page.view)
         self._stack.setCurrentWidget(page.view)
-        page.read()
+        page.mark_read()
         self.changed.emit()
         page.view.setFocus()
-        self.front_changed.emit()
+        self.active_changed.emit()
 
-    def _on_looks_changed(self) -> None:
+    def _on_states_changed(self) -> None:
         for key, page in self.pages.items():
-            self.tabs.show_look(key, page.look)
+            self.bar.show_state(key, page.tab_state)
 
     def _on_state_changed(self, conversation_id: str) -> None:
         key = self._key_of(conversation_id)
         if key is not None:
-            self.tabs.show_look(key, self.pages[key].look)
+            self.bar.show_state(key, self.pages[key].tab_state)
 
-    def _on_begun(self) -> None:
-        self.front_page.read()  # a task may end before its conversation is known
+    def _on_started(self) -> None:
+        self.active_page.mark_read()  # a task may end before its conversation is known
         self.changed.emit()
-        self.front_changed.emit()
+        self.active_changed.emit()
 
     def _on_menu_requested(self, key: str, place: QPoint) -> None:
         menu = TabMenu(self, is_pinned=self.pages[key].is_pinned)
         menu.pin_requested.connect(partial(self.pin, key))
         menu.own_window_requested.connect(partial(self._on_own_window_requested, key))
         menu.close_requested.connect(partial(self.close_tab, key))
-        keys = self.tabs.keys
+        keys = self.bar.keys
         menu.close_others_requested.connect(partial(self.close_tabs, [other for other in keys if other != key]))
         menu.close_right_requested.connect(partial(self.close_tabs, keys[keys.index(key) + 1 :]))
         menu.popup(place)
@@ -205,7 +205,7 @@ class TabsView(QWidget):
 
     def _on_tabs_settled(self) -> None:
         """Show the button if the tabs do not fit beside it: otherwise it would appear and disappear in a loop."""
-        self._list.setVisible(self.tabs.overflow(self.width() - self._list.sizeHint().width()))
+        self._list.setVisible(self.bar.overflows(self.width() - self._list.sizeHint().width()))
 
     def _blank(self) -> str | None:
         return next((key for key, page in self.pages.items() if page.is_blank), None)
@@ -226,8 +226,8 @@ class SavedTabs(QObject):
 
     def restore(self, make: Callable[[str], OpenConversation]) -> None:
         """Open the tabs of the last session; a new conversation if there are none."""
-        current = self._state.kept.current
-        for conversation_id in tuple(self._state.kept.tabs):
+        current = self._state.settings.current
+        for conversation_id in tuple(self._state.settings.tabs):
             self._tabs.put(make(conversation_id))
         if current in self._tabs.open_ids:
             self._tabs.open(current)
@@ -235,16 +235,16 @@ class SavedTabs(QObject):
             self._tabs.new()
 
     def _on_changed(self) -> None:
-        kept = self._state.kept
-        kept.tabs = list(self._tabs.open_ids)
-        kept.pinned = [page.conversation_id for page in self._tabs.pages.values() if page.is_pinned]
-        kept.current = self._tabs.front_id
+        settings = self._state.settings
+        settings.tabs = list(self._tabs.open_ids)
+        settings.pinned = [page.conversation_id for page in self._tabs.pages.values() if page.is_pinned]
+        settings.current = self._tabs.active_id
         self._state.save_soon()
 
     def _on_saving(self) -> None:
-        kept = self._state.kept
+        settings = self._state.settings
         for page in self._tabs.pages.values():
-            page.keep_place()
-        kept.titles = {page.conversation_id: page.title for page in self._tabs.pages.values()}
-        wanted = {*self._tabs.open_ids, *kept.closed}
-        kept.places = {known: place for known, place in kept.places.items() if known in wanted}
+            page.save_scroll_position()
+        settings.titles = {page.conversation_id: page.title for page in self._tabs.pages.values()}
+        wanted = {*self._tabs.open_ids, *settings.closed}
+        settings.places = {known: position for known, position in settings.places.items() if known in wanted}

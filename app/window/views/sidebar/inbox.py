@@ -19,7 +19,7 @@ from app.window.widgets.labels import TextLabel, markdown_line
 from app.window.widgets.pulse import PulseTimer
 from app.window.widgets.status_dot import dot_state
 
-_MOST_ROWS = 6
+_MAX_ROWS = 6
 
 _LONGEST_DETAIL = 200  # characters
 _PAUSE_MS = 33
@@ -64,7 +64,7 @@ class InboxSectionView(QWidget):
     @property
     def rows(self) -> tuple[InboxRowView, ...]:
         """The visible rows, from the top."""
-        shown = self._entries if self._shows_all else self._entries[:_MOST_ROWS]
+        shown = self._entries if self._shows_all else self._entries[:_MAX_ROWS]
         return tuple(self._rows[entry.key] for entry in shown)
 
     def show_entries(self, entries: list[InboxEntry]) -> None:
@@ -75,7 +75,7 @@ class InboxSectionView(QWidget):
         self._show()
 
     def _show(self) -> None:
-        shown = self._entries if self._shows_all else self._entries[:_MOST_ROWS]
+        shown = self._entries if self._shows_all else self._entries[:_MAX_ROWS]
         for key in self._rows.keys() - {entry.key for entry in shown}:
             row = self._rows.pop(key)
             self._column.removeWidget(row)
@@ -94,7 +94,7 @@ class InboxSectionView(QWidget):
         self._heading.setText(f"{self._title} ({len(self._entries)})")
         self._more.setText(f"Show {hidden} more" if hidden else "Show fewer")
         self._more.setAccessibleName(f"{self._more.text()}: {self._title.lower()}")
-        self._more.setVisible(len(self._entries) > _MOST_ROWS)
+        self._more.setVisible(len(self._entries) > _MAX_ROWS)
         self.setVisible(bool(self._entries))
 
     def _on_more(self) -> None:

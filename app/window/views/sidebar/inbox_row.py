@@ -23,7 +23,7 @@ _RISKS: dict[Risk, tuple[str, Tone]] = {
     "medium": ("Medium risk", "waiting"),
     "high": ("High risk, look closely", "failed"),
 }
-_MOST_LINES = 12
+_MAX_LINES = 12
 
 _ENTERS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _OPENERS = (*_ENTERS, Qt.Key.Key_Space)
@@ -88,7 +88,7 @@ class AskDetailView(QWidget):
         self._column.addWidget(label)
 
     def _add_box(self, name: str, text: str, *, diff: bool = False) -> None:
-        box = CodeExcerptView(self._theme, name, most_lines=_MOST_LINES, diff=diff)
+        box = CodeExcerptView(self._theme, name, most_lines=_MAX_LINES, diff=diff)
         box.set_text(text)
         box.box.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # Tab goes to the answer buttons
         self._boxes.append(box)
@@ -185,7 +185,7 @@ class InboxRowView(QFrame):
 
     @property
     def text(self) -> str:
-        return f"{self._title.whole_text}: {self._detail.whole_text}"
+        return f"{self._title.full_text}: {self._detail.full_text}"
 
     @property
     def detail(self) -> AskDetailView | None:
@@ -302,7 +302,7 @@ class InboxRowView(QFrame):
 
     def _turn_chevron(self, icon: str, name: str) -> None:
         if self._chevron is not None:
-            self._chevron.set_face(icon, name)
+            self._chevron.set_icon_and_name(icon, name)
 
     def _on_chevron_clicked(self) -> None:
         if self._detail_view is None:

@@ -21,7 +21,7 @@ OPERATORS = (
 )
 
 # The newest ones, so that the messages stay visible; more search words give fewer titles.
-_MOST_TITLES = 12
+_MAX_TITLES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class SearchResultsView(QWidget):
 
     def show_found(self, text: str, found: ConversationSearchResult) -> None:
         now = datetime.now().astimezone()
-        titles = [_of_title(one, now, place) for place, one in enumerate(found.titles[:_MOST_TITLES])]
+        titles = [_of_title(one, now, place) for place, one in enumerate(found.titles[:_MAX_TITLES])]
         hits = [_of_hit(one, now, place) for place, one in enumerate(found.hits)]
         self._results = (*titles, *hits)
         self._model.clear()

@@ -41,7 +41,7 @@ class UndoBannerView(BannerView):
         self._leave.setSingleShot(True)
         self._leave.setInterval(_STAYS_MS)
         self._leave.timeout.connect(self.hide)
-        self.acted.connect(self.undo)
+        self.action_clicked.connect(self.undo)
         store.put_away.connect(self._on_put_away)
 
     def undo(self) -> None:
@@ -52,7 +52,7 @@ class UndoBannerView(BannerView):
 
     def _on_put_away(self, conversation: Conversation) -> None:
         self._conversation_id = conversation.id
-        self.tell("Archived", action="Undo")
+        self.show_message("Archived", action="Undo")
         self.setAccessibleName(f"Archived: {conversation.title}")
         self._leave.start()
 
@@ -145,7 +145,7 @@ class SidebarView(QFrame):
     def _connect(self) -> None:
         self.search.searched.connect(self._on_searched)
         self.search.returnPressed.connect(self._on_search_entered)
-        self.search.went_down.connect(self._on_went_down)
+        self.search.down_pressed.connect(self._on_went_down)
         self.new.clicked.connect(self.new_task_requested)
         self.inbox.opened.connect(self.opened)
         self.inbox.stop_requested.connect(self.stop_requested)
@@ -187,7 +187,7 @@ class SidebarView(QFrame):
             self.results.open_marked()
 
     def _on_exported(self, words: str) -> None:
-        self.told.tell(words, "done")
+        self.told.show_message(words, "done")
 
     def _on_search_entered(self) -> None:
         """If the results are of an earlier search, opens the first result of the current one when it arrives."""

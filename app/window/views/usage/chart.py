@@ -23,7 +23,7 @@ from app.client.number_format import count, money
 from app.protocol.usage import Usage, UsageReportResult, UsageRow
 from app.window.theme.theme import Theme
 
-_MOST_DAYS = 100
+_MAX_DAYS = 100
 
 _HEIGHT = 168
 _LEAST = 2.0
@@ -54,7 +54,7 @@ def make_bars(report: UsageReportResult, days: int | None, today: date) -> Bars:
     used = {date.fromisoformat(row.key): row for row in report.days}
     first = min(used, default=today) if days is None else today - timedelta(days=days - 1)
     shown = [first + timedelta(days=number) for number in range((max(today, *used) - first).days + 1)]
-    if len(shown) <= _MOST_DAYS:
+    if len(shown) <= _MAX_DAYS:
         bars = [_bar(f"{day.day} {day:%b}", _long(day), [used[day]] if day in used else [], unit) for day in shown]
         return Bars(f"{unit.capitalize()} per day", unit, tuple(bars))
     months = dict.fromkeys((day.year, day.month) for day in shown)

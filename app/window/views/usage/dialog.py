@@ -244,7 +244,7 @@ class UsageDialog(QDialog):
         self.hide()
 
     def _on_failed(self, text: str) -> None:
-        self.banner.tell(text, "failed")
+        self.banner.show_message(text, "failed")
 
 
 def _tabs(name: str, texts: list[str] | tuple[str, ...]) -> QTabBar:

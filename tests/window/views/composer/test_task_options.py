@@ -164,9 +164,9 @@ def test_a_narrow_row_folds_to_icons_that_keep_their_names(choices: TaskOptionsV
 def test_choices_are_kept_for_new_conversations_but_never_that_all_is_allowed(tmp_path: Path) -> None:
     state = WindowStateStore(tmp_path / "window.json")
     chosen = TaskOptions(mode="chat", approve="all", budget_usd=0.5, personality_id="coder", workspace="/work")
-    state.keep_options(chosen)
+    state.set_options(chosen)
     state.flush()
-    assert WindowStateStore(tmp_path / "window.json").kept.options == replace(chosen, approve="ask")
+    assert WindowStateStore(tmp_path / "window.json").settings.options == replace(chosen, approve="ask")
 
 
 async def test_the_next_task_is_started_as_chosen_and_what_was_chosen_stays(person: Desk) -> None:

@@ -59,13 +59,13 @@ async def test_every_action_has_a_slot_and_no_shortcut_is_given_twice(window: Ma
 
 async def test_there_is_one_blank_page_however_often_it_is_asked_for(window: MainWindow) -> None:
     window.commands.do("new_task")
-    assert len(window.pages.tabs.keys) == 1
-    QTest.keyClicks(window.pages.front.composer.field, "half a thought")
+    assert len(window.tabs.bar.keys) == 1
+    QTest.keyClicks(window.tabs.active.composer.field, "half a thought")
     window.commands.do("new_task")
-    assert len(window.pages.tabs.keys) == 2
+    assert len(window.tabs.bar.keys) == 2
     window.commands.do("close_tab")
     window.commands.do("close_tab")
-    assert len(window.pages.tabs.keys) == 1
+    assert len(window.tabs.bar.keys) == 1
 
 
 async def test_an_engine_that_does_not_start_is_told_and_nothing_is_sent(window: MainWindow) -> None:
@@ -73,21 +73,21 @@ async def test_an_engine_that_does_not_start_is_told_and_nothing_is_sent(window:
     await stores.session.start()
     assert window.connection.isVisible()
     assert "The engine did not start." in window.connection.accessibleName()
-    field = window.pages.front.composer.field
+    field = window.tabs.active.composer.field
     QTest.keyClicks(field, "do it")
     QTest.keyClick(field, Qt.Key.Key_Return)
-    assert window.pages.front.composer.text == "do it"
+    assert window.tabs.active.composer.text == "do it"
 
 
 async def test_the_window_can_be_as_narrow_as_700_and_tabs_stay_readable(window: MainWindow) -> None:
     long = TaskOptions(workspace="/work/a_folder_with_a_name_that_is_as_long_as_it_gets", model="o/" + "m" * 60)
-    window.pages.front.foot.choose(long)
+    window.tabs.active.foot.choose(long)
     window.resize(700, 600)
     assert window.minimumSizeHint().width() <= 700
     for number in range(20):
-        window.pages.open(f"conv_{number}", behind=True)
+        window.tabs.open(f"conv_{number}", in_background=True)
     QApplication.processEvents()
-    assert min(window.pages.tabs.tabRect(index).width() for index in range(20)) >= 90
+    assert min(window.tabs.bar.tabRect(index).width() for index in range(20)) >= 90
     assert window.width() == 700
     assert window.minimumSizeHint().width() <= 700
 
@@ -106,8 +106,8 @@ async def test_a_draft_and_the_files_with_it_survive_a_restart(
         stores, state = make_stores(no_engine), WindowStateStore(tmp_path / "window.json")
         window = build_window(qapp, stores, Paths(tmp_path), state, theme)
         window.show()
-        window.desk.restore()
-        composer = window.pages.front.composer
+        window.conversations.restore()
+        composer = window.tabs.active.composer
         if number == 0:
             QTest.keyClicks(composer.field, "half a thought")
             composer.attachments.add([str(notes)])

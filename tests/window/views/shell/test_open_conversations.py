@@ -46,94 +46,94 @@ async def window(
 
 async def test_a_pinned_tab_is_kept_and_not_closed_with_the_others(window: MainWindow, state: WindowStateStore) -> None:
     for name in ("conv_1", "conv_2", "conv_3"):
-        window.desk.open(name)
-    window.desk.open("conv_2")
+        window.conversations.open(name)
+    window.conversations.open("conv_2")
     window.commands.do("pin_tab")
-    assert window.pages.open_ids == ("conv_2", "conv_1", "conv_3")
-    assert state.kept.pinned == ["conv_2"]
-    window.pages.close_tabs((*window.pages.tabs.keys[:2], *window.pages.tabs.keys[3:]))
-    assert window.pages.open_ids == ("conv_2", "conv_3")
+    assert window.tabs.open_ids == ("conv_2", "conv_1", "conv_3")
+    assert state.settings.pinned == ["conv_2"]
+    window.tabs.close_tabs((*window.tabs.bar.keys[:2], *window.tabs.bar.keys[3:]))
+    assert window.tabs.open_ids == ("conv_2", "conv_3")
     window.commands.do("pin_tab")
-    assert state.kept.pinned == []
+    assert state.settings.pinned == []
 
 
 async def test_a_tab_goes_to_a_window_of_its_own_and_back(window: MainWindow) -> None:
-    window.desk.open("conv_1")
-    window.desk.open("conv_2")
-    view = window.desk.front
+    window.conversations.open("conv_1")
+    window.conversations.open("conv_2")
+    view = window.conversations.active
     window.commands.do("own_window")
-    (own,) = window.desk.windows
+    (own,) = window.conversations.windows
     assert own.page.view is view
-    assert (window.pages.open_ids, window.desk.front_id) == (("conv_1",), "conv_2")
-    window.desk.open("conv_1")
-    assert (window.desk.front_id, window.desk.front_window) == ("conv_1", None)
-    window.desk.open("conv_2")
-    assert window.desk.front_window is own
-    assert window.pages.open_ids == ("conv_1",)
+    assert (window.tabs.open_ids, window.conversations.active_id) == (("conv_1",), "conv_2")
+    window.conversations.open("conv_1")
+    assert (window.conversations.active_id, window.conversations.active_window) == ("conv_1", None)
+    window.conversations.open("conv_2")
+    assert window.conversations.active_window is own
+    assert window.tabs.open_ids == ("conv_1",)
     window.commands.do("own_window")
-    assert (window.desk.windows, window.pages.open_ids) == ((), ("conv_1", "conv_2"))
-    assert window.desk.front is view
+    assert (window.conversations.windows, window.tabs.open_ids) == ((), ("conv_1", "conv_2"))
+    assert window.conversations.active is view
 
 
 async def test_a_window_of_its_own_is_closed_like_a_tab_and_reopened_as_one(window: MainWindow) -> None:
-    window.desk.open("conv_1")
+    window.conversations.open("conv_1")
     window.commands.do("own_window")
     window.commands.do("close_tab")
-    assert (window.desk.windows, window.pages.open_ids) == ((), ())
+    assert (window.conversations.windows, window.tabs.open_ids) == ((), ())
     window.commands.do("reopen_tab")
-    assert window.pages.open_ids == ("conv_1",)
+    assert window.tabs.open_ids == ("conv_1",)
 
 
 async def test_the_title_of_a_window_of_its_own_says_how_its_task_is_and_what_is_new(window: MainWindow) -> None:
     for name in ("conv_1", "conv_2"):
-        window.desk.open(name)
+        window.conversations.open(name)
         window.commands.do("own_window")
-    own, front = window.desk.windows
+    own, front = window.conversations.windows
     begun = replace(task("task_1", started_at=datetime.now(UTC)), conversation_id="conv_1")
     window.stores.tasks.put(begun)
     assert own.windowTitle() == "New task · working — Errand"
     window.stores.tasks.put(replace(begun, status="completed", stop_reason="completed", ended_at=datetime.now(UTC)))
     assert (own.windowTitle(), front.windowTitle()) == ("New task · done · 1 new — Errand", "New task — Errand")
-    window.desk.open("conv_1")
+    window.conversations.open("conv_1")
     assert own.windowTitle() == "New task · done — Errand"
 
 
 async def test_keys_work_in_a_window_of_its_own_and_trouble_is_told_there(window: MainWindow) -> None:
-    window.desk.open("conv_1")
+    window.conversations.open("conv_1")
     window.commands.do("own_window")
-    (own,) = window.desk.windows
+    (own,) = window.conversations.windows
     window.show_error("The disk is full.")
-    assert own.trouble.isVisible()
-    assert not window.trouble.isVisible()
+    assert own.error_banner.isVisible()
+    assert not window.error_banner.isVisible()
     QTest.keyClick(own, Qt.Key.Key_W, Qt.KeyboardModifier.ControlModifier)
-    assert window.desk.windows == ()
+    assert window.conversations.windows == ()
 
 
 async def test_a_window_of_its_own_goes_to_tabs_by_number_and_has_none_to_pin_or_move(window: MainWindow) -> None:
     for name in ("conv_1", "conv_2", "conv_3"):
-        window.desk.open(name)
+        window.conversations.open(name)
     window.commands.do("own_window")
-    (own,) = window.desk.windows
+    (own,) = window.conversations.windows
     with_tabs = {action.text for action in ACTIONS if action.of_tab}
     assert with_tabs == {"Pin or unpin tab", "Move tab left", "Move tab right"}
     assert with_tabs & {entry.text() for entry in own.actions()} == set()
     assert with_tabs <= {entry.text() for entry in window.actions()}
     QTest.keyClick(own, Qt.Key.Key_1, Qt.KeyboardModifier.ControlModifier)
-    assert (window.desk.front_window, window.desk.front_id) == (None, "conv_1")
+    assert (window.conversations.active_window, window.conversations.active_id) == (None, "conv_1")
 
 
 async def test_windows_are_there_again_with_their_size_after_a_restart(
     window: MainWindow, state: WindowStateStore, theme: Theme, tmp_path: Path, qapp: QApplication
 ) -> None:
-    window.desk.open("conv_1")
+    window.conversations.open("conv_1")
     window.commands.do("own_window")
-    window.desk.windows[0].resize(640, 480)
+    window.conversations.windows[0].resize(640, 480)
     window.close()
     stores = make_stores(no_engine)
     second = build_window(qapp, stores, Paths(tmp_path), WindowStateStore(tmp_path / "window.json"), theme)
     second.show()
-    second.desk.restore()
-    (own,) = second.desk.windows
+    second.conversations.restore()
+    (own,) = second.conversations.windows
     assert (own.page.conversation_id, own.width(), own.height()) == ("conv_1", 640, 480)
     second.close()
     await stores.session.close()
@@ -144,16 +144,16 @@ async def test_titles_stand_on_the_tabs_before_the_engine_is_there(
     window: MainWindow, theme: Theme, tmp_path: Path, qapp: QApplication
 ) -> None:
     for name in ("conv_1", "conv_2"):
-        window.desk.open(name)
-        window.pages.front_page.title = "A title"
+        window.conversations.open(name)
+        window.tabs.active_page.title = "A title"
     window.commands.do("own_window")
     window.close()
     stores = make_stores(no_engine)
     second = build_window(qapp, stores, Paths(tmp_path), WindowStateStore(tmp_path / "window.json"), theme)
     second.show()
-    second.desk.restore()
-    assert second.pages.tabs.tabText(0) == "A title"
-    assert [own.windowTitle() for own in second.desk.windows] == ["A title — Errand"]
+    second.conversations.restore()
+    assert second.tabs.bar.tabText(0) == "A title"
+    assert [own.windowTitle() for own in second.conversations.windows] == ["A title — Errand"]
     assert "will be listed" not in str([label.text() for label in second.sidebar.findChildren(QLabel)])
     second.close()
     await stores.session.close()
@@ -164,21 +164,21 @@ async def test_the_tree_beside_a_conversation_is_there_again_as_wide_as_it_was(
     window: MainWindow, theme: Theme, tmp_path: Path, qapp: QApplication
 ) -> None:
     for name in ("conv_1", "conv_2"):
-        window.desk.open(name)
+        window.conversations.open(name)
     window.commands.do("tree")
-    window.desk.front.tree.setSizes([500, 260])
-    wide = window.desk.front.tree.open_width
+    window.conversations.active.tree.setSizes([500, 260])
+    wide = window.conversations.active.tree.open_width
     window.close()
     stores = make_stores(no_engine)
     second = build_window(qapp, stores, Paths(tmp_path), WindowStateStore(tmp_path / "window.json"), theme)
     second.resize(window.size())
     second.show()
     qapp.processEvents()
-    assert second.desk.front_id == "conv_2"
-    assert second.desk.front.tree.open_width == wide > 0
-    assert second.focusWidget() is second.desk.front.composer.field
-    second.desk.open("conv_1")
-    assert second.desk.front.tree.open_width == 0
+    assert second.conversations.active_id == "conv_2"
+    assert second.conversations.active.tree.open_width == wide > 0
+    assert second.focusWidget() is second.conversations.active.composer.field
+    second.conversations.open("conv_1")
+    assert second.conversations.active.tree.open_width == 0
     second.close()
     await stores.session.close()
     second.deleteLater()
@@ -186,27 +186,27 @@ async def test_the_tree_beside_a_conversation_is_there_again_as_wide_as_it_was(
 
 async def test_what_was_deleted_is_closed_wherever_it_is_open_and_not_reopened(window: MainWindow) -> None:
     for name in ("conv_1", "conv_2", "conv_3"):
-        window.desk.open(name)
+        window.conversations.open(name)
     window.commands.do("own_window")
     window.stores.conversations.drop("conv_3")
     window.stores.conversations.drop("conv_2")
-    assert (window.desk.windows, window.pages.open_ids) == ((), ("conv_1",))
+    assert (window.conversations.windows, window.tabs.open_ids) == ((), ("conv_1",))
     window.commands.do("reopen_tab")
-    assert window.pages.open_ids == ("conv_1",)
+    assert window.tabs.open_ids == ("conv_1",)
 
 
 async def test_the_sidebar_is_hidden_and_searching_brings_it_back(window: MainWindow, state: WindowStateStore) -> None:
     window.commands.do("sidebar")
-    assert (window.sidebar.isVisible(), state.kept.sidebar_hidden) == (False, True)
+    assert (window.sidebar.isVisible(), state.settings.sidebar_hidden) == (False, True)
     window.commands.do("search")
-    assert (window.sidebar.isVisible(), state.kept.sidebar_hidden) == (True, False)
+    assert (window.sidebar.isVisible(), state.settings.sidebar_hidden) == (True, False)
 
 
 async def test_the_look_that_was_chosen_is_kept(window: MainWindow, state: WindowStateStore, theme: Theme) -> None:
     theme.set_transcript_font("Some Serif", 17)
     theme.set_motion(False)
     theme.set_mode("dark")
-    kept = state.kept
+    kept = state.settings
     assert (kept.theme, kept.motion, kept.reading_family, kept.reading_size) == ("dark", False, "Some Serif", 17)
     again = Theme()
     apply_appearance(again, state)

@@ -29,13 +29,13 @@ def test_keys_stay_with_their_tabs_when_these_are_moved(tabs: TabBarView) -> Non
 
 
 def test_a_tab_says_its_state_and_what_is_new_in_words(tabs: TabBarView) -> None:
-    tabs.show_look("b", TabState("Mend the shop", "waiting", 2))
+    tabs.show_state("b", TabState("Mend the shop", "waiting", 2))
     assert tabs.tabToolTip(1) == tabs.accessibleTabName(1) == "Mend the shop · waiting for you · 2 new"
 
 
 def test_a_long_title_is_cut_and_the_whole_one_is_the_tool_tip(tabs: TabBarView) -> None:
     title = "A title that goes on and on & on"
-    tabs.show_look("a", TabState(title))
+    tabs.show_state("a", TabState(title))
     assert (tabs.tabText(0), tabs.tabToolTip(0)) == ("A title that goes on an…", title)
 
 
@@ -58,17 +58,17 @@ def test_a_middle_click_asks_to_close(tabs: TabBarView) -> None:
 
 
 def test_a_tab_that_works_can_be_removed_while_it_pulses(tabs: TabBarView) -> None:
-    tabs.show_look("a", TabState("Title a", "working"))
+    tabs.show_state("a", TabState("Title a", "working"))
     assert tabs.tabButton(0, QTabBar.ButtonPosition.LeftSide).isVisible()
     tabs.remove("a")
     assert tabs.keys == ("b", "c")
 
 
 def test_pinned_tabs_stand_left_in_the_order_they_were_pinned_and_are_short(tabs: TabBarView) -> None:
-    tabs.show_look("c", TabState("Title of the third"))
+    tabs.show_state("c", TabState("Title of the third"))
     wide = tabs.tabRect(2).width()
-    tabs.show_look("c", TabState("Title of the third", pinned=True))
-    tabs.show_look("b", TabState("Title b", pinned=True))
+    tabs.show_state("c", TabState("Title of the third", pinned=True))
+    tabs.show_state("b", TabState("Title b", pinned=True))
     assert tabs.keys == ("c", "b", "a")
     assert tabs.tabText(0) == "Title of…"
     assert not tabs.tabButton(0, QTabBar.ButtonPosition.RightSide).isVisible()
@@ -77,7 +77,7 @@ def test_pinned_tabs_stand_left_in_the_order_they_were_pinned_and_are_short(tabs
 
 
 def test_a_tab_is_moved_by_keys_but_not_past_the_pinned_ones(tabs: TabBarView) -> None:
-    tabs.show_look("a", TabState("Title a", pinned=True))
+    tabs.show_state("a", TabState("Title a", pinned=True))
     tabs.go_to("c")
     tabs.shift(-1)
     tabs.shift(-1)
@@ -106,7 +106,7 @@ def test_a_tab_dragged_off_the_bar_asks_to_leave(tabs: TabBarView) -> None:
 
 
 def test_the_bar_tells_when_not_all_tabs_are_in_view(tabs: TabBarView) -> None:
-    assert not tabs.overflow(tabs.width())
+    assert not tabs.overflows(tabs.width())
     for number in range(30):
         tabs.add(f"more {number}", TabState(f"Title {number}"))
-    assert tabs.overflow(tabs.width())
+    assert tabs.overflows(tabs.width())
