@@ -49,7 +49,7 @@ from app.engine.models.router import ModelRouter, window_of
 from app.engine.permissions.grants import Grants
 from app.engine.server.endpoint_file import new_token, remove_endpoint, take_engine_lock, write_endpoint
 from app.engine.server.services import Services
-from app.engine.server.websocket_server import Server, bound
+from app.engine.server.websocket_server import Server, bind_loopback
 from app.engine.storage.database import Database
 from app.engine.storage.records import agents, commands
 from app.engine.storage.sqlite.backups import DailyBackups
@@ -138,7 +138,7 @@ async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat |
         lock = take_engine_lock(paths)
         stack.callback(lock.release)
         # Before opening anything else: a port in use is reported in one line, at no cost.
-        listener = bound(port)
+        listener = bind_loopback(port)
         stack.callback(listener.close)
         loop = asyncio.get_running_loop()
         end = asyncio.Event()
@@ -238,7 +238,7 @@ async def open_services(
         chats=Chats(database, conversation_agents, runner),
         comparison=ModelComparison(database, conversation_agents, runner, models, settings),
         models=models,
-        custom_servers=CustomServers(settings, keys, models.offer),
+        custom_servers=CustomServers(settings, keys, models.available),
         keys=keys,
         settings=settings,
         grants=grants,

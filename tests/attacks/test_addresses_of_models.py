@@ -103,8 +103,8 @@ async def test_no_look_for_models_follows_a_server_that_sends_it_elsewhere(tmp_p
         known = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": address, "ERRAND_PROXY_API_KEY": KEY}
         keys = KeyStore(tmp_path / "keys", known | dict.fromkeys(NO_LOCAL_SERVERS, address), lambda: None)
         models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1), lambda: SettingValues(proxy_url=address))
-        found = await models.offer.list(refresh=True, fetch=True)
-        answer = await models.offer.probe(f"{address}/v1", KEY)
+        found = await models.available.list(refresh=True, fetch=True)
+        answer = await models.available.probe(f"{address}/v1", KEY)
         await models.close()
     assert thief.headers == []
     assert {row.name for row in found.providers if row.list_error} == {"openai", "proxy"}

@@ -203,8 +203,8 @@ async def test_lists_of_models_and_tests_keep_and_tell_no_key(tmp_path: Path) ->
         for write in FORMS.values():
             for answer in ((200, f'{{"data":[{{"id":"m-{write(KEY)}"}}]}}'), (403, write(KEY)), (302, "x")):
                 current[0] = (answer[0], answer[1].encode())
-                listed = await models.offer.list(refresh=False, fetch=True)
-                tested = await models.offer.test("openai", "openai/m")
+                listed = await models.available.list(refresh=False, fetch=True)
+                tested = await models.available.test("openai", "openai/m")
                 assert list(written(repr((listed, tested)).encode())) == []
                 assert list(written(lists.read_bytes())) == []
         await models.close()
@@ -245,7 +245,7 @@ async def test_an_address_that_holds_a_key_is_refused_and_kept_nowhere(tmp_path:
         engine.services.keys.offer({"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-another-0123456789"})
         with pytest.raises(EngineError, match="more than a place") as refused:
             await engine.services.runner.start(msgspec.structs.replace(params, model="openai/gpt-5.4"))
-        listed = await engine.services.models.offer.list(refresh=False)
+        listed = await engine.services.models.available.list(refresh=False)
         assert not list(written(str(refused.value).encode())) and not list(written(repr(listed).encode()))
         await asyncio.sleep(0)
         assert leaks(engine) == []

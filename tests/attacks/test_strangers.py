@@ -15,7 +15,7 @@ import pytest
 
 from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.server.acceptor import AcceptLimits, Acceptor
-from app.engine.server.websocket_server import bound
+from app.engine.server.websocket_server import bind_loopback
 from app.log import RepeatLimit
 from app.paths import Paths
 from app.protocol.engine import Endpoint
@@ -77,7 +77,7 @@ async def test_hundreds_of_strangers_take_few_descriptors_and_nobodys_place(
         with _sockets(engine.server.port, number, _REQUESTS[name]):
             async with asyncio.timeout(60), raw_client(engine, client_id="new") as new:
                 # Our own ends are open in this process too.
-                assert _open_files() - before - number <= AcceptLimits().strangers + 10
+                assert _open_files() - before - number <= AcceptLimits().unauthenticated + 10
                 assert "result" in await new.ask("unsubscribe", "n", scope="all")
                 assert "result" in await old.ask("unsubscribe", "o", scope="all")
         campaign.count("strangers", number)
@@ -109,12 +109,12 @@ class _Accepted(asyncio.Protocol):
 
 async def test_who_does_not_say_who_they_are_is_sent_away_after_a_while_and_who_did_stays() -> None:
     made: list[asyncio.Transport] = []
-    listener = bound(0)
-    acceptor = Acceptor(listener, AcceptLimits(admit_s=0.05))
+    listener = bind_loopback(0)
+    acceptor = Acceptor(listener, AcceptLimits(authenticate_s=0.05))
     acceptor.start(lambda: _Accepted(made))
     known, one = await asyncio.open_connection(*listener.getsockname())
     await until(lambda: len(made) == 1)
-    acceptor.admit(made[0])
+    acceptor.on_authenticated(made[0])
     stranger, other = await asyncio.open_connection(*listener.getsockname())
     assert await stranger.read() == b""
     await acceptor.close()
@@ -159,15 +159,15 @@ async def _send(port: int, request: bytes) -> None:
 
 async def test_where_all_places_are_taken_the_engine_works_on_until_one_is_free() -> None:
     made: list[asyncio.Transport] = []
-    listener = bound(0)
-    acceptor = Acceptor(listener, AcceptLimits(strangers=1, admit_s=60, silent_s=5))
+    listener = bind_loopback(0)
+    acceptor = Acceptor(listener, AcceptLimits(unauthenticated=1, authenticate_s=60, silent_s=5))
     acceptor.start(lambda: _Accepted(made))
     writers: list[asyncio.StreamWriter] = []
     for number in range(3):
         _, writer = await asyncio.open_connection(*listener.getsockname())
         writers.append(writer)
         await until(lambda number=number: len(made) > number)
-        acceptor.admit(made[number])
+        acceptor.on_authenticated(made[number])
     assert not any(transport.is_closing() for transport in made), "nobody had to make room"
     await acceptor.close()
     for transport in (*made, *writers):
@@ -176,8 +176,8 @@ async def test_where_all_places_are_taken_the_engine_works_on_until_one_is_free(
 
 async def test_who_has_asked_for_something_keeps_its_place_before_who_says_nothing() -> None:
     made: list[asyncio.Transport] = []
-    listener = bound(0)
-    acceptor = Acceptor(listener, AcceptLimits(strangers=2, admit_s=60, silent_s=0, asked_s=60))
+    listener = bind_loopback(0)
+    acceptor = Acceptor(listener, AcceptLimits(unauthenticated=2, authenticate_s=60, silent_s=0, requested_s=60))
     acceptor.start(lambda: _Accepted(made))
     writers: list[asyncio.StreamWriter] = []
     for number in range(3):
@@ -185,7 +185,7 @@ async def test_who_has_asked_for_something_keeps_its_place_before_who_says_nothi
         writers.append(writer)
         await until(lambda number=number: len(made) > number)
         if number == 0:
-            acceptor.asks(made[0])
+            acceptor.on_request(made[0])
     assert [transport.is_closing() for transport in made[:2]] == [False, True]
     await acceptor.close()
     for transport in (*made, *writers):

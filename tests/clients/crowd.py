@@ -17,7 +17,7 @@ from app.engine.server.dispatcher import ROUTES
 from app.engine.server.outbox import Outbox
 from app.engine.server.services import Services
 from app.engine.server.session import ALL
-from app.engine.server.websocket_server import Server, bound
+from app.engine.server.websocket_server import Server, bind_loopback
 from app.protocol.base import JsonObject
 from app.protocol.engine import PROTOCOL_VERSION, Endpoint
 from tests.clients.errands import answer, plan
@@ -273,7 +273,7 @@ async def crowd(home: Path, seed: int) -> AsyncGenerator[Crowd]:
     async with AsyncExitStack() as stack:
         model = ModelServer(answer=answer)
         parts = await stack.enter_async_context(engine_parts(home, model))
-        listener = bound(0)
+        listener = bind_loopback(0)
         listener.setsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF, _SEND_BYTES)
         server = Server(parts.services, _TOKEN, listener, ROUTES, _MOST_WAITING)
         await server.start()

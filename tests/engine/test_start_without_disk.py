@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from app.engine.server.session import ALL, Subscription
-from app.engine.server.snapshot import as_held, snapshot
+from app.engine.server.snapshot import snapshot, with_running_tasks
 from app.protocol.tasks import Task
 from tests.support.disks import full_disk
 from tests.support.engine_parts import EngineParts, crash, engine_parts
@@ -22,7 +22,7 @@ async def crashed(tmp_path: Path, after: Path) -> tuple[Task, int]:
 
 async def shown(engine: EngineParts, why: str) -> Task:
     made = await snapshot(engine.services.database, Subscription(ALL, "summary", since=0))
-    (task,) = as_held(made, engine.services.running.shown(), why).tasks
+    (task,) = with_running_tasks(made, engine.services.running.shown(), why).tasks
     return task
 
 

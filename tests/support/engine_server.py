@@ -25,7 +25,7 @@ from app.engine.permissions.grants import Grants
 from app.engine.server.dispatcher import ROUTES
 from app.engine.server.route import ServedMethod
 from app.engine.server.services import Services
-from app.engine.server.websocket_server import Server, bound
+from app.engine.server.websocket_server import Server, bind_loopback
 from app.engine.storage.database import Database
 from app.paths import Paths
 from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
@@ -219,7 +219,7 @@ async def engine_server(
         chats=Chats(database, roster, runner),
         comparison=ModelComparison(database, roster, runner, models, settings),
         models=models,
-        custom_servers=CustomServers(settings, keys, models.offer),
+        custom_servers=CustomServers(settings, keys, models.available),
         keys=keys,
         settings=settings,
         grants=Grants(),
@@ -230,7 +230,7 @@ async def engine_server(
         shutdown=ended.set,
         stalls=LoopLatency(),
     )
-    server = Server(services, TOKEN, bound(port), routes)
+    server = Server(services, TOKEN, bind_loopback(port), routes)
     await server.start()
     try:
         yield EngineServer(services, runner, server, ended)

@@ -21,7 +21,7 @@ from app.engine.core.secrets import KeyStore
 from app.engine.models.catalog.providers import PROVIDERS, Provider, find
 from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.models.router import ModelRouter
-from app.engine.server.websocket_server import bound
+from app.engine.server.websocket_server import bind_loopback
 from app.engine.sharing.server import SharedModelFilter, SharingLimits, SharingServer
 from app.engine.sharing.tokens import Tokens
 from app.protocol.base import JsonObject, JsonValue
@@ -69,7 +69,7 @@ async def sharing(
     server = SharingServer(
         models, Tokens.open(file, Redactor()), offer or SharedModelFilter(), bounds or SharingLimits()
     )
-    listener = bound(0)
+    listener = bind_loopback(0)
     port = listener.getsockname()[1]
     await server.start([listener])
     row = find("proxy")

@@ -34,7 +34,7 @@ _PROMPT = "This is a test of the connection. Reply with the word OK and nothing 
 
 _MILLION = 1_000_000
 # Callers wait for the list: a custom server that is down must not delay it.
-_GLANCE_S = 1.5
+_QUICK_TIMEOUT_S = 1.5
 _PATIENCE_S = 15.0
 
 
@@ -71,16 +71,16 @@ class AvailableModels:
     def __init__(
         self,
         factory: ModelFactory,
-        known: KnownModelFacts,
+        model_facts: KnownModelFacts,
         providers: ProviderDirectory,
         settings: Callable[[], SettingValues],
     ) -> None:
         self._factory = factory
-        self._known = known
+        self._model_facts = model_facts
         self._providers = providers
         self._settings = settings
         self._servers: tuple[LocalServer, ...] | None = None
-        self._looked_at: dict[str, str] = {}
+        self._probed_addresses: dict[str, str] = {}
 
     async def list(self, refresh: bool, fetch: bool = False) -> wire.ModelListResult:
         """Providers, their models and the default model.
@@ -89,13 +89,13 @@ class AvailableModels:
         with a key are fetched and stored.
         """
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._look(refresh))
+            group.create_task(self._find_local_servers(refresh))
             if refresh and not fetch:
-                group.create_task(self._look_at_own(_GLANCE_S))
+                group.create_task(self._refresh_custom_servers(_QUICK_TIMEOUT_S))
         if fetch:
             await self._fetch()
-            await self._look_at_own(_PATIENCE_S)
-        self._known.refresh()
+            await self._refresh_custom_servers(_PATIENCE_S)
+        self._model_facts.refresh()
         rows = [await self._describe(provider) for provider in self._providers.all()]
         ready = [row.name for row in rows if row.ready]
         models = [_describe_model(provider, name) for provider in ready for name in self._names(provider)]
@@ -109,14 +109,14 @@ class AvailableModels:
         for provider in PROVIDERS:
             if provider.default_model and await self._key(provider):
                 return f"{provider.name}/{provider.default_model}"
-        listing = self._known.listings.of("proxy")
+        listing = self._model_facts.listings.of("proxy")
         if listing is not None and listing.models and self._factory.base_url(self._providers.of("proxy/any")):
             return f"proxy/{listing.models[0].name}"
         for own in self._providers.own():
-            listing = self._known.listings.of(own.name)
+            listing = self._model_facts.listings.of(own.name)
             if listing is not None and listing.models:
                 return f"{own.name}/{listing.models[0].name}"
-        await self._look(refresh=False)
+        await self._find_local_servers(refresh=False)
         for server in self._servers or ():
             if server.models:
                 return f"{server.provider.name}/{server.models[0]}"
@@ -143,10 +143,10 @@ class AvailableModels:
         """The model that tasks would use."""
         if provider.default_model:
             return f"{provider.name}/{provider.default_model}"
-        listing = self._known.listings.of(provider.name)
+        listing = self._model_facts.listings.of(provider.name)
         if listing is not None and listing.models:
             return f"{provider.name}/{listing.models[0].name}"
-        await self._look(refresh=True)
+        await self._find_local_servers(refresh=True)
         server = self._server(provider.name)
         if server is not None and server.models:
             return f"{provider.name}/{server.models[0]}"
@@ -159,45 +159,45 @@ class AvailableModels:
         """Fetch the model list of an address; stores nothing."""
         return await probe(self._factory.connections.session, address, key)
 
-    def keep(self, provider: str, answer: ProbeResult) -> None:
+    def store_answer(self, provider: str, answer: ProbeResult) -> None:
         """Store the newest answer of a custom server."""
-        listings = self._known.listings
+        listings = self._model_facts.listings
         if answer.models is None:
             listings.errors[provider] = answer.text
         else:
             with suppress(OSError):  # otherwise it is valid until the engine ends
-                listings.keep(provider, answer.models)
-        self._known.refresh(again=True)
+                listings.store(provider, answer.models)
+        self._model_facts.refresh(again=True)
 
     def forget(self, provider: str) -> None:
         with suppress(OSError):
-            self._known.listings.forget(provider)
-        self._known.refresh(again=True)
+            self._model_facts.listings.forget(provider)
+        self._model_facts.refresh(again=True)
 
-    async def _look_at_own(self, longest_s: float) -> None:
+    async def _refresh_custom_servers(self, longest_s: float) -> None:
         """Fetch the model lists of the custom servers. A server that does not answer in time keeps its list."""
         session = self._factory.connections.session
         rows = [(row, await self._key(row)) for row in self._providers.own()]
         asked = (ask(session, row.base_url, key.value if key else None, longest_s) for row, key in rows)
         for (row, _), answer in zip(rows, await asyncio.gather(*asked), strict=True):
             if row in self._providers.own():  # it may have been changed during the request
-                self.keep(row.name, answer)
+                self.store_answer(row.name, answer)
 
-    async def _look(self, refresh: bool) -> None:
+    async def _find_local_servers(self, refresh: bool) -> None:
         bases = {row.name: self._factory.base_url(row) for row in PROVIDERS if row.is_local}
-        if refresh or self._servers is None or bases != self._looked_at:
+        if refresh or self._servers is None or bases != self._probed_addresses:
             from app.engine.models.catalog.server_probe import local_servers
 
-            self._servers, self._looked_at = await local_servers(self._factory.connections.session, bases), bases
+            self._servers, self._probed_addresses = await local_servers(self._factory.connections.session, bases), bases
 
     def _server(self, name: str) -> "LocalServer | None":
         return next((server for server in self._servers or () if server.provider.name == name), None)
 
     def _names(self, provider: str) -> tuple[str, ...]:
         server = self._server(provider)
-        listing = self._known.listings.of(provider)
+        listing = self._model_facts.listings.of(provider)
         listed = tuple(model.name for model in listing.models) if listing else model_facts.chat_models(provider)
-        return tuple(dict.fromkeys((*self._known.own_names(provider), *(server.models if server else listed))))
+        return tuple(dict.fromkeys((*self._model_facts.own_names(provider), *(server.models if server else listed))))
 
     async def _fetch(self) -> None:
         sources: list[ListSource] = []
@@ -206,8 +206,8 @@ class AvailableModels:
             base = f"{base.rstrip('/').removesuffix('/api')}/api" if provider.kind == "proxy" and base else base
             if (base or provider.list_url) and (key := await self._key(provider)) is not None:
                 sources.append(ListSource(provider, base, key.value))
-        await self._known.listings.refresh(self._factory.connections.session, sources)
-        self._known.refresh(again=True)
+        await self._model_facts.listings.refresh(self._factory.connections.session, sources)
+        self._model_facts.refresh(again=True)
 
     async def _key(self, provider: Provider) -> Key | None:
         """The provider's key. An unreadable key counts as none here; using it raises the error."""
@@ -231,8 +231,8 @@ class AvailableModels:
             api_base=display_address(base),
             local=provider.is_local,
             ready=self._is_ready(provider, key),
-            listed_at=listing.at if (listing := self._known.listings.of(provider.name)) else None,
-            list_error=self._known.listings.errors.get(provider.name, ""),
+            listed_at=listing.at if (listing := self._model_facts.listings.of(provider.name)) else None,
+            list_error=self._model_facts.listings.errors.get(provider.name, ""),
             in_the_clear=is_in_the_clear(base),
             own=provider.own,
         )

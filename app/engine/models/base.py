@@ -119,12 +119,12 @@ class RetryLater:
 class ReplyEnd:
     """The last event. A failed or aborted reply is a message too: stop reason error or aborted, with `error` set.
 
-    `failure` is why it failed, None if no provider was at fault. `later`: the same request may be sent again after a
-    wait that is too long for a model call.
+    `failure` is why it failed, None if no provider was at fault. `retry_later`: the same request may be sent again
+    after a wait that is too long for a model call.
     """
 
     message: AssistantMessage
-    later: RetryLater | None = None
+    retry_later: RetryLater | None = None
     failure: FailureKind | None = None
 
 

@@ -22,21 +22,21 @@ from app.protocol.settings import (
 
 _LONGEST_NAME = 60
 _MOST = 100
-_MOVED = "It has moved, so its key was removed: enter the key again where it wants one."
+_KEY_REMOVED = "It has moved, so its key was removed: enter the key again where it wants one."
 
 
 class CustomServers:
     """One change at a time, since each consists of several writes."""
 
-    def __init__(self, settings: Settings, keys: KeyStore, offer: AvailableModels) -> None:
+    def __init__(self, settings: Settings, keys: KeyStore, available_models: AvailableModels) -> None:
         self._settings = settings
         self._keys = keys
-        self._offer = offer
+        self._available_models = available_models
         self._lock = asyncio.Lock()
 
     async def test(self, params: ModelServerTestParams) -> ModelServerTestResult:
         address = address_of(params.address)
-        answer = await self._offer.probe(address, await self._key(params.id, address, params.key))
+        answer = await self._available_models.probe(address, await self._key(params.id, address, params.key))
         return ModelServerTestResult(
             ok=answer.models is not None,
             address=answer.address,
@@ -52,12 +52,12 @@ class CustomServers:
             others = [server for server in self._servers if server is not before]
             name = _checked_name(params.name, others)
             key = await self._key(params.id, address, params.key)
-            answer = await self._offer.probe(address, key)
+            answer = await self._available_models.probe(address, key)
             server = ModelServer(
                 id=before.id if before is not None else _new_id(name, others), name=name, address=answer.address
             )
-            told = await self._keep(before, server, params.key)
-            self._offer.keep(server.id, answer)
+            told = await self._store(before, server, params.key)
+            self._available_models.store_answer(server.id, answer)
         text = " ".join(("Saved.", answer.text, *told))
         return ModelServerSaveResult(id=server.id, ok=answer.models is not None, text=text)
 
@@ -66,7 +66,7 @@ class CustomServers:
             server = self._find(params.id)
             await self._keys.remove(server.id)
             self._settings.set_model_servers(tuple(other for other in self._servers if other is not server))
-            self._offer.forget(server.id)
+            self._available_models.forget(server.id)
             text = f"{server.name} was removed, with its key."
             if self._settings.values.default_model.removeprefix(REACT).startswith(f"{server.id}/"):
                 self._settings.set("default_model", "")
@@ -93,13 +93,13 @@ class CustomServers:
         stored = await self._keys.get(server_id, ())
         return stored.value if stored is not None else None
 
-    async def _keep(self, before: ModelServer | None, server: ModelServer, key: str | None) -> list[str]:
+    async def _store(self, before: ModelServer | None, server: ModelServer, key: str | None) -> list[str]:
         """Write in an order in which no key is ever stored with an address that it was not given for."""
         told: list[str] = []
         has_moved = before is not None and origin(before.address) != origin(server.address)
         if has_moved and await self._keys.get(server.id, ()) is not None:
             await self._keys.remove(server.id)
-            told += [_MOVED] if key is None else []
+            told += [_KEY_REMOVED] if key is None else []
         others = tuple(other for other in self._servers if other is not before)
         if before is None and len(others) >= _MOST:
             raise InvalidParams(f"There are {_MOST} model servers already. Remove one first.")

@@ -35,7 +35,7 @@ class Deadline:
         self._whole_s = whole_s
         self._end = time.monotonic() + whole_s
         self._clock: asyncio.Timeout | None = None
-        self._unsubscribe = stop.subscribe(self._ring)
+        self._unsubscribe = stop.subscribe(self._wake)
 
     def __enter__(self) -> Self:
         return self
@@ -75,6 +75,6 @@ class Deadline:
     def _too_long(self) -> ReplyTooLong:
         return ReplyTooLong(f"takes longer than {self._whole_s / 60:g} minutes")
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         if self._clock is not None and not self._clock.expired():  # an expired timeout cannot be rescheduled
             self._clock.reschedule(asyncio.get_running_loop().time())

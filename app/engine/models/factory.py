@@ -51,7 +51,7 @@ class ModelFactory:
         if base and not base.startswith(("http://", "https://")):
             raise ConfigurationError(f"{base!r} is not an address: it begins with http:// or https://.")
         # An explicit address uses the newest key; an address from an environment only the key of the same environment.
-        beside = None if api_base or self._set_by_hand(provider) else self._moved_by(provider)
+        beside = None if api_base or self._address_from_settings(provider) else self._address_variable(provider)
         endpoint = ModelEndpoint(provider, base, _KeySource(self._keys, provider, api_key, beside), self._keys.redactor)
         match provider.kind:
             case "litellm":
@@ -65,9 +65,9 @@ class ModelFactory:
 
     def base_url(self, provider: Provider) -> str:
         """The address of a provider, possibly set by a variable; a local one is completed with scheme and path."""
-        if by_hand := self._set_by_hand(provider):
+        if by_hand := self._address_from_settings(provider):
             return by_hand
-        moved = self._moved_by(provider)
+        moved = self._address_variable(provider)
         base = moved[1] if moved else ""
         if not base:
             return provider.base_url
@@ -80,7 +80,7 @@ class ModelFactory:
 
     async def key(self, provider: Provider) -> Key | None:
         """The key for the provider's `base_url`. Raises `ConfigurationError` if it cannot be read."""
-        beside = None if self._set_by_hand(provider) else self._moved_by(provider)
+        beside = None if self._address_from_settings(provider) else self._address_variable(provider)
         return await self._keys.get(provider.name, provider.key_variables, beside)
 
     @property
@@ -113,11 +113,11 @@ class ModelFactory:
             self._library = LibraryThread()
         return LiteLLMModel(endpoint, self._library)
 
-    def _set_by_hand(self, provider: Provider) -> str:
+    def _address_from_settings(self, provider: Provider) -> str:
         """The provider's address in the settings; empty for none."""
         return self._settings().proxy_url if provider.kind == "proxy" else ""
 
-    def _moved_by(self, provider: Provider) -> Variable | None:
+    def _address_variable(self, provider: Provider) -> Variable | None:
         """The variable that sets the provider's address, from the newest environment with a key for the provider."""
         name = provider.base_variable
         if not name:

@@ -43,7 +43,7 @@ _NO_TEMPERATURE = re.compile(
 )
 _NO_MONEY = re.compile(r"insufficient_quota|insufficient.{0,10}(balance|credit|funds)", re.IGNORECASE)
 _ABOUT_MONEY = re.compile(r"billing", re.IGNORECASE)
-_OF_USE = re.compile(r"usage.{0,5}limit|quota|(per|a) (day|week|month)|daily|weekly|monthly|plan", re.IGNORECASE)
+_USAGE_LIMIT = re.compile(r"usage.{0,5}limit|quota|(per|a) (day|week|month)|daily|weekly|monthly|plan", re.IGNORECASE)
 # A longer wait is a usage limit, not a burst of too many requests.
 _LONG_S = 900.0
 
@@ -120,8 +120,8 @@ def failure_from_response(
 ) -> AttemptFailure:
     """Classify an HTTP status other than 200. `key_help` says where to set the key."""
     said = error_text(body)
-    quoted = f": {said}{_stop_after(said)}" if said else "."
-    if (failure := _of_request(title, status, said, quoted)) is not None:
+    quoted = f": {said}{_full_stop(said)}" if said else "."
+    if (failure := _request_failure(title, status, said, quoted)) is not None:
         return failure
     if status == 401:  # without the body: providers quote a part of the key in it
         text = f"{title} refused the key (401). {key_help}".strip()
@@ -139,7 +139,7 @@ def failure_from_response(
         text = f"{title} does not know this model or address (404){quoted} Check the model's name and the API base."
         return AttemptFailure(text, "not found", FailureKind.NOT_USABLE)
     if status == 429:
-        return _limit(title, wait, quoted, said)
+        return _rate_limited(title, wait, quoted, said)
     if 300 <= status < 400:
         where = headers.get("Location", "another address")
         text = f"{title} answered with a redirect to {where} ({status}). Use that as the API base if you trust it."
@@ -153,11 +153,11 @@ def failure_from_response(
     return AttemptFailure(text, f"refused ({status})", kind, wait)
 
 
-def _stop_after(said: str) -> str:
+def _full_stop(said: str) -> str:
     return "" if said.endswith((".", "!", "?", "…")) else "."
 
 
-def _of_request(title: str, status: int, said: str, quoted: str) -> AttemptFailure | None:
+def _request_failure(title: str, status: int, said: str, quoted: str) -> AttemptFailure | None:
     """Failures caused by a part of the request: its length, tools, images or temperature."""
     if _TOO_LONG.search(said) or status == 413:
         text = (
@@ -187,14 +187,14 @@ def error_text(body: bytes) -> str:
     return line if len(line) <= 300 else line[:299] + "…"
 
 
-def _limit(title: str, wait: float | None, quoted: str, said: str) -> AttemptFailure:
-    of_use = (wait or 0.0) > _LONG_S or _OF_USE.search(said) is not None
-    when = f"in {_words(wait)}" if wait is not None else "in a minute"
+def _rate_limited(title: str, wait: float | None, quoted: str, said: str) -> AttemptFailure:
+    of_use = (wait or 0.0) > _LONG_S or _USAGE_LIMIT.search(said) is not None
+    when = f"in {_wait_text(wait)}" if wait is not None else "in a minute"
     text = f"{title} limits how much can be asked (429){quoted} Try again {when}, or run fewer tasks at once."
     return AttemptFailure(text, "usage limit" if of_use else "rate limit", FailureKind.RATE_LIMITED, wait)
 
 
-def _words(seconds: float) -> str:
+def _wait_text(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"

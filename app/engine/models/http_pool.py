@@ -21,7 +21,7 @@ class BodyTooLong(ValueError):
     """A body is larger than its limit."""
 
 
-async def read_whole(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+async def read_body(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
     """The whole decompressed body; raises `BodyTooLong`."""
     body = bytearray()
     while piece := await response.content.readany():

@@ -8,21 +8,21 @@ from app.engine.core.messages import AssistantMessage, ToolResultMessage
 from app.engine.models.base import ModelRequest
 
 V = TypeVar("V")
-Lasting: TypeAlias = AssistantMessage | ToolResultMessage | ModelRequest
+CacheKey: TypeAlias = AssistantMessage | ToolResultMessage | ModelRequest
 
 
 class MessageCache(Generic[V]):
     """Values by the identity of a frozen object, which always yields the same value."""
 
     def __init__(self) -> None:
-        self._values: dict[int, tuple[weakref.ref[Lasting], V]] = {}
+        self._values: dict[int, tuple[weakref.ref[CacheKey], V]] = {}
 
-    def of(self, lasting: Lasting, make: Callable[[], V]) -> V:
+    def get(self, key_object: CacheKey, make: Callable[[], V]) -> V:
         """The cached value, or the result of `make`, which is then cached."""
-        key = id(lasting)
+        key = id(key_object)
         kept = self._values.get(key)
         if kept is not None:
             return kept[1]
         value = make()
-        self._values[key] = (weakref.ref(lasting, lambda _: self._values.pop(key, None)), value)
+        self._values[key] = (weakref.ref(key_object, lambda _: self._values.pop(key, None)), value)
         return value

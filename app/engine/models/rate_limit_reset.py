@@ -49,7 +49,7 @@ _RESET = re.compile(r"(?:x|anthropic)-ratelimit-(?:.+-)?reset(?:-.+)?")
 
 def seconds_to_reset(headers: Mapping[str, str], body: bytes) -> float | None:
     """The most explicit source: a wait, a field or sentence of the body, then the state of the limits."""
-    for wait in (retry_after(headers), _of_body(body), _of_limits(headers)):
+    for wait in (retry_after(headers), _from_body(body), _from_limit_headers(headers)):
         if wait is not None:
             return wait
     return None
@@ -60,46 +60,46 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     known = _in_lower_case(headers)
     millis = _number(known.get("retry-after-ms", ""))
     if millis is not None:
-        return _sane(millis / 1000)
+        return _in_range(millis / 1000)
     asked = known.get("retry-after", "")
     seconds = _number(asked)
     if seconds is not None:
-        return _sane(seconds)
+        return _in_range(seconds)
     try:
-        return _until(parsedate_to_datetime(asked))
+        return _seconds_until(parsedate_to_datetime(asked))
     except ValueError:
         return None
 
 
-def _of_body(body: bytes) -> float | None:
+def _from_body(body: bytes) -> float | None:
     try:
         value: JsonValue = msgspec.json.decode(body[:100_000])
     except (ValueError, RecursionError):
-        return _of_words(body[:_LONGEST_SENTENCES].decode("utf-8", "replace"))
-    named = [wait for wait in map(_moment_or_length, _named(value, _FIELDS)) if wait is not None]
+        return _from_text(body[:_LONGEST_SENTENCES].decode("utf-8", "replace"))
+    named = [wait for wait in map(_date_or_duration, _values_named(value, _FIELDS)) if wait is not None]
     if named:
         return max(named)
-    said = (_of_words(text) for text in _texts(value))
+    said = (_from_text(text) for text in _texts(value))
     return next((wait for wait in said if wait is not None), None)
 
 
-def _of_words(text: str) -> float | None:
+def _from_text(text: str) -> float | None:
     """From sentences such as "Please try again in 6m0s" or "resets at 2026-01-31T14:05:00Z"."""
     text = text[:_LONGEST_SENTENCES]
     if (at := _AT.search(text)) is not None:
-        return _moment_or_length(at[1])
+        return _date_or_duration(at[1])
     for start in _IN.finditer(text):
         if (length := _LENGTH.match(text, start.end())) is not None:
-            return _length(length[0])
+            return _duration(length[0])
     return None
 
 
-def _of_limits(headers: Mapping[str, str]) -> float | None:
+def _from_limit_headers(headers: Mapping[str, str]) -> float | None:
     """The longest reset time of the exhausted limits; if none is marked as exhausted, the earliest one."""
     known = _in_lower_case(headers)
     ends: dict[str, float] = {}
     for name, value in known.items():
-        wait = _moment_or_length(value) if _RESET.fullmatch(name) else None
+        wait = _date_or_duration(value) if _RESET.fullmatch(name) else None
         if wait is not None:
             ends[name] = wait
     used_up = [wait for name, wait in ends.items() if _number(known.get(_remaining(name), "")) == 0]
@@ -114,36 +114,36 @@ def _remaining(reset: str) -> str:
     return reset.replace("reset", "remaining")
 
 
-def _moment_or_length(value: JsonValue) -> float | None:
+def _date_or_duration(value: JsonValue) -> float | None:
     """Seconds from now for a Unix time, an ISO date, a number of seconds or a duration such as "1m30s"."""
     text = str(value).strip()
     number = _number(text)
     if number is not None:
         now = datetime.now(UTC).timestamp()
         if number >= _EPOCH_MS:
-            return _sane(number / 1000 - now)
-        return _sane(number - now if number >= _EPOCH_S else number)
+            return _in_range(number / 1000 - now)
+        return _in_range(number - now if number >= _EPOCH_S else number)
     try:
-        return _until(datetime.fromisoformat(re.sub(r"\s*(UTC|GMT)$", "Z", text)))
+        return _seconds_until(datetime.fromisoformat(re.sub(r"\s*(UTC|GMT)$", "Z", text)))
     except ValueError:
-        return _length(text) if _LENGTH.fullmatch(text) else None
+        return _duration(text) if _LENGTH.fullmatch(text) else None
 
 
-def _length(text: str) -> float | None:
+def _duration(text: str) -> float | None:
     total = 0.0
     for amount, unit in _PART.findall(text):
         word = unit.lower()
         total += float(amount) * _UNITS["ms" if word.startswith(("ms", "mil")) else word[0]]
-    return _sane(total)
+    return _in_range(total)
 
 
-def _until(moment: datetime) -> float | None:
+def _seconds_until(moment: datetime) -> float | None:
     """A time without a zone is UTC."""
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return _sane((aware - datetime.now(UTC)) / timedelta(seconds=1))
+    return _in_range((aware - datetime.now(UTC)) / timedelta(seconds=1))
 
 
-def _sane(seconds: float) -> float | None:
+def _in_range(seconds: float) -> float | None:
     """A time in the past means now."""
     return max(0.0, seconds) if seconds <= _MOST_S else None
 
@@ -156,17 +156,17 @@ def _number(text: str) -> float | None:
     return value if 0 <= value < 1e15 else None
 
 
-def _named(value: JsonValue, names: Iterable[str]) -> Iterator[JsonValue]:
+def _values_named(value: JsonValue, names: Iterable[str]) -> Iterator[JsonValue]:
     """The values of these names at any depth; objects are searched too."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if name.lower() in names and isinstance(inner, str | int | float):
                 yield inner
             else:
-                yield from _named(inner, names)
+                yield from _values_named(inner, names)
     elif isinstance(value, list):
         for inner in value:
-            yield from _named(inner, names)
+            yield from _values_named(inner, names)
 
 
 def _texts(value: JsonValue) -> Iterator[str]:

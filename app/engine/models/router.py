@@ -45,8 +45,8 @@ class ModelRouter:
         self._settings = settings
         self._known = KnownModelFacts(settings, ModelListCache(lists))
         self._providers = ProviderDirectory(settings)
-        self.offer = AvailableModels(self._factory, self._known, self._providers, settings)
-        self._shared: dict[tuple[str, str], ModelSource] = {}
+        self.available = AvailableModels(self._factory, self._known, self._providers, settings)
+        self._sources: dict[tuple[str, str], ModelSource] = {}
         self._recovering: dict[ModelSource, RecoveringModel] = {}
         self._learned: dict[tuple[str, str], LearnedLimits] = {}
         self._with_own_key: weakref.WeakSet[ModelSource] = weakref.WeakSet()
@@ -107,12 +107,12 @@ class ModelRouter:
             source = self._make(place, provider, api_base, api_key)
             self._with_own_key.add(source)
             return source
-        if place not in self._shared:
-            self._shared[place] = self._make(place, provider, api_base, None)
-        return self._shared[place]
+        if place not in self._sources:
+            self._sources[place] = self._make(place, provider, api_base, None)
+        return self._sources[place]
 
     def _make(
-        self, place: tuple[str, str], provider: Provider, api_base: str | None, api_key: str | None
+        self, key: tuple[str, str], provider: Provider, api_base: str | None, api_key: str | None
     ) -> "ModelSource":
         from app.engine.models.recovery.request_adaptation import LearnedLimits
         from app.engine.models.recovery.source import ModelSource
@@ -120,7 +120,7 @@ class ModelRouter:
         made = self._factory.make(provider, api_base, api_key)
         if provider.kind == "scripted":
             return ModelSource(made, estimates_usage=False)
-        return ModelSource(made, self._learned.setdefault(place, LearnedLimits()))
+        return ModelSource(made, self._learned.setdefault(key, LearnedLimits()))
 
     def context_tokens(self, model_id: str) -> int | None:
         """The size of the context window in tokens, None if unknown."""
@@ -137,7 +137,7 @@ class ModelRouter:
 
     async def close(self) -> None:
         """End all streams as aborted and close the connections."""
-        for source in (*self._shared.values(), *self._with_own_key):
+        for source in (*self._sources.values(), *self._with_own_key):
             source.streams.close()
         await self._factory.close()
 

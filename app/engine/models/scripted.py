@@ -84,7 +84,7 @@ class ScriptedModel:
                 yield assembly.start()
                 await _pause(watch, reply.delay_s)
                 first = True
-                for events in _pieces(assembly, reply, _Words(request), number):
+                for events in _pieces(assembly, reply, _Placeholders(request), number):
                     if not first:
                         await _pause(watch, reply.piece_delay_s)
                     first = False
@@ -112,7 +112,7 @@ class ScriptedModel:
         return reply, number
 
 
-class _Words:
+class _Placeholders:
     """The values of the placeholders `${…}` in one request."""
 
     def __init__(self, request: ModelRequest) -> None:
@@ -138,20 +138,22 @@ class _Words:
         return self.fill_object(value) if isinstance(value, dict) else value
 
 
-def _pieces(assembly: ReplyBuilder, reply: ScriptedReply, words: _Words, number: int) -> Iterator[list[ModelEvent]]:
+def _pieces(
+    assembly: ReplyBuilder, reply: ScriptedReply, values: _Placeholders, number: int
+) -> Iterator[list[ModelEvent]]:
     """The events of each piece of the reply, in order."""
-    for piece in _cut(words.fill(reply.thinking), reply.piece_length):
+    for piece in _split(values.fill(reply.thinking), reply.piece_length):
         yield assembly.thinking(piece)
-    for piece in _cut(words.fill(reply.text), reply.piece_length):
+    for piece in _split(values.fill(reply.text), reply.piece_length):
         yield assembly.text(piece)
     for index, call in enumerate(reply.calls):
         call_id = call.id or f"call_{number}_{index}"
-        raw = msgspec.json.encode(words.fill_object(call.arguments)).decode()
-        for at, piece in enumerate(_cut(raw, reply.piece_length)):
+        raw = msgspec.json.encode(values.fill_object(call.arguments)).decode()
+        for at, piece in enumerate(_split(raw, reply.piece_length)):
             yield assembly.tool_call(index, call_id, "" if at else call.tool, piece)
 
 
-def _cut(text: str, length: int) -> list[str]:
+def _split(text: str, length: int) -> list[str]:
     if not text:
         return []
     length = length or len(text)

@@ -33,10 +33,10 @@ from app.protocol.notices import (
 from app.protocol.tasks import LimitKind, Task, TaskStopReason
 
 # Notices about engine restarts, leftovers of a task, and other agents in its conversation.
-_NOT_PLAYED: frozenset[NoticeKind] = frozenset({"interrupted", "resumed", "info"})
+_NOT_COMPARED: frozenset[NoticeKind] = frozenset({"interrupted", "resumed", "info"})
 # A replay has no elapsed time, and no other tasks that use up the daily limit.
-_OF_TIME: frozenset[LimitKind] = frozenset({"minutes", "day_money", "day_tokens"})
-_TIMED: frozenset[TaskStopReason] = frozenset({"time_limit", "day_limit"})
+_TIME_LIMITS: frozenset[LimitKind] = frozenset({"minutes", "day_money", "day_tokens"})
+_TIME_LIMIT_REASONS: frozenset[TaskStopReason] = frozenset({"time_limit", "day_limit"})
 
 
 def compare(recorded: TaskRecord, today: TaskRecord) -> list[str]:
@@ -48,7 +48,7 @@ def compare(recorded: TaskRecord, today: TaskRecord) -> list[str]:
 
 def is_timed(task: Task) -> bool:
     """True if a time limit or daily limit ended it."""
-    return task.stop_reason in _TIMED
+    return task.stop_reason in _TIME_LIMIT_REASONS
 
 
 def plain_lines(record: TaskRecord, *, timed: bool) -> list[str]:
@@ -65,7 +65,7 @@ def plain_lines(record: TaskRecord, *, timed: bool) -> list[str]:
         is_known = is_known and not any(map(_is_truncation, node.blocks))
     for request in requests:
         lines += [f"request without a reply: {request.kept} messages as before, and", *_indented(request.added)]
-    lines += [_ask(ask) for ask in record.asks if _is_played(ask)]
+    lines += [_ask(ask) for ask in record.asks if _is_compared(ask)]
     return [*lines, _end(record.head.task, timed)]
 
 
@@ -95,9 +95,9 @@ def _ask(ask: Ask) -> str:
     return f"ask {ask.kind}: {ask.text} → {ask.status} {given}"
 
 
-def _is_played(ask: Ask) -> bool:
+def _is_compared(ask: Ask) -> bool:
     """False for asks of a restarted engine and for asks about time limits."""
-    return ask.kind != "unknown" and (ask.limit is None or ask.limit.kind not in _OF_TIME)
+    return ask.kind != "unknown" and (ask.limit is None or ask.limit.kind not in _TIME_LIMITS)
 
 
 def _end(task: Task, timed: bool) -> str:
@@ -128,13 +128,13 @@ def _block(block: Block, timed: bool) -> str | None:
 
 
 def _notice(notice: NoticeBlock, timed: bool) -> str | None:
-    if notice.kind in _NOT_PLAYED or (timed and notice.kind in ("stopped", "limit")):
+    if notice.kind in _NOT_COMPARED or (timed and notice.kind in ("stopped", "limit")):
         return None
     match notice.data:
         case TaskStopped():  # by another person than in the record
             return "remark stopped"
         case LimitsNear(shares=shares, asks=asks):
-            left = tuple(share for share in shares if share.limit not in _OF_TIME)
+            left = tuple(share for share in shares if share.limit not in _TIME_LIMITS)
             return f"remark warning: {data_text(LimitsNear(shares=left, asks=asks))}" if left else None
         case LimitReached() | TaskStuck() | TaskFailed() as end:
             return f"remark {notice.kind}: {data_text(msgspec.structs.replace(end, ended=(), unread=()))}"

@@ -33,10 +33,10 @@ def requests_of(history: Sequence[Node], nodes: Sequence[Node], kept: Collection
             sent.append(
                 [message_text(message) for message in visible_messages((*history, *nodes[:index]), kept, tuple)]
             )
-    return differences(sent)
+    return request_lines(sent)
 
 
-def differences(sent: Sequence[Sequence[str]]) -> tuple[RequestLine, ...]:
+def request_lines(sent: Sequence[Sequence[str]]) -> tuple[RequestLine, ...]:
     """Each request as its difference from the previous one."""
     lines: list[RequestLine] = []
     before: Sequence[str] = ()
@@ -84,7 +84,7 @@ class RecordContext:
     window_of: Callable[[str], int | None]
 
 
-async def make_record(database: Database, task_id: str, ground: RecordContext) -> TaskRecord:
+async def make_record(database: Database, task_id: str, context: RecordContext) -> TaskRecord:
     """The record of an ended task, or of its progress so far. Raises `NotFound`."""
     task = await database.tasks.get(task_id)
     if task is None:
@@ -95,15 +95,15 @@ async def make_record(database: Database, task_id: str, ground: RecordContext) -
     conversation = await database.conversations.get(task.conversation_id)
     head = RecordTaskLine(
         record_version=VERSION,
-        errand_version=ground.errand_version,
+        errand_version=context.errand_version,
         recorded_at=datetime.now(UTC),
         task=task,
         personality=await _personality(database, task),
-        max_minutes=ground.max_minutes,
-        max_tokens=ground.max_tokens,
+        max_minutes=context.max_minutes,
+        max_tokens=context.max_tokens,
         prompt=await database.prompts.of_task(task_id),
-        window=ground.window_of(task.model),
-        summarise_at=ground.summarise_at,
+        window=context.window_of(task.model),
+        summarise_at=context.summarise_at,
         counted=await database.turns.counted(task.conversation_id, task.model, task.started_at),
         kept=conversation.kept if conversation is not None else (),
     )
@@ -125,11 +125,11 @@ async def _nodes(database: Database, task: Task) -> tuple[Node, ...]:
 async def _history(database: Database, task: Task, leaf_id: str | None) -> tuple[Node, ...]:
     """The branch before a task as its agent read it: messages of other agents appear under their names."""
     path: tuple[Node, ...] = await database.nodes.path(leaf_id) if leaf_id is not None else ()
-    agent = await database.agents.get(task.agent_id) or _removed(task)
+    agent = await database.agents.get(task.agent_id) or _deleted_agent(task)
     return (await participants_of(agent, database)).as_messages(path)
 
 
-def _removed(task: Task) -> Agent:
+def _deleted_agent(task: Task) -> Agent:
     """A placeholder for a deleted agent, with the fields that affect its view of the branch."""
     return Agent(
         id=task.agent_id,

@@ -25,7 +25,7 @@ from app.engine.event_log import EventLog
 from app.engine.permissions.grants import Grants
 from app.engine.record.diff import compare, replies
 from app.engine.record.format import TaskRecord, read
-from app.engine.record.make_record import RecordContext, differences, make_record
+from app.engine.record.make_record import RecordContext, make_record, request_lines
 from app.engine.record.replay_fakes import RecordedModel, RecordedPerson, RecordedTool
 from app.engine.record.replay_script import ReplayScript, begins_with_a_message
 from app.engine.storage.database import Database
@@ -80,7 +80,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
             DailyBudget(log, database.usage, settings),
             lambda _: has_price,
             lambda _: head.window,
-            lambda tools: _recorded(tools, stage),
+            lambda tools: _recorded_tools(tools, stage),
         )
         person = RecordedPerson(record, stage, asks)
         stack.callback(log.attach(person))
@@ -92,16 +92,16 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
             head.errand_version, head.max_minutes, head.max_tokens, head.summarise_at, lambda _: head.window
         )
         made = await make_record(database, head.task.id, ground)
-    return replace(made, requests=differences(model.sent))
+    return replace(made, requests=request_lines(model.sent))
 
 
-def _recorded(tools: tuple[GuardedTool, ...], stage: ReplayScript) -> tuple[GuardedTool, ...]:
-    return tuple(RecordedTool(tool, stage, is_real=isinstance(tool, CONTROL_TOOLS)) for tool in tools)
+def _recorded_tools(tools: tuple[GuardedTool, ...], script: ReplayScript) -> tuple[GuardedTool, ...]:
+    return tuple(RecordedTool(tool, script, is_real=isinstance(tool, CONTROL_TOOLS)) for tool in tools)
 
 
-async def _play(record: TaskRecord, builder: TaskBuilder, stage: ReplayScript, model: RecordedModel) -> None:
+async def _play(record: TaskRecord, builder: TaskBuilder, script: ReplayScript, model: RecordedModel) -> None:
     task = _initial_task(record)
-    branch = await _open(record, task, builder)
+    branch = await _restore_branch(record, task, builder)
     message = None
     if begins_with_a_message(record):
         message = user_message(record.nodes[0].blocks)
@@ -110,13 +110,13 @@ async def _play(record: TaskRecord, builder: TaskBuilder, stage: ReplayScript, m
     await branch.save()
     history = visible_messages(record.history, record.head.kept, tuple)
     personality = record.head.personality
-    builder.database.journal.put(tasks.add(task.id, record.head.prompt or _bare_prompt(personality)))
-    _count(record, task, builder)
-    stage.run = builder.build(task, branch, personality, model, history, 1 if message is not None else 0, tuple)
-    await stage.run.run(message if isinstance(message, UserMessage) else None)
+    builder.database.journal.put(tasks.add(task.id, record.head.prompt or _role_prompt(personality)))
+    _restore_request_size(record, task, builder)
+    script.run = builder.build(task, branch, personality, model, history, 1 if message is not None else 0, tuple)
+    await script.run.run(message if isinstance(message, UserMessage) else None)
 
 
-async def _open(record: TaskRecord, task: Task, builder: TaskBuilder) -> BranchWriter:
+async def _restore_branch(record: TaskRecord, task: Task, builder: TaskBuilder) -> BranchWriter:
     """Restore the state before the task: its conversation, its agent, and its branch."""
     conversation = Conversation(
         id=task.conversation_id,
@@ -144,12 +144,12 @@ async def _open(record: TaskRecord, task: Task, builder: TaskBuilder) -> BranchW
     return BranchWriter(agent, builder.log)
 
 
-def _bare_prompt(personality: Personality) -> tuple[PromptPart, ...]:
+def _role_prompt(personality: Personality) -> tuple[PromptPart, ...]:
     """For records from before prompts were recorded: avoids reading the person's files instead."""
     return (PromptPart(name="role", text=personality.system_prompt),)
 
 
-def _count(record: TaskRecord, task: Task, builder: TaskBuilder) -> None:
+def _restore_request_size(record: TaskRecord, task: Task, builder: TaskBuilder) -> None:
     """Restore the size of the request before the task, the basis of token estimates."""
     characters, tokens = record.head.counted
     part = PartSize("history", characters, 1)

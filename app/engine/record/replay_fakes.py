@@ -26,40 +26,40 @@ from app.protocol.blocks import ToolResultBlock
 from app.protocol.conversations import Node
 from app.protocol.events import AskUpdate, Delta, EventRecord
 
-BEYOND = "The record has no reply for this model call: the loop goes on today where it ended then."
+AFTER_LAST_REPLY = "The record has no reply for this model call: the loop goes on today where it ended then."
 
 
 class RecordedModel:
     """A `ChatModel` that returns the replies of a record in order."""
 
-    def __init__(self, stage: ReplayScript) -> None:
+    def __init__(self, script: ReplayScript) -> None:
         self.sent: list[list[str]] = []
-        self._stage = stage
+        self._script = script
 
     async def stream(self, request: ModelRequest, cancel: CancelSignal) -> AsyncGenerator[ModelEvent, None]:
         if request.purpose == "summary":
             yield await self._summary(request, cancel)
             return
-        if self._stage.is_refused():
+        if self._script.is_refused():
             yield ReplyEnd(AssistantMessage((), "error", "Too long.", request.model), failure=FailureKind.TOO_LONG)
             return
-        turn = self._stage.next_turn()
-        if turn is None and self._stage.ends_early and not cancel.is_set:
-            self._stage.halt()
+        turn = self._script.next_turn()
+        if turn is None and self._script.ends_early and not cancel.is_set:
+            self._script.end_task()
             await cancel.wait()
             yield ReplyEnd(AssistantMessage((), "aborted", "Request was aborted", request.model))
             return
         self.sent.append([message_text(message) for message in request.messages])
         if turn is None:
-            yield ReplyEnd(AssistantMessage((), "error", BEYOND, request.model))
+            yield ReplyEnd(AssistantMessage((), "error", AFTER_LAST_REPLY, request.model))
             return
         yield ReplyStart(AssistantMessage(model=request.model))
         for remark in turn.remarks:
             yield ModelNotice(remark, AssistantMessage(model=request.model))
-        self._stage.reply_ends()
-        reply = _reply(turn.reply, is_aborted=self._stage.ends_early and self._stage.is_last)
+        self._script.reply_ends()
+        reply = _reply(turn.reply, is_aborted=self._script.ends_early and self._script.is_last)
         if reply.stop_reason == "aborted":
-            self._stage.halt()
+            self._script.end_task()
             await cancel.wait()
         yield ReplyEnd(reply)
 
@@ -68,11 +68,11 @@ class RecordedModel:
 
     async def _summary(self, request: ModelRequest, cancel: CancelSignal) -> ReplyEnd:
         """The recorded summary, or its recorded failure."""
-        said = self._stage.next_summary()
+        said = self._script.next_summary()
         if isinstance(said, str):
             return ReplyEnd(AssistantMessage((Text(said),), model=request.model))
         if said.ended:
-            self._stage.halt()
+            self._script.end_task()
             await cancel.wait()
             return ReplyEnd(AssistantMessage((), "aborted", "Request was aborted", request.model))
         later = RetryLater(said.why) if said.is_temporary else None
@@ -113,11 +113,11 @@ def _usage(node: Node) -> Usage:
 class RecordedTool:
     """Replaces a tool, with its current name and schema. `is_real` tools, those of the loop itself, do run."""
 
-    def __init__(self, tool: GuardedTool, stage: ReplayScript, *, is_real: bool) -> None:
+    def __init__(self, tool: GuardedTool, script: ReplayScript, *, is_real: bool) -> None:
         self._tool = tool
-        self._stage = stage
+        self._script = script
         self._is_real = is_real
-        self._looked_at: tuple[JsonObject, Access] | None = None
+        self._known_access: tuple[JsonObject, Access] | None = None
 
     @property
     def name(self) -> str:
@@ -144,34 +144,34 @@ class RecordedTool:
 
     def access(self, arguments: JsonObject) -> Access:
         """The recorded approval; without one an access that needs none. Does not read the disk."""
-        if self._looked_at is None or self._looked_at[0] is not arguments:  # a second check returns the same
-            self._looked_at = (arguments, self._access(arguments))
-        return self._looked_at[1]
+        if self._known_access is None or self._known_access[0] is not arguments:  # a second check returns the same
+            self._known_access = (arguments, self._access(arguments))
+        return self._known_access[1]
 
     def allow(self, call_id: str, access: Access) -> None:
         if self._is_real:
             self._tool.allow(call_id, access)
 
     def _access(self, arguments: JsonObject) -> Access:
-        call_id, approval = self._stage.check_call(self.name)
+        call_id, approval = self._script.check_call(self.name)
         if self._is_real:
             return self._tool.access(arguments)
         if approval is not None:
             return _access(approval)
-        result = self._stage.turn.results.get(call_id)
+        result = self._script.turn.results.get(call_id)
         if result is not None and not result.execution_id:  # it did not run, for example because the policy denied it
             return Access("free", f"Use {self.name}.")
-        return Access("read", f"Use {self.name}.", (self._stage.some_file,))
+        return Access("read", f"Use {self.name}.", (self._script.some_file,))
 
     async def execute(
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
         if self._is_real:
             return await self._tool.execute(call_id, arguments, cancel, on_update)
-        if self._stage.is_stopped_in(call_id):
-            self._stage.halt()
+        if self._script.is_stopped_in(call_id):
+            self._script.end_task()
             await cancel.wait()
-        result = self._stage.turn.results.get(call_id)
+        result = self._script.turn.results.get(call_id)
         if result is None:
             raise ToolError("The record has no result of this call.")
         return _result(result)
@@ -196,9 +196,9 @@ def _result(block: ToolResultBlock) -> ToolResult:
 class RecordedPerson:
     """A listener of the event log; `answer_all` runs until it is cancelled."""
 
-    def __init__(self, record: TaskRecord, stage: ReplayScript, asks: PendingAsks) -> None:
+    def __init__(self, record: TaskRecord, script: ReplayScript, asks: PendingAsks) -> None:
         self._recorded = deque(record.asks)
-        self._stage = stage
+        self._script = script
         self._asks = asks
         self._asked: asyncio.Queue[Ask] = asyncio.Queue()
         self._seen: set[str] = set()
@@ -220,7 +220,7 @@ class RecordedPerson:
         """An ask that is not in the record, or was not answered then, ends the task."""
         then = self._take(ask)
         if then is None or then.status != "answered":
-            self._stage.halt()
+            self._script.end_task()
             return
         params = AskAnswerParams(
             ask_id=ask.id, text=then.answer or "", allow=then.allowed, remember=then.remember, amount=then.amount
@@ -228,7 +228,7 @@ class RecordedPerson:
         try:
             await self._asks.answer(params, then.answered_by or "")
         except EngineError:  # the recorded answer is invalid now: the diff shows the changed ask
-            self._stage.halt()
+            self._script.end_task()
 
     def _take(self, ask: Ask) -> Ask | None:
         """The first remaining ask of the same kind."""

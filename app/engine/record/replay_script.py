@@ -43,18 +43,18 @@ class RecordedTurn:
         self.reply = reply
         self.results: dict[str, ToolResultBlock] = {}
         self.remarks: list[NoticeData] = []
-        self.words: list[UserMessage] = []
+        self.messages: list[UserMessage] = []
 
     @property
     def calls(self) -> tuple[ToolCallBlock, ...]:
         return tuple(block for block in self.reply.blocks if isinstance(block, ToolCallBlock))
 
-    def speaking_call(self) -> str | None:
+    def interrupted_call(self) -> str | None:
         """The call during which people sent messages: the last one before the calls that were skipped for them."""
         ran = [call.call_id for call in self.calls if not self._was_skipped(call.call_id)]
         return ran[-1] if ran else None
 
-    def stopping_call(self) -> str | None:
+    def stopped_call(self) -> str | None:
         """The call during which the task was stopped: the first that started and failed, else the last that started."""
         begun = [call_id for call_id, result in self.results.items() if result.execution_id]
         failed = [call_id for call_id in begun if self.results[call_id].is_error]
@@ -71,13 +71,13 @@ class ReplayScript:
     def __init__(self, record: TaskRecord) -> None:
         task = record.head.task
         self.run: TaskRun | None = None
-        told = frozenset(remarks_of(record.head.prompt))
-        self.turns = _turns(record.nodes, told)
+        known_remarks = frozenset(remarks_of(record.head.prompt))
+        self.turns = _turns(record.nodes, known_remarks)
         self._summaries = {node.turn: block.text for node in record.nodes if (block := summary_of(node)) is not None}
         self._answered = {turn.reply.turn for turn in self.turns} | set(self._summaries)
         self._failures = deque(_failures(record.nodes))
         self._last_call = task.step_count
-        self._first_words = _first_words(record)
+        self._first_messages = _first_messages(record)
         self.approvals = {
             (_turn_of(ask.approval, self.turns), ask.approval.call_id): ask.approval
             for ask in record.asks
@@ -88,21 +88,21 @@ class ReplayScript:
         self._stops_in_a_step = task.stop_reason == "manual_stop" or task.status == "interrupted"
         self.ends_early = self._stops_in_a_step or is_timed(task)
         self._was_interrupted = task.status == "interrupted"
-        self._at = -1
+        self._turn_index = -1
         self._unchecked: deque[ToolCallBlock] = deque()
 
     @property
     def turn(self) -> RecordedTurn:
-        return self.turns[self._at]
+        return self.turns[self._turn_index]
 
     @property
     def is_last(self) -> bool:
-        return self._at >= len(self.turns) - 1
+        return self._turn_index >= len(self.turns) - 1
 
     def next_turn(self) -> RecordedTurn | None:
         """The turn of the next model call; None past the end of the record."""
-        self._at += 1
-        if self._at >= len(self.turns):
+        self._turn_index += 1
+        if self._turn_index >= len(self.turns):
             return None
         self._unchecked = deque(self.turn.calls)
         return self.turn
@@ -110,7 +110,7 @@ class ReplayScript:
     def is_refused(self) -> bool:
         """True if the current call had no reply in the record because its request was too long."""
         assert self.run is not None
-        number, coming = self.run.task.step_count, self.turns[self._at + 1 : self._at + 2]
+        number, coming = self.run.task.step_count, self.turns[self._turn_index + 1 : self._turn_index + 2]
         return number not in self._answered and any(turn.reply.turn > number for turn in coming)
 
     def next_summary(self) -> str | FailedSummary:
@@ -119,24 +119,24 @@ class ReplayScript:
         number = self.run.task.step_count
         said = self._summaries.get(number)
         if said is not None:
-            words, self._first_words = self._first_words, ()
+            words, self._first_messages = self._first_messages, ()
             for text in words:
-                self._say(text)
+                self._send(text)
             return said
         why = self._failures[0] if self._failures else NO_SUMMARY
-        is_last_try = number + 1 not in self._summaries and not self._had_no_answer(number + 1)
+        is_last_try = number + 1 not in self._summaries and not self._had_no_reply(number + 1)
         if is_last_try and self._failures:
             self._failures.popleft()
-        passes = is_last_try and not self._had_no_answer(number - 1)
+        passes = is_last_try and not self._had_no_reply(number - 1)
         return FailedSummary(why, passes, ended=self._stops_in_a_step and number >= self._last_call)
 
-    def _had_no_answer(self, number: int) -> bool:
+    def _had_no_reply(self, number: int) -> bool:
         return 0 < number <= self._last_call and number not in self._answered
 
     def reply_ends(self) -> None:
         """Deliver messages sent during a reply without calls; they are read after it."""
-        if self.turn.speaking_call() is None:
-            self._speak()
+        if self.turn.interrupted_call() is None:
+            self._send_messages()
 
     def check_call(self, tool: str) -> tuple[str, Approval | None]:
         """The next recorded call to be checked, and its approval request."""
@@ -145,14 +145,14 @@ class ReplayScript:
             return "", None
         while self._unchecked.popleft() is not call:
             pass  # calls that were never checked: unknown tool, or wrong arguments
-        if call.call_id == self.turn.speaking_call():
-            self._speak()
-        return call.call_id, self.approvals.get((self._at, call.call_id))
+        if call.call_id == self.turn.interrupted_call():
+            self._send_messages()
+        return call.call_id, self.approvals.get((self._turn_index, call.call_id))
 
     def is_stopped_in(self, call_id: str) -> bool:
-        return self._stops_in_a_step and self.is_last and call_id == self.turn.stopping_call()
+        return self._stops_in_a_step and self.is_last and call_id == self.turn.stopped_call()
 
-    def halt(self) -> None:
+    def end_task(self) -> None:
         """Stop or interrupt the task, as recorded."""
         assert self.run is not None
         if self._was_interrupted:
@@ -161,16 +161,16 @@ class ReplayScript:
         with suppress(IllegalMove):  # it is ending already
             self.run.stop("the record")
 
-    def _speak(self) -> None:
+    def _send_messages(self) -> None:
         assert self.run is not None
-        words, self.turn.words = self.turn.words, []
+        words, self.turn.messages = self.turn.messages, []
         for message in words:
             if message.kind == "as_chat":
                 self.run.set_mode("chat")
             else:
-                self._say(text_of(message))
+                self._send(text_of(message))
 
-    def _say(self, text: str) -> None:
+    def _send(self, text: str) -> None:
         assert self.run is not None
         self.run.queue_message(Queued(id=new_id("queued"), kind="steer", text=text, queued_at=datetime.now(UTC)))
 
@@ -180,7 +180,7 @@ def begins_with_a_message(record: TaskRecord) -> bool:
     return bool(record.nodes) and record.nodes[0].role == "user"
 
 
-def _turns(nodes: Sequence[Node], told: Collection[NoticeData]) -> list[RecordedTurn]:
+def _turns(nodes: Sequence[Node], known_remarks: Collection[NoticeData]) -> list[RecordedTurn]:
     """Split nodes into turns, without the prompt before the first reply and the loop's own nudges and remarks."""
     turns: list[RecordedTurn] = []
     for node in nodes:
@@ -189,16 +189,16 @@ def _turns(nodes: Sequence[Node], told: Collection[NoticeData]) -> list[Recorded
         elif turns and node.role == "user":
             message = user_message(node.blocks)
             if message.kind not in ("nudge", "cut"):
-                turns[-1].words.append(message)
+                turns[-1].messages.append(message)
         elif turns:
             turns[-1].results |= {one.call_id: one for one in node.blocks if isinstance(one, ToolResultBlock)}
             notices = (block for block in node.blocks if isinstance(block, NoticeBlock) and block.kind == "model")
             remarks = (notice.data for notice in notices if notice.data is not None)
-            turns[-1].remarks += [data for data in remarks if data not in told]
+            turns[-1].remarks += [data for data in remarks if data not in known_remarks]
     return turns
 
 
-def _first_words(record: TaskRecord) -> tuple[str, ...]:
+def _first_messages(record: TaskRecord) -> tuple[str, ...]:
     """Messages that people sent while the first summary of a task was made."""
     if begins_with_a_message(record):
         return ()

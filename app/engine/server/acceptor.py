@@ -43,37 +43,38 @@ class TokenBucket:
 
 @dataclass(frozen=True, slots=True)
 class AcceptLimits:
-    """`admit_s` is the maximum time before authentication, `strangers` the maximum number of such connections.
+    """`authenticate_s` is the maximum time before authentication, `unauthenticated` the maximum number of such
+    connections.
 
     At the maximum a new connection replaces the oldest one that has been silent for `silent_s`, or that has sent a
-    request but is not authenticated after `asked_s`; it waits if all are newer.
+    request but is not authenticated after `requested_s`; it waits if all are newer.
     """
 
-    strangers: int = 128
-    admit_s: float = 5.0
+    unauthenticated: int = 128
+    authenticate_s: float = 5.0
     silent_s: float = 0.1
-    asked_s: float = 1.0
+    requested_s: float = 1.0
 
 
-_BOUNDS = AcceptLimits()
+_LIMITS = AcceptLimits()
 
 
 @dataclass(slots=True)
-class _Stranger:
+class _Unauthenticated:
     """An unauthenticated connection, when it may be replaced, and the timer that closes it."""
 
     accepted_at: float
-    yields_at: float
+    replaceable_at: float
     deadline: asyncio.TimerHandle
 
 
 class Acceptor:
     """Owns the listener from `start` to `close`."""
 
-    def __init__(self, listener: socket.socket, bounds: AcceptLimits = _BOUNDS) -> None:
+    def __init__(self, listener: socket.socket, limits: AcceptLimits = _LIMITS) -> None:
         self._listener = listener
-        self._bounds = bounds
-        self._strangers: dict[asyncio.BaseTransport, _Stranger] = {}
+        self._limits = limits
+        self._unauthenticated: dict[asyncio.BaseTransport, _Unauthenticated] = {}
         self._has_room = asyncio.Event()
         self._background = Background()
 
@@ -87,20 +88,20 @@ class Acceptor:
         """Stop accepting and close unauthenticated connections; authenticated ones stay."""
         await self._background.close()
         self._listener.close()
-        for transport in (*self._strangers,):
+        for transport in (*self._unauthenticated,):
             self._close(transport)
 
-    def asks(self, transport: asyncio.BaseTransport | None) -> None:
+    def on_request(self, transport: asyncio.BaseTransport | None) -> None:
         """An unauthenticated client sent a request: it gets more time than a silent one."""
-        stranger = self._strangers.get(transport) if transport is not None else None
-        if stranger is not None:
-            stranger.yields_at = stranger.accepted_at + self._bounds.asked_s
+        connection = self._unauthenticated.get(transport) if transport is not None else None
+        if connection is not None:
+            connection.replaceable_at = connection.accepted_at + self._limits.requested_s
 
-    def admit(self, transport: asyncio.BaseTransport | None) -> None:
+    def on_authenticated(self, transport: asyncio.BaseTransport | None) -> None:
         """The client is authenticated: the connection has no time limit any more."""
-        stranger = self._strangers.pop(transport, None) if transport is not None else None
-        if stranger is not None:
-            stranger.deadline.cancel()
+        connection = self._unauthenticated.pop(transport, None) if transport is not None else None
+        if connection is not None:
+            connection.deadline.cancel()
             self._has_room.set()
 
     async def _run(self, protocol: Callable[[], asyncio.BaseProtocol]) -> None:
@@ -120,17 +121,17 @@ class Acceptor:
     def _take(self, transport: asyncio.BaseTransport) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
-        deadline = loop.call_later(self._bounds.admit_s, self._close, transport)
-        self._strangers[transport] = _Stranger(now, now + self._bounds.silent_s, deadline)
+        deadline = loop.call_later(self._limits.authenticate_s, self._close, transport)
+        self._unauthenticated[transport] = _Unauthenticated(now, now + self._limits.silent_s, deadline)
 
     async def _make_room(self) -> None:
-        while len(self._strangers) >= self._bounds.strangers:
-            for transport in [transport for transport in self._strangers if transport.is_closing()]:
+        while len(self._unauthenticated) >= self._limits.unauthenticated:
+            for transport in [transport for transport in self._unauthenticated if transport.is_closing()]:
                 self._close(transport)
-            if len(self._strangers) < self._bounds.strangers:
+            if len(self._unauthenticated) < self._limits.unauthenticated:
                 return
-            transport, stranger = min(self._strangers.items(), key=lambda item: item[1].yields_at)
-            wait_s = stranger.yields_at - asyncio.get_running_loop().time()
+            transport, connection = min(self._unauthenticated.items(), key=lambda item: item[1].replaceable_at)
+            wait_s = connection.replaceable_at - asyncio.get_running_loop().time()
             if wait_s <= 0:
                 _logger.warning("too many connections that do not say who they are: the oldest is closed")
                 self._close(transport)
@@ -143,6 +144,6 @@ class Acceptor:
                 pass
 
     def _close(self, transport: asyncio.BaseTransport) -> None:
-        self._strangers.pop(transport).deadline.cancel()
+        self._unauthenticated.pop(transport).deadline.cancel()
         if isinstance(transport, asyncio.Transport):
             transport.abort()

@@ -17,7 +17,7 @@ _TOO_DEEP = f"A message nested deeper than {_MOST_DEPTH} levels."
 # A string to its end, or to the end of the frame; possessive, so that no input causes backtracking.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_AS_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # one level up or down, read as signed bytes
+_DEPTH_CHANGES = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # one level up or down, read as signed bytes
 
 
 class BadFrame(Exception):
@@ -57,7 +57,7 @@ def _nests_too_deep(frame: bytes) -> bool:
     """True for more than 64 levels."""
     if frame.count(b"[") + frame.count(b"{") <= _MOST_DEPTH:
         return False
-    steps = _STRING.sub(b"", frame).translate(_AS_STEPS, _ALL_BUT_BRACKETS)
+    steps = _STRING.sub(b"", frame).translate(_DEPTH_CHANGES, _ALL_BUT_BRACKETS)
     return max(accumulate(memoryview(steps).cast("b")), default=0) > _MOST_DEPTH
 
 

@@ -81,7 +81,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _HeldEvent:
     record: EventRecord
     frame: Frame
 
@@ -97,15 +97,15 @@ class ClientSession:
         self.handshake = handshake
         self._log = log
         self._subscriptions: dict[str, Subscription] = {}
-        self._held: list[_Held] = []
+        self._held: list[_HeldEvent] = []
         self._ready: list[Subscription] = []
 
     def on_event(self, record: EventRecord, frame: Frame) -> None:
-        covering = [one for one in self._subscriptions.values() if _wants(one, record)]
+        covering = [one for one in self._subscriptions.values() if _is_undelivered(one, record)]
         if any(one.live for one in covering):
             self._send(frame)
         elif covering and len(self._held) < _MOST_HELD:
-            self._held.append(_Held(record, frame))
+            self._held.append(_HeldEvent(record, frame))
         elif covering:
             self._overflow()
 
@@ -130,8 +130,8 @@ class ClientSession:
         others = [one for one in self._subscriptions.values() if one is not subscription and one.live]
         missed = [record for record in records if subscription.covers(record.event)]
         # Records that another scope had in its snapshot are outdated: send them only together with all later ones.
-        if not any(_knew(one, record) for one in others for record in missed):
-            missed = [record for record in missed if not any(_wants(one, record) for one in others)]
+        if not any(_was_delivered(one, record) for one in others for record in missed):
+            missed = [record for record in missed if not any(_is_undelivered(one, record) for one in others)]
         if len(missed) > self.outbox.free_messages // 2:
             return None
         for record in missed:
@@ -154,9 +154,9 @@ class ClientSession:
     def _go_live(self, subscription: Subscription) -> None:
         subscription.live = True
         held = self._held
-        self._held = [item for item in held if not _wants(subscription, item.record)]
+        self._held = [item for item in held if not _is_undelivered(subscription, item.record)]
         for item in held:
-            if subscription.live and _wants(subscription, item.record):
+            if subscription.live and _is_undelivered(subscription, item.record):
                 self._send(item.frame)
         if subscription.live and subscription.detail == "full":
             for delta in self._log.deltas.so_far(None if subscription.scope == ALL else subscription.scope):
@@ -180,9 +180,9 @@ class ClientSession:
         self.outbox.put(MessageKind.REPLY, msgspec.json.encode(notice))
 
 
-def _wants(subscription: Subscription, record: EventRecord) -> bool:
+def _is_undelivered(subscription: Subscription, record: EventRecord) -> bool:
     return record.sequence > subscription.since and subscription.covers(record.event)
 
 
-def _knew(subscription: Subscription, record: EventRecord) -> bool:
+def _was_delivered(subscription: Subscription, record: EventRecord) -> bool:
     return record.sequence <= subscription.since and subscription.covers(record.event)

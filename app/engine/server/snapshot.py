@@ -20,37 +20,37 @@ _NODES = 50
 async def snapshot(database: Database, subscription: Subscription) -> Snapshot:
     """Read while the journal is paused at event `subscription.since`: see `subscribe` in `handlers/engine.py`."""
     if subscription.scope == ALL:
-        return await _of_all(database, subscription.since)
-    return await _of_conversation(database, subscription)
+        return await _all_conversations(database, subscription.since)
+    return await _one_conversation(database, subscription)
 
 
-def as_held(made: Snapshot, under_way: Iterable[Task], why: str) -> Snapshot:
+def with_running_tasks(made: Snapshot, running: Iterable[Task], why: str) -> Snapshot:
     """The stored state, with tasks in their in-memory state while nothing can be saved and tasks are paused."""
-    shown = {task.id: task for task in under_way}
-    tasks = tuple(shown.get(task.id) or _left(task, why) for task in made.tasks)
+    shown = {task.id: task for task in running}
+    tasks = tuple(shown.get(task.id) or _as_interrupted(task, why) for task in made.tasks)
     return msgspec.structs.replace(made, tasks=tasks)
 
 
-def _left(task: Task, why: str) -> Task:
+def _as_interrupted(task: Task, why: str) -> Task:
     """A task left by an earlier engine is interrupted, although that cannot be stored yet."""
     if task.ended_at is not None or task.status == "interrupted":
         return task
     return msgspec.structs.replace(task, status="interrupted", ask_id=None, current_tool=None, activity=why)
 
 
-async def _of_all(database: Database, sequence: int) -> Snapshot:
+async def _all_conversations(database: Database, sequence: int) -> Snapshot:
     recent = (await database.tasks.page(limit=_RECENT_TASKS)).tasks
     page = await database.conversations.page(limit=_CONVERSATIONS)
     return Snapshot(
         sequence=sequence,
-        tasks=_joined(await database.tasks.active(), recent),
+        tasks=_merged(await database.tasks.active(), recent),
         asks=await database.asks.waiting(),
         conversations=page.conversations,
         grants=await database.grants.valid(),
     )
 
 
-async def _of_conversation(database: Database, subscription: Subscription) -> Snapshot:
+async def _one_conversation(database: Database, subscription: Subscription) -> Snapshot:
     conversation = await database.conversations.get(subscription.scope)
     if conversation is None:
         raise NotFound(f"There is no conversation {subscription.scope!r}.")
@@ -76,7 +76,7 @@ async def _of_conversation(database: Database, subscription: Subscription) -> Sn
     )
 
 
-def _joined(active: tuple[Task, ...], recent: tuple[Task, ...]) -> tuple[Task, ...]:
+def _merged(active: tuple[Task, ...], recent: tuple[Task, ...]) -> tuple[Task, ...]:
     """Newest first, without duplicates."""
     seen = {task.id for task in recent}
     return tuple(sorted((*recent, *(task for task in active if task.id not in seen)), key=_started, reverse=True))

@@ -66,12 +66,12 @@ class ClientConnection:
                 for task in self._running:
                     task.cancel()
 
-    def tell(self, data: bytes) -> None:
+    def notify(self, data: bytes) -> None:
         """Send a message for all clients, if this one is initialized."""
         if self._session.client_id:
             self._session.reply(data)
 
-    async def part(self, seconds: float) -> None:
+    async def disconnect(self, seconds: float) -> None:
         """Send queued messages, for at most `seconds`, then close."""
         try:
             async with asyncio.timeout(seconds):
@@ -95,7 +95,7 @@ class ClientConnection:
             pass  # the client disconnected; the reader sees it too and ends the connection
 
 
-def bound(port: int) -> socket.socket:
+def bind_loopback(port: int) -> socket.socket:
     """A socket on 127.0.0.1; port 0 selects a free one. Raises ConfigurationError if the port cannot be used."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -149,7 +149,7 @@ class Server:
         self._unsubscribe()
         await self._acceptor.close()
         await self._commands.settle(_SETTLE_S)
-        await asyncio.gather(*(line.part(_CLOSE_S) for line in self._connections))
+        await asyncio.gather(*(line.disconnect(_CLOSE_S) for line in self._connections))
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -159,10 +159,10 @@ class Server:
         notice = Notice("health", HealthUpdate(conditions=health, tasks=self._services.running.shown()))
         data = msgspec.json.encode(notice)
         for line in self._connections:
-            line.tell(data)
+            line.notify(data)
 
     async def _accept(self, request: web.Request) -> web.StreamResponse:
-        self._acceptor.asks(request.transport)
+        self._acceptor.on_request(request.transport)
         refusal = refuse(request.headers, self.port)
         if refusal is not None:
             status, text = refusal
@@ -173,7 +173,7 @@ class Server:
         if not web_socket.can_prepare(request):
             return web.Response(status=426, text="This address speaks WebSocket.")
         await web_socket.prepare(request)
-        handshake = Handshake(self._token, partial(self._acceptor.admit, request.transport))
+        handshake = Handshake(self._token, partial(self._acceptor.on_authenticated, request.transport))
         session = ClientSession(self._services.log, self._outbox(), handshake)
         line = ClientConnection(web_socket, session, self._dispatcher)
         self._connections.add(line)

@@ -72,7 +72,7 @@ async def _serve(paths: Paths, host: str, port: int, token_file: Path | None, mo
         )
         stack.push_async_callback(router.close)
         offer = SharedModelFilter(tuple(pattern.strip() for pattern in models.split(",") if pattern.strip()))
-        listeners = await _bound(host, port)
+        listeners = await _bind(host, port)
         server = SharingServer(router, tokens, offer)
         stack.push_async_callback(server.close)
         await server.start(listeners)
@@ -80,7 +80,7 @@ async def _serve(paths: Paths, host: str, port: int, token_file: Path | None, mo
         await end.wait()
 
 
-async def _bound(host: str, port: int) -> list[socket.socket]:
+async def _bind(host: str, port: int) -> list[socket.socket]:
     """A socket on each address of the host."""
     loop = asyncio.get_running_loop()
     try:

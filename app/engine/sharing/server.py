@@ -24,7 +24,7 @@ from app.engine.sharing.tokens import Tokens
 from app.redaction import redact
 
 # Providers with a fixed endpoint: no scripted models, no models of a third machine.
-_EVERYTHING = tuple(f"{row.name}/*" for row in PROVIDERS if row.kind == "litellm" or row.base_url)
+_ALL_MODELS = tuple(f"{row.name}/*" for row in PROVIDERS if row.kind == "litellm" or row.base_url)
 
 _logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class SharedModelFilter:
     """`patterns` are ids with `*` as a wildcard: `openai/*`, `anthropic/claude-haiku-*`. An empty tuple shares all."""
 
     def __init__(self, patterns: tuple[str, ...] = ()) -> None:
-        self._patterns = patterns or _EVERYTHING
+        self._patterns = patterns or _ALL_MODELS
 
     def has(self, model_id: str) -> bool:
         return any(fnmatchcase(model_id, pattern) for pattern in self._patterns)
@@ -56,7 +56,7 @@ class SharingLimits:
     life_s: float = 15.0
 
 
-_BOUNDS = SharingLimits()
+_LIMITS = SharingLimits()
 
 
 class _Refused(Exception):
@@ -79,12 +79,12 @@ class SharingServer:
     """Answers the requests of token holders; stores nothing of them."""
 
     def __init__(
-        self, models: ModelRouter, tokens: Tokens, offer: SharedModelFilter, bounds: SharingLimits = _BOUNDS
+        self, models: ModelRouter, tokens: Tokens, model_filter: SharedModelFilter, limits: SharingLimits = _LIMITS
     ) -> None:
         self._models = models
         self._tokens = tokens
-        self._offer = offer
-        self._bounds = bounds
+        self._filter = model_filter
+        self._limits = limits
         self._accounts: dict[str, _Account] = {}
         self._acceptors: list[Acceptor] = []
         # Cancels the handler when its client disconnects, which closes the request to the provider.
@@ -106,71 +106,71 @@ class SharingServer:
         await self._runner.cleanup()
 
     def _application(self) -> web.Application:
-        application = web.Application(client_max_size=self._bounds.body_bytes)
-        application.router.add_post("/api/stream", self._guarded(self._stream))
-        application.router.add_get("/api/models", self._guarded(self._list))
+        application = web.Application(client_max_size=self._limits.body_bytes)
+        application.router.add_post("/api/stream", self._with_authentication(self._stream))
+        application.router.add_get("/api/models", self._with_authentication(self._list))
         return application
 
-    def _guarded(self, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    def _with_authentication(self, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def answer(request: web.Request) -> web.StreamResponse:
             for acceptor in self._acceptors:
-                acceptor.asks(request.transport)
+                acceptor.on_request(request.transport)
             try:
-                return await handler(request, self._admit(request))
+                return await handler(request, self._authenticate(request))
             except _Refused as refused:
                 return web.json_response({"error": {"message": redact(str(refused))}}, status=refused.status)
 
         return answer
 
-    def _admit(self, request: web.Request) -> str:
+    def _authenticate(self, request: web.Request) -> str:
         """The holder of the request's token; raises `_Refused`."""
         if "Origin" in request.headers:
             raise _Refused(403, "Web pages may not use the shared models.")
         holder = self._tokens.holder(request.headers.get("Authorization", ""))
         if holder is None:
             raise _Refused(401, "Wrong or missing token.")
-        account = self._accounts.setdefault(holder, _Account(TokenBucket(self._bounds.per_second, self._bounds.burst)))
+        account = self._accounts.setdefault(holder, _Account(TokenBucket(self._limits.per_second, self._limits.burst)))
         if not account.rate.allows():
             raise _Refused(429, "Too many requests with this token.")
         for acceptor in self._acceptors:
-            acceptor.admit(request.transport)
+            acceptor.on_authenticated(request.transport)
         return holder
 
     async def _list(self, request: web.Request, holder: str) -> web.StreamResponse:
-        found = await self._models.offer.list(refresh=False)
-        models = tuple(model for model in found.models if self._offer.has(model.id))
+        found = await self._models.available.list(refresh=False)
+        models = tuple(model for model in found.models if self._filter.has(model.id))
         body = msgspec.json.encode(SharedModels(models=models, default=found.default))
         return web.Response(body=body, content_type="application/json")
 
     async def _stream(self, request: web.Request, holder: str) -> web.StreamResponse:
         sent = await self._read(request)
         model = self._open(sent.model)
-        with self._counted(holder):
+        with self._stream_slot(holder):
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
             with suppress(ConnectionError):  # the client disconnected
                 await response.prepare(request)
-                async with _keep_alive(response, self._bounds.life_s):
+                async with _keep_alive(response, self._limits.life_s):
                     await _send(model, request_from_wire(sent), response, holder)
                 await response.write_eof()
         return response
 
     async def _read(self, request: web.Request) -> StreamRequest:
         try:
-            async with asyncio.timeout(self._bounds.read_s):
+            async with asyncio.timeout(self._limits.read_s):
                 body = await request.read()
             # Empty lists need twenty times as much memory as in the request.
-            if body.count(b"[") + body.count(b"{") > self._bounds.values:
-                raise _Refused(413, f"More than {self._bounds.values:,} lists and objects.")
+            if body.count(b"[") + body.count(b"{") > self._limits.values:
+                raise _Refused(413, f"More than {self._limits.values:,} lists and objects.")
             return msgspec.json.decode(body, type=StreamRequest)
         except TimeoutError as error:
             raise _Refused(408, "The request did not arrive in time.") from error
         except web.HTTPRequestEntityTooLarge as error:
-            raise _Refused(413, f"More than {self._bounds.body_bytes:,} bytes.") from error
+            raise _Refused(413, f"More than {self._limits.body_bytes:,} bytes.") from error
         except (ValueError, RecursionError) as error:
             raise _Refused(400, f"This is not a request for a reply: {error}.") from error
 
     def _open(self, model_id: str) -> ChatModel:
-        if not self._offer.has(model_id):
+        if not self._filter.has(model_id):
             raise _Refused(404, f"{model_id!r} is not shared here.")
         try:
             return self._models.open(model_id)
@@ -178,10 +178,10 @@ class SharingServer:
             raise _Refused(404, str(error)) from error
 
     @contextmanager
-    def _counted(self, holder: str) -> Generator[None]:
+    def _stream_slot(self, holder: str) -> Generator[None]:
         account = self._accounts[holder]
-        if account.streams >= self._bounds.at_once:
-            raise _Refused(429, f"At most {self._bounds.at_once} replies at once with one token.")
+        if account.streams >= self._limits.at_once:
+            raise _Refused(429, f"At most {self._limits.at_once} replies at once with one token.")
         account.streams += 1
         try:
             yield
@@ -197,7 +197,7 @@ async def _send(model: ChatModel, request: ModelRequest, response: web.StreamRes
         async for event in events:
             if isinstance(event, ReplyEnd):
                 _logger.info("%s took %s", holder, _amount(event.message))
-            await response.write(b"data: " + msgspec.json.encode(shortened.of(event)) + b"\n\n")
+            await response.write(b"data: " + msgspec.json.encode(shortened.encode(event)) + b"\n\n")
 
 
 def _amount(message: AssistantMessage) -> str:

@@ -148,4 +148,4 @@ def test_what_is_over_the_limits_of_a_reply_is_not_looked_through_for_keys(field
             assembly.thinking(begins_keys)
         case _:
             assembly.tool_call(0, "call_1", "shell", begins_keys)
-    assert assembly.over and time.monotonic() - began < 5
+    assert assembly.limit_error and time.monotonic() - began < 5

@@ -206,7 +206,7 @@ class Summarizer:
 def _failure(end: ReplyEnd, characters: int) -> SummaryFailed | None:
     message = end.message
     if message.stop_reason in ("error", "aborted"):
-        return SummaryFailed(message.error or "The call failed.", is_temporary=end.later is not None)
+        return SummaryFailed(message.error or "The call failed.", is_temporary=end.retry_later is not None)
     if not message.text.strip():
         return SummaryFailed("The model gave no text.")
     if message.stop_reason == "length":

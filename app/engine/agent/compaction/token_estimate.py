@@ -52,7 +52,7 @@ class TokenEstimate:
 
 def request_sizes(request: ModelRequest) -> tuple[PartSize, ...]:
     """The sizes of the non-empty parts of a request."""
-    return _measured.of(request, lambda: _sizes(request))
+    return _measured.get(request, lambda: _sizes(request))
 
 
 def _sizes(request: ModelRequest) -> tuple[PartSize, ...]:

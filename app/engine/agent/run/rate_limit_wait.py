@@ -57,16 +57,16 @@ class RateLimitWait:
 
     def check_reply(self, end: ReplyEnd) -> ReplyEnd | Retry:
         """The end of a reply unchanged, or a `Retry` if the call was rate limited."""
-        if end.later is None:
+        if end.retry_later is None:
             self._reset()
             return end
         now, task = self._now(), self._state.task
         since = min(task.limited_at or now, now)
-        at = end.later.at or now + timedelta(seconds=self._guess_s())
+        at = end.retry_later.at or now + timedelta(seconds=self._guess_s())
         if why := self._limit_reached(since, at):
             return ReplyEnd(replace(end.message, error=f"{end.message.error} {why}"))
         self._count += 1
-        self._reason = end.later.reason
+        self._reason = end.retry_later.reason
         given_back = msgspec.structs.replace(task, step_count=task.step_count - 1, limited_at=since)
         self._state.set(self._waiting_task(given_back, at))
         self._ends.clear()

@@ -57,7 +57,7 @@ async def new_task(params: TaskStartParams, target: TaskTarget, settings: Settin
     """The record of a task about to start; nothing is stored yet. Raises `ConfigurationError` without a model."""
     own_model = target.agent.model or target.personality.model
     asked_for = params.model or (params.model_if_none if not own_model else None)
-    model = asked_for or own_model or settings.default_model or await models.offer.default_model()
+    model = asked_for or own_model or settings.default_model or await models.available.default_model()
     if not model:
         raise ConfigurationError(NOTHING_CONFIGURED)
     api_base = params.api_base if asked_for or params.model_if_none is None else None

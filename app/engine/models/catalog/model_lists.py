@@ -74,7 +74,7 @@ class ModelListCache:
     def of(self, provider: str) -> ModelList | None:
         return self._lists.get(provider)
 
-    def keep(self, provider: str, models: tuple[ListedModel, ...]) -> None:
+    def store(self, provider: str, models: tuple[ListedModel, ...]) -> None:
         """Store the list of a custom server. Raises `OSError` if it cannot be saved."""
         self.errors.pop(provider, None)
         self._lists[provider] = ModelList(datetime.now(UTC), models[:_MOST_MODELS])
@@ -129,7 +129,7 @@ async def _ask(session: "aiohttp.ClientSession", source: ListSource) -> ModelLis
     """The list, or the reason for its failure."""
     import aiohttp
 
-    from app.engine.models.http_pool import BodyTooLong, proxy_for, read_whole
+    from app.engine.models.http_pool import BodyTooLong, proxy_for, read_body
 
     url = source.provider.list_url or f"{source.base_url.rstrip('/')}/models"
     try:
@@ -137,12 +137,12 @@ async def _ask(session: "aiohttp.ClientSession", source: ListSource) -> ModelLis
             asyncio.timeout(_LIMIT_S),
             session.get(url, headers=_headers(source), proxy=proxy_for(url), allow_redirects=False) as response,
         ):
-            whole = await read_whole(response, _MOST_BYTES)
+            whole = await read_body(response, _MOST_BYTES)
             body = await asyncio.to_thread(Redactor(source.key).hide_bytes, whole)
             if response.status != 200:
                 said = error_text(body)
                 return f"{source.provider.title} gave no list ({response.status}): {said}"
-            models = chatting(models_of(msgspec.json.decode(body)))
+            models = only_chat_models(models_of(msgspec.json.decode(body)))
     except (TimeoutError, aiohttp.ClientError, OSError):
         return f"{source.provider.title} could not be reached; the list from before is kept."
     except BodyTooLong:
@@ -173,7 +173,7 @@ def models_of(answer: JsonValue) -> tuple[ListedModel, ...]:
     return tuple({model.name: model for model in found}.values())
 
 
-def chatting(models: tuple[ListedModel, ...]) -> tuple[ListedModel, ...]:
+def only_chat_models(models: tuple[ListedModel, ...]) -> tuple[ListedModel, ...]:
     return tuple(model for model in models if not _NO_CHAT.search(model.name))
 
 
@@ -182,7 +182,7 @@ def _listed(row: JsonObject) -> ListedModel | None:
     if not isinstance(name, str) or not name:
         return None
     if "contextTokens" in row:  # from `errand share-models`
-        return _shared(msgspec.convert(row, Model))
+        return _from_shared_model(msgspec.convert(row, Model))
     names = ("context_length", "max_context_length", "inputTokenLimit", "max_model_len")  # the last one is vLLM's
     context = next((row[name] for name in names if row.get(name)), None)
     pricing, abilities = _object(row.get("pricing")), _object(row.get("capabilities"))
@@ -191,14 +191,14 @@ def _listed(row: JsonObject) -> ListedModel | None:
     return ListedModel(
         name=name.removeprefix("models/"),
         context_tokens=window_size(context),
-        input_price=_a_million(pricing.get("prompt")),
-        output_price=_a_million(pricing.get("completion")),
+        input_price=_per_million(pricing.get("prompt")),
+        output_price=_per_million(pricing.get("completion")),
         tools="tools" in takes if isinstance(takes, list) else _flag(abilities.get("function_calling")),
         images="image" in inputs if isinstance(inputs, list) else _flag(abilities.get("vision")),
     )
 
 
-def _shared(model: Model) -> ListedModel:
+def _from_shared_model(model: Model) -> ListedModel:
     window = window_size(model.context_tokens)
     return ListedModel(model.id, window, price(model.input_price), price(model.output_price), model.tools, model.images)
 
@@ -211,7 +211,7 @@ def _flag(value: JsonValue) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _a_million(a_token: JsonValue) -> float | None:
+def _per_million(a_token: JsonValue) -> float | None:
     """OpenRouter gives dollars per token as text, and -1 for variable prices."""
     try:
         value = price(float(a_token) * 1_000_000) if isinstance(a_token, str) else None

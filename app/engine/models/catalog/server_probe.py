@@ -54,13 +54,13 @@ async def local_servers(session: "aiohttp.ClientSession", bases: dict[str, str])
 async def _ask(session: "aiohttp.ClientSession", provider: Provider, base_url: str) -> LocalServer | None:
     import aiohttp
 
-    from app.engine.models.http_pool import read_whole
+    from app.engine.models.http_pool import read_body
 
     try:
         async with asyncio.timeout(_LIMIT_S), session.get(f"{base_url}/models", allow_redirects=False) as response:
             if response.status != 200:
                 return None
-            listing = msgspec.json.decode(await read_whole(response, _MOST_BYTES), type=_Listing)
+            listing = msgspec.json.decode(await read_body(response, _MOST_BYTES), type=_Listing)
     except (TimeoutError, aiohttp.ClientError, OSError, ValueError):
         return None
     if listing.data is None:

@@ -90,7 +90,7 @@ class LiteLLMModel:
         reader = ChunkReader(builder, self._endpoint.provider.title)
 
         def limit_s() -> float:
-            return self._timeouts.first_byte_s if builder.is_nothing else self._timeouts.between_s
+            return self._timeouts.first_byte_s if builder.is_empty else self._timeouts.between_s
 
         try:
             with Deadline(stop, self._limits.seconds) as deadline:

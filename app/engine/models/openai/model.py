@@ -45,7 +45,7 @@ class OpenAICompatibleModel:
         self._limits = limits
         self._connections = connections
         self._timeouts = timeouts
-        self._kept: MessageCache[list[JsonValue]] = MessageCache()
+        self._message_cache: MessageCache[list[JsonValue]] = MessageCache()
         self._base = endpoint.base_url.rstrip("/").removesuffix("/chat/completions")
         self._proxy = proxy_for(self._base)
 
@@ -105,7 +105,7 @@ class OpenAICompatibleModel:
         provider, options = self._endpoint.provider, request.options
         body: JsonObject = {
             "model": request.model.partition("/")[2],
-            "messages": chat_messages(request, provider, self._kept),
+            "messages": chat_messages(request, provider, self._message_cache),
             "stream": True,
         }
         if provider.asks_usage:

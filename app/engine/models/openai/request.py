@@ -32,7 +32,7 @@ _FORMS: dict[CallIdForm, re.Pattern[str]] = {
 }
 _LENGTHS: dict[CallIdForm, int] = {"plain": 40, "nine": 9, "gemini": 40}
 
-_UNSEEN = "[A picture stood here, which this model cannot see.]"
+_PICTURE_OMITTED = "[A picture stood here, which this model cannot see.]"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 _OPEN_REASONING = re.compile(r"gpt-oss", re.IGNORECASE)
@@ -53,7 +53,7 @@ class CallIdMapper:
         is_independent = True
         self._open = {}
         for call in message.tool_calls:
-            formed = self._formed(call.id, message.model)
+            formed = self._in_provider_form(call.id, message.model)
             given = self._unique(call.id, formed, message.model)
             is_independent = is_independent and given == formed
             self._open.setdefault(call.id, []).append(given)
@@ -69,11 +69,11 @@ class CallIdMapper:
         number, given = 1, formed
         while given in self._used:
             number += 1
-            given = self._formed(f"{call_id} {number}", model)
+            given = self._in_provider_form(f"{call_id} {number}", model)
         self._used.add(given)
         return given
 
-    def _formed(self, call_id: str, model: str) -> str:
+    def _in_provider_form(self, call_id: str, model: str) -> str:
         form = self._provider.call_ids
         is_own = form == "gemini" and provider_name(model) == self._provider.name
         if is_own or _FORMS[form].fullmatch(call_id):
@@ -81,22 +81,22 @@ class CallIdMapper:
         return hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[: _LENGTHS[form]]
 
 
-def chat_messages(request: ModelRequest, provider: Provider, kept: MessageCache[list[JsonValue]]) -> list[JsonValue]:
+def chat_messages(request: ModelRequest, provider: Provider, cache: MessageCache[list[JsonValue]]) -> list[JsonValue]:
     """The conversation in the format of the API, whichever models took part.
 
-    `kept` caches converted messages for one provider. Calls of a failed or aborted reply without a result are dropped;
+    `cache` holds converted messages for one provider. Calls of a failed or aborted reply without a result are dropped;
     other calls without a result get one, since strict providers require it. Reasoning is sent only to the model that
     wrote it, pictures only to models that accept them.
     """
-    return _Conversation(request, provider, kept).entries()
+    return _Conversation(request, provider, cache).entries()
 
 
 class _Conversation:
-    def __init__(self, request: ModelRequest, provider: Provider, kept: MessageCache[list[JsonValue]]) -> None:
+    def __init__(self, request: ModelRequest, provider: Provider, cache: MessageCache[list[JsonValue]]) -> None:
         known = model_facts.facts(request.model)
         self._request = request
         self._provider = provider
-        self._kept = kept
+        self._cache = cache
         self._ids = CallIdMapper(provider)
         self._sees = known is None or known.sees is not False
 
@@ -125,7 +125,7 @@ class _Conversation:
         named, is_independent = self._ids.of_reply(message)
         calls = [(call, name) for call, name in named if call.id in answered]
         if len(calls) == len(named) and is_independent:
-            return self._kept.of(message, lambda: self._entry(message, calls))
+            return self._cache.get(message, lambda: self._entry(message, calls))
         if failed:
             return self._entry(message, calls)
         return self._entry(message, named) + [
@@ -214,7 +214,7 @@ def _pictures(message: ToolResultMessage, sees: bool) -> list[JsonValue]:
 def _parts(content: tuple[UserContent, ...], sees: bool) -> JsonValue:
     """A single string if there is only text, since some servers accept no parts."""
     if not sees:
-        content = tuple(block if isinstance(block, Text) else Text(_UNSEEN) for block in content)
+        content = tuple(block if isinstance(block, Text) else Text(_PICTURE_OMITTED) for block in content)
     texts = [block.text for block in content if isinstance(block, Text)]
     if len(texts) == len(content):
         return "\n\n".join(texts)
@@ -234,11 +234,11 @@ def effort_fields(request: ModelRequest, provider: Provider) -> JsonObject:
         return {} if level == "off" else {"reasoning": {"effort": level}}
     name = request.model.partition("/")[2]
     if level == "off":
-        return _off(request, provider, name)
+        return _reasoning_off(request, provider, name)
     if provider.name == "openai" or _is_openai_name(provider, name):
         return _openai(request.model, level)
     if _OPEN_REASONING.search(name) or name.startswith("grok-3-mini"):
-        return {"reasoning_effort": _narrow(level)}
+        return {"reasoning_effort": _basic_level(level)}
     if provider.name == "mistral" and _reasons(request.model):
         return {"reasoning_effort": "high"}
     return {}
@@ -256,7 +256,7 @@ def needs_responses(request: ModelRequest) -> bool:
     return request.options.thinking_level != "off" or (known is not None and "none" not in known.efforts)
 
 
-def _off(request: ModelRequest, provider: Provider, name: str) -> JsonObject:
+def _reasoning_off(request: ModelRequest, provider: Provider, name: str) -> JsonObject:
     late = provider.name == "openai" and _is_late_gpt(request.model)
     return {"reasoning_effort": "none"} if late and request.tools else {}
 
@@ -266,11 +266,11 @@ def _openai(model: str, level: ThinkingLevel) -> JsonObject:
     if known is None or not known.reasons:
         return {}
     if level in ("minimal", "xhigh") and level not in known.efforts:
-        level = _narrow(level)
+        level = _basic_level(level)
     return {"reasoning_effort": level}
 
 
-def _narrow(level: ThinkingLevel) -> ThinkingLevel:
+def _basic_level(level: ThinkingLevel) -> ThinkingLevel:
     """The nearest of low, medium and high."""
     if level == "minimal":
         return "low"

@@ -85,7 +85,7 @@ class _Usage(msgspec.Struct):
     cache_creation_input_tokens: JsonValue = None
     cost: JsonValue = None  # OpenRouter
 
-    def plain(self) -> Usage:
+    def to_usage(self) -> Usage:
         given = self.prompt_tokens_details
         details = given if isinstance(given, dict) else {}
         return Usage(
@@ -116,7 +116,7 @@ class _Chunk(msgspec.Struct):
 
 
 # Maximum length of an invalid body that is read, to quote it.
-_MOST_TOLD = 65_536
+_MOST_ERROR_BYTES = 65_536
 _decoder = msgspec.json.Decoder(_Chunk)
 
 _STOP_REASONS: dict[str, StopReason] = {
@@ -141,7 +141,7 @@ class ChunkReader:
         if chunk.error:
             raise ProviderError(self._error(chunk.error))
         if chunk.usage is not None:
-            self._assembly.usage = chunk.usage.plain()
+            self._assembly.usage = chunk.usage.to_usage()
         events: list[ModelEvent] = []
         for choice in (chunk.choices or ())[:1]:
             delta = choice.delta or choice.message
@@ -160,7 +160,7 @@ class ChunkReader:
         if reason in ("error", "malformed_function_call"):
             text = f"{self._title} could not finish the reply ({reason})."
             raise ProviderError(AttemptFailure(text, "reply failed", FailureKind.UNAVAILABLE))
-        if self._assembly.is_nothing and reason != "length":
+        if self._assembly.is_empty and reason != "length":
             text = f"{self._title} sent an empty reply: no text and no tool call. Try again, or choose another model."
             raise ProviderError(AttemptFailure(text, "empty reply", FailureKind.UNAVAILABLE))
         return self._assembly.end(_STOP_REASONS.get(reason or "stop", "stop"))
@@ -173,14 +173,14 @@ class ChunkReader:
         try:  # one broken character must not cost the reply
             return _decoder.decode(data.decode("utf-8", "replace"))
         except (ValueError, RecursionError) as error:
-            said = error_text(self._assembly.redactor.hide_bytes(data[:_MOST_TOLD]))
+            said = error_text(self._assembly.redactor.hide_bytes(data[:_MOST_ERROR_BYTES]))
             text = f"{self._title} sent something that is not a model reply: {said}"
             raise ProviderError(AttemptFailure(text, "unreadable reply", FailureKind.UNAVAILABLE)) from error
 
     def _error(self, error: JsonValue) -> AttemptFailure:
         code = error.get("code") if isinstance(error, dict) else None
         status = code if isinstance(code, int) and 400 <= code < 600 else 500
-        body = self._assembly.redactor.hide_bytes(msgspec.json.encode({"error": error})[:_MOST_TOLD])
+        body = self._assembly.redactor.hide_bytes(msgspec.json.encode({"error": error})[:_MOST_ERROR_BYTES])
         return failure_from_response(self._title, status, {}, body)
 
     def _delta(self, delta: _Delta) -> list[ModelEvent]:
@@ -233,7 +233,7 @@ class ReplyStream:
         self._timeouts = timeouts
         self._reader = ChunkReader(assembly, title)
         self._stream = EventStream()
-        self._left = most_bytes
+        self._bytes_left = most_bytes
 
     async def events(self, watch: Deadline) -> AsyncGenerator[ModelEvent, None]:
         share = Slice()
@@ -245,8 +245,8 @@ class ReplyStream:
                 if self._reader.finish_reason is None:
                     raise
                 return  # the reply is complete, only [DONE] is missing
-            self._left -= len(piece)
-            if self._left < 0:
+            self._bytes_left -= len(piece)
+            if self._bytes_left < 0:
                 raise ReplyTooLong("comes with more than can be a reply")
             for data in self._stream.feed(piece) if piece else self._stream.finish():
                 if data == _DONE:
@@ -258,7 +258,7 @@ class ReplyStream:
                 if share.is_over:  # a continuous flood never waits for data
                     await share.renew()
             if not piece:
-                for event in await self._closed():
+                for event in await self._end_without_done():
                     yield event
                 return
 
@@ -269,16 +269,16 @@ class ReplyStream:
     def _limit_s(self) -> float:
         if self._reader.finish_reason is not None:
             return _AFTER_FINISH_S
-        return self._timeouts.first_byte_s if self._assembly.is_nothing else self._timeouts.between_s
+        return self._timeouts.first_byte_s if self._assembly.is_empty else self._timeouts.between_s
 
-    async def _closed(self) -> list[ModelEvent]:
+    async def _end_without_done(self) -> list[ModelEvent]:
         """The body ended without [DONE]: it may be complete, not an event stream, or cut off."""
         events: list[ModelEvent] = []
-        if self._stream.stray and self._assembly.is_nothing:
+        if self._stream.stray and self._assembly.is_empty:
             if not self._stream.stray.lstrip().startswith(b"{"):
                 raise ProviderError(self._no_model_server())
             events = await read_event(self._stream.stray, self._reader.read)
-        if self._reader.finish_reason is None and not self._assembly.is_nothing:
+        if self._reader.finish_reason is None and not self._assembly.is_empty:
             raise ProviderError(connection_lost(self._title))
         return events
 

@@ -58,7 +58,7 @@ class ProxyDecoder:
         return AssistantMessage(self._content.blocks, model=self._model)
 
     @property
-    def is_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         return not len(self._content)
 
     def content(self, cut: str) -> tuple[AssistantContent, ...]:
@@ -146,14 +146,14 @@ class ProxyDecoder:
                 raise EventOrderError(f"block {index} has not begun")
 
     def _end(self, event: ReplyEnded) -> ReplyEnd:
-        content = self.content(event.cut) if event.content is None else _given(event.content, self._limits)
-        later = _later(event.later) if event.later is not None else None
+        content = self.content(event.cut) if event.content is None else _complete_content(event.content, self._limits)
+        later = _retry_later(event.later) if event.later is not None else None
         failure = _failure(event) if event.stop_reason == "error" else None
         message = AssistantMessage(content, event.stop_reason, event.error, event.model, _usage(event.usage), event.cut)
         return ReplyEnd(message, later, failure)
 
 
-def _given(blocks: tuple[SentAssistantContent, ...], limits: ReplyLimits) -> tuple[AssistantContent, ...]:
+def _complete_content(blocks: tuple[SentAssistantContent, ...], limits: ReplyLimits) -> tuple[AssistantContent, ...]:
     """The complete content of an end event, within the same limits."""
     content = ReplyContent(limits)
     for block in content_from_wire(blocks):
@@ -170,7 +170,7 @@ def _failure(end: ReplyEnded) -> FailureKind:
     return FailureKind.UNAVAILABLE if end.later is None else FailureKind.RATE_LIMITED
 
 
-def _later(sent: SentLater) -> RetryLater:
+def _retry_later(sent: SentLater) -> RetryLater:
     """A time without a zone is UTC."""
     at = sent.at if sent.at is None or sent.at.tzinfo is not None else sent.at.replace(tzinfo=UTC)
     return RetryLater(sent.reason, at)
@@ -197,15 +197,15 @@ class ProxyEncoder:
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._there = ProxyDecoder(model)
+        self._receiver = ProxyDecoder(model)
 
-    def of(self, event: ModelEvent) -> SharedEvent:
-        shared = self._of(event)
+    def encode(self, event: ModelEvent) -> SharedEvent:
+        shared = self._encode(event)
         if not isinstance(shared, ReplyEnded):
-            self._there.take(shared)
+            self._receiver.take(shared)
         return shared
 
-    def _of(self, event: ModelEvent) -> SharedEvent:
+    def _encode(self, event: ModelEvent) -> SharedEvent:
         match event:
             case ReplyStart():
                 return ReplyStarted()
@@ -227,8 +227,8 @@ class ProxyEncoder:
                 assert_never(event)
 
     def _end(self, event: ReplyEnd) -> ReplyEnded:
-        message, used = event.message, event.message.usage
-        same = message.content == self._there.content(message.cut)
+        message, used, later = event.message, event.message.usage, event.retry_later
+        same = message.content == self._receiver.content(message.cut)
         return ReplyEnded(
             model=message.model or self._model,
             stop_reason=message.stop_reason,
@@ -242,7 +242,7 @@ class ProxyEncoder:
                 cost_usd=used.cost_usd,
                 estimated=used.estimated,
             ),
-            later=None if event.later is None else SentLater(reason=event.later.reason, at=event.later.at),
+            later=None if later is None else SentLater(reason=later.reason, at=later.at),
             is_too_long=event.failure is FailureKind.TOO_LONG,
             passes_elsewhere=allows("other_model", event.failure),
             content=None if same else content_to_wire(message.content),

@@ -57,7 +57,7 @@ class ProxyModel:
 
     async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
         reply = ProxyDecoder(request.model, self._limits)
-        hidden = _Hidden(self._endpoint.redactor)
+        hidden = _TokenRedaction(self._endpoint.redactor)
         try:
             with Deadline(stop, self._limits.seconds) as deadline:
                 async with deadline.within(self._timeouts.first_byte_s):
@@ -69,7 +69,7 @@ class ProxyModel:
                             for sent in await read_event(data, hidden.of):
                                 event = reply.take(sent)
                                 if isinstance(event, ReplyEnd):
-                                    yield _named(event)
+                                    yield _with_local_id(event)
                                     return
                                 yield event
                 raise ProviderError(connection_lost(self._endpoint.provider.title))
@@ -130,7 +130,7 @@ class ProxyModel:
         return transport_failure(error, self._endpoint.provider, self._base)
 
 
-class _Hidden:
+class _TokenRedaction:
     """Redacts the token from the events of one reply, also where it is split over several of a block."""
 
     def __init__(self, redactor: Redactor) -> None:
@@ -155,7 +155,7 @@ class _Hidden:
                 yield event
 
 
-def _named(event: ReplyEnd) -> ReplyEnd:
+def _with_local_id(event: ReplyEnd) -> ReplyEnd:
     """The end event with the model's id on this machine."""
     return replace(event, message=replace(event.message, model=SHARED + event.message.model))
 

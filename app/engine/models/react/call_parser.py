@@ -88,8 +88,8 @@ def read_call(text: str) -> ToolCallText | None:
     inside, closed, after = rest.rpartition("</parameters>")
     name = _name(head) or _name(after)
     if _TOOL.fullmatch(name):
-        return _with_arguments(name, _bare(inside if closed else rest))
-    whole = _object(_bare(body))
+        return _with_arguments(name, _unwrapped(inside if closed else rest))
+    whole = _object(_unwrapped(body))
     if whole is not None and isinstance(given := whole.get("name"), str) and _TOOL.fullmatch(given):
         arguments = whole.get("parameters", whole.get("arguments", {}))
         return _with_arguments(given, msgspec.json.encode(arguments).decode())
@@ -98,7 +98,7 @@ def read_call(text: str) -> ToolCallText | None:
 
 def _name(text: str) -> str:
     inside, closed, _ = text.partition("<name>")[2].partition("</name>")
-    return html.unescape(_bare(inside)) if closed else ""
+    return html.unescape(_unwrapped(inside)) if closed else ""
 
 
 def _with_arguments(name: str, raw: str) -> ToolCallText:
@@ -110,7 +110,7 @@ def _with_arguments(name: str, raw: str) -> ToolCallText:
     return ToolCallText(name, msgspec.json.encode(arguments).decode())
 
 
-def _bare(text: str) -> str:
+def _unwrapped(text: str) -> str:
     """The text without a surrounding CDATA section or Markdown fence."""
     text = text.strip()
     if text.startswith("<![CDATA["):

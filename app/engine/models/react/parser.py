@@ -66,8 +66,8 @@ def _beginnings(tag: str) -> str:
 
 
 # Where a model continues on its own: its next call, or the result it invents for the first one.
-_PLAYED_ON = re.compile("|".join(INVENTED))
-_PLAYED_ON_HELD = re.compile(rf"(?:{'|'.join(map(_beginnings, INVENTED))})\Z")
+_INVENTED = re.compile("|".join(INVENTED))
+_INVENTED_START = re.compile(rf"(?:{'|'.join(map(_beginnings, INVENTED))})\Z")
 _PARTS = "|".join(_beginnings(tag) for tag in (OPEN, "<final_answer>", "</final_answer>"))
 _HELD = re.compile(rf"{_BLANK}(?:`{{1,2}}|{_FENCE_LINE})\Z|{_LEAD}(?:{_PARTS})\Z")
 
@@ -108,8 +108,8 @@ class ReActParser:
     def __init__(self) -> None:
         self.has_answer = False  # a final answer was opened
         self._state: Literal["text", "opening", "call", "after_call", "rest", "invented"] = "text"
-        self._held = ""
-        self._place = MarkdownPosition()
+        self._buffer = ""
+        self._position = MarkdownPosition()
         self._has_text = False
         self._in_answer = False
         self._skips_blank = False
@@ -119,7 +119,7 @@ class ReActParser:
     def feed(self, delta: str) -> list[ParsedPiece]:
         pieces: list[ParsedPiece] = []
         for at in range(0, len(delta), _STRIDE):
-            self._held += delta[at : at + _STRIDE]
+            self._buffer += delta[at : at + _STRIDE]
             pieces += self._take(is_end=False)
         return pieces
 
@@ -132,7 +132,7 @@ class ReActParser:
 
     def _take(self, *, is_end: bool) -> list[ParsedPiece]:
         pieces: list[ParsedPiece] = []
-        while self._held or (is_end and self._state == "opening"):
+        while self._buffer or (is_end and self._state == "opening"):
             step = self._step(is_end)
             if step is None:
                 break
@@ -153,104 +153,104 @@ class ReActParser:
             case "rest":
                 return self._rest(is_end)
             case "invented":
-                return [InventedResult(self._cut(len(self._held)))]
+                return [InventedResult(self._cut(len(self._buffer)))]
 
     def _text(self, is_end: bool) -> list[ParsedPiece] | None:
-        found = _TAG.search(self._held)
+        found = _TAG.search(self._buffer)
         if found is not None:
             before = self._cut(found.start())
-            said = [self._say(before)] if before else []
+            said = [self._show_text(before)] if before else []
             return [*said, *self._tag(self._cut(len(found["lead"])), self._cut(len(found["tag"])))]
-        tail = max(0, len(self._held) - _LONGEST)
-        held = None if is_end else _HELD.search(self._held, tail)
-        text = self._cut(held.start() if held else len(self._held))
-        return [self._say(text)] if text else None
+        tail = max(0, len(self._buffer) - _LONGEST)
+        held = None if is_end else _HELD.search(self._buffer, tail)
+        text = self._cut(held.start() if held else len(self._buffer))
+        return [self._show_text(text)] if text else None
 
     def _tag(self, lead: str, tag: str) -> list[ParsedPiece]:
         pieces: list[ParsedPiece] = []
         fence = lead.find(_FENCE)
-        if fence >= 0 and (self._place.in_fence or tag != OPEN):  # it closes an earlier block, or is not our tag
+        if fence >= 0 and (self._position.in_fence or tag != OPEN):  # it closes an earlier block, or is not our tag
             end = lead.index("\n", fence)
-            pieces.append(self._say(lead[:end]))
+            pieces.append(self._show_text(lead[:end]))
             lead = lead[end:]
-        if self._in_answer != (tag == "</final_answer>") or (self._place.in_code and "\n" not in lead):
-            return [*pieces, self._say(lead + tag)]
+        if self._in_answer != (tag == "</final_answer>") or (self._position.in_code and "\n" not in lead):
+            return [*pieces, self._show_text(lead + tag)]
         if tag == OPEN:
-            self._opening = _Opening(lead + tag, self._place.at_line_start or "\n" in lead)
+            self._opening = _Opening(lead + tag, self._position.at_line_start or "\n" in lead)
             self._state = "opening"
             return pieces
         self._in_answer, self.has_answer = not self._in_answer, True
         self._skips_blank = self._in_answer
         if self._in_answer and self._has_text and lead:
-            pieces.append(self._say(lead))
+            pieces.append(self._show_text(lead))
             lead = ""
         return [*pieces, HiddenMarkup(lead + tag)]
 
     def _blank(self) -> list[ParsedPiece]:
-        blank = self._cut(len(self._held) - len(self._held.lstrip()))
-        self._skips_blank = not self._held
+        blank = self._cut(len(self._buffer) - len(self._buffer.lstrip()))
+        self._skips_blank = not self._buffer
         return [HiddenMarkup(blank)] if blank else []
 
     def _open(self, is_end: bool) -> list[ParsedPiece] | None:
-        text = self._held.lstrip()
-        is_near = len(self._held) - len(text) <= _BLANK_LIMIT
+        text = self._buffer.lstrip()
+        is_near = len(self._buffer) - len(text) <= _BLANK_LIMIT
         if not (is_near and text.startswith(_BEGINNINGS)):
             if is_near and any(begin.startswith(text) for begin in _BEGINNINGS) and not is_end:
                 return None
             if is_end or not self._opening.at_line_start:
                 self._state = "text"
-                return [self._say(self._opening.source)]
+                return [self._show_text(self._opening.source)]
         self._state, self._call = "call", CallScanner()
         return []
 
     def _grow(self) -> list[ParsedPiece] | None:
-        rest = self._call.feed(self._cut(len(self._held)))
+        rest = self._call.feed(self._cut(len(self._buffer)))
         if rest is None:
             return None
-        self._held = rest
+        self._buffer = rest
         return [self._end_call(is_closed=True)]
 
     def _end_call(self, *, is_closed: bool) -> ParsedPiece:
         text = self._call.text
         if not is_closed and CLOSE in text:  # an extra quote hid the end
-            text, tag, self._held = text.partition(CLOSE)
+            text, tag, self._buffer = text.partition(CLOSE)
             text += tag
         call = read_call(text)
         if call is None:
             self._state = "text"
-            return self._say(self._opening.source + text)
+            return self._show_text(self._opening.source + text)
         self._state = "after_call"
         return ParsedCall(self._opening.source + text, call)
 
     def _follow(self, is_end: bool) -> list[ParsedPiece] | None:
         """Whitespace and the closing fence after a call belong to the call."""
-        if blank := self._cut(len(self._held) - len(self._held.lstrip())):
+        if blank := self._cut(len(self._buffer) - len(self._buffer.lstrip())):
             return [HiddenMarkup(blank)]
         if self._opening.is_fenced:
-            if self._held.startswith(_FENCE):
+            if self._buffer.startswith(_FENCE):
                 self._opening = _Opening("", at_line_start=False)
                 return [HiddenMarkup(self._cut(len(_FENCE)))]
-            if _FENCE.startswith(self._held) and not is_end:
+            if _FENCE.startswith(self._buffer) and not is_end:
                 return None
         self._state = "rest"
         return []
 
     def _rest(self, is_end: bool) -> list[ParsedPiece] | None:
-        found = _PLAYED_ON.search(self._held)
+        found = _INVENTED.search(self._buffer)
         if found is not None:
             self._state = "invented"
         else:
-            found = None if is_end else _PLAYED_ON_HELD.search(self._held, max(0, len(self._held) - _LONGEST))
-        text = self._cut(found.start() if found else len(self._held))
-        return [self._say(text)] if text else [] if self._state == "invented" else None
+            found = None if is_end else _INVENTED_START.search(self._buffer, max(0, len(self._buffer) - _LONGEST))
+        text = self._cut(found.start() if found else len(self._buffer))
+        return [self._show_text(text)] if text else [] if self._state == "invented" else None
 
-    def _say(self, text: str) -> ShownText:
-        self._place.move(text)
+    def _show_text(self, text: str) -> ShownText:
+        self._position.move(text)
         self._has_text = True
         return ShownText(text)
 
     def _cut(self, length: int) -> str:
-        text, self._held = self._held[:length], self._held[length:]
+        text, self._buffer = self._buffer[:length], self._buffer[length:]
         return text
 
 

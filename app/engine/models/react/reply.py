@@ -46,9 +46,9 @@ class ReActReply:
             case BlockDelta(kind="thinking"):
                 return self._assembly.thinking(event.delta)
             case BlockEnd(kind="thinking"):
-                return self._sign(event)
+                return self._signature(event)
             case BlockEnd(kind="tool_call"):
-                return self._native(event)
+                return self._native_call(event)
             case BlockStart() | BlockDelta() | BlockEnd():
                 return []
             case Retry() | ModelNotice():
@@ -75,11 +75,11 @@ class ReActReply:
                     pass
         return events
 
-    def _sign(self, event: BlockEnd) -> list[ModelEvent]:
+    def _signature(self, event: BlockEnd) -> list[ModelEvent]:
         block = event.partial.content[event.content_index]
         return self._assembly.thinking("", block.signature) if isinstance(block, Thinking) else []
 
-    def _native(self, event: BlockEnd) -> list[ModelEvent]:
+    def _native_call(self, event: BlockEnd) -> list[ModelEvent]:
         """A tool call that the server parsed from the reply, although the request has no tools."""
         call = event.partial.content[event.content_index]
         assert isinstance(call, ToolCall), "the block that ends is the one at its index"
@@ -89,14 +89,14 @@ class ReActReply:
     def _end(self, event: ReplyEnd) -> list[ModelEvent]:
         message, assembly = event.message, self._assembly
         events = self._show(self._pieces.finish())
-        if message.stop_reason == "stop" and assembly.is_nothing:
+        if message.stop_reason == "stop" and assembly.is_empty:
             message = replace(message, stop_reason="error", error=_EMPTY)
         if message.stop_reason in ("error", "aborted"):
             assembly.close_blocks()
             failed = replace(message, content=assembly.message.content, model=self._model)
             return [*events, replace(event, message=failed)]
         assembly.usage = message.usage
-        if cut := message.cut or assembly.over:
+        if cut := message.cut or assembly.limit_error:
             return [*events, *assembly.cut(cut)]
         if self._is_done_by_answer and self._pieces.has_answer and not assembly.has_calls:
             said = "".join(block.text for block in assembly.message.content if isinstance(block, Text))
@@ -107,7 +107,7 @@ class ReActReply:
 
     def cut(self) -> list[ModelEvent]:
         """The end of the reply once the decoded content reaches its limits, else nothing."""
-        return self._assembly.cut(self._assembly.over) if self._assembly.over else []
+        return self._assembly.cut(self._assembly.limit_error) if self._assembly.limit_error else []
 
     @property
     def _next_index(self) -> int:

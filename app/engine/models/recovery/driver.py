@@ -112,11 +112,11 @@ class _Recovery:
         self._limits = limits
         self._candidates = iter(models.in_order(request))
         self._ends: list[ReplyEnd] = []
-        self._spent = Usage()
+        self._usage = Usage()
         self._open_stream = open_stream
         # The current model, and when its first attempt started.
         self.source = models.first
-        self._given = request
+        self._model_request = request
         self._began = 0.0
         self._is_shown = False
         # The form of the request: what is sent, and the decoder of calls written as text.
@@ -136,15 +136,15 @@ class _Recovery:
         """The events to show for one event of the attempt. A failure shows nothing yet."""
         match event:
             case FailedAttempt(failure, partial):
-                partial = self._counted(partial)
+                partial = self._with_total_usage(partial)
                 text = f"{failure.text} (Tried {self._number} times.)" if self._number > 1 else failure.text
                 message = replace(partial, stop_reason="error", error=text)
                 self._failed = _Failed(
-                    failure.kind, ReplyEnd(message, self._retry.later(failure), failure.kind), failure
+                    failure.kind, ReplyEnd(message, self._retry.retry_later(failure), failure.kind), failure
                 )
                 return []
             case ReplyEnd(message, failure=kind):
-                end = replace(event, message=self._counted(message))
+                end = replace(event, message=self._with_total_usage(message))
                 if kind is not None:
                     self._failed = _Failed(kind, end)
                     return []
@@ -182,23 +182,23 @@ class _Recovery:
                 self._ends.append(ReplyEnd(AssistantMessage((), "error", str(error), model_id)))
                 continue
             self._open_stream.close()
-            self.stop = self._open_stream.enter_context(self.source.streams.join(self._cancel))
-            self._given = request_to(model_id, self._request)
+            self.stop = self._open_stream.enter_context(self.source.streams.track(self._cancel))
+            self._model_request = request_to(model_id, self._request)
             self._began = time.monotonic()
             return [*events, *self._adapt()]
         self.is_over = True
-        return [*events, all_failed(self._request, self._ends, self._spent)]
+        return [*events, all_failed(self._request, self._ends, self._usage)]
 
     def abort(self) -> list[ModelEvent]:
         """The task was stopped between attempts."""
         self.is_over = True
-        aborted = AssistantMessage(stop_reason="aborted", error=ABORTED, model=self.sent.model, usage=self._spent)
+        aborted = AssistantMessage(stop_reason="aborted", error=ABORTED, model=self.sent.model, usage=self._usage)
         return self._decoded(ReplyEnd(aborted))
 
     def _adapt(self) -> list[ModelEvent]:
         """Convert the request to a form that the model is known to accept; restarts the count of attempts."""
         self._number = 0
-        given, learned = self._given, self.source.learned
+        given, learned = self._model_request, self.source.learned
         bare = given.model.removeprefix(REACT)
         is_text = bare != given.model or (learned is not None and not learned.calls_tools(bare))
         self._decoder = ReActReply(given, self._limits) if is_text else None
@@ -254,11 +254,11 @@ class _Recovery:
         if self._is_shown or shown or self._cancel.is_set:
             self.is_over = True
             return [*shown, end]
-        self._models.cooldown.failed(self._given.model, time.monotonic() - self._began)
+        self._models.cooldown.failed(self._model_request.model, time.monotonic() - self._began)
         self._ends.append(end)
         return self.next_model()
 
-    def _counted(self, message: AssistantMessage) -> AssistantMessage:
+    def _with_total_usage(self, message: AssistantMessage) -> AssistantMessage:
         """The message with its own usage and that of all attempts before. An attempt that never began has none."""
         if not self.source.estimates_usage:
             own = message.usage
@@ -266,8 +266,8 @@ class _Recovery:
             own = usage_or_estimate(self.sent, message)
         else:
             own = Usage()
-        self._spent = add_usage(self._spent, own)
-        return with_usage(message, self._spent)
+        self._usage = add_usage(self._usage, own)
+        return with_usage(message, self._usage)
 
     def _decoded(self, event: ModelEvent) -> list[ModelEvent]:
         return [event] if self._decoder is None else self._decoder.take(event)
@@ -276,16 +276,16 @@ class _Recovery:
         """The end of a text reply that has come to its limits."""
         cut = self._decoder.cut() if self._decoder is not None else []
         self.is_over = self.is_over or bool(cut)
-        return [_with_spent(event, self._spent) for event in cut]
+        return [_with_earlier_usage(event, self._usage) for event in cut]
 
     def _notices(self, notices: Iterable[NoticeData]) -> list[ModelEvent]:
-        return [ModelNotice(data, AssistantMessage(model=self._given.model)) for data in notices]
+        return [ModelNotice(data, AssistantMessage(model=self._model_request.model)) for data in notices]
 
 
-def _with_spent(event: ModelEvent, spent: Usage) -> ModelEvent:
+def _with_earlier_usage(event: ModelEvent, earlier: Usage) -> ModelEvent:
     if not isinstance(event, ReplyEnd):
         return event
-    return replace(event, message=with_usage(event.message, add_usage(spent, event.message.usage)))
+    return replace(event, message=with_usage(event.message, add_usage(earlier, event.message.usage)))
 
 
 async def _is_set_within(stop: CancelSignal, seconds: float) -> bool:

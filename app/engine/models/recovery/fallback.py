@@ -27,7 +27,7 @@ class ModelCooldown:
         if took_s >= self._slow_s:
             self._until[model_id] = time.monotonic() + self._rest_s
 
-    def has(self, model_id: str) -> bool:
+    def is_cooling_down(self, model_id: str) -> bool:
         return time.monotonic() < self._until.get(model_id, 0.0)
 
 
@@ -56,7 +56,7 @@ class FallbackModels:
     def in_order(self, request: ModelRequest) -> list[str]:
         """The requested model, then the others that can take the request; those in cooldown come last."""
         others = (model for model in self._others() if model != request.model and _can_take(model, request))
-        return sorted(dict.fromkeys((request.model, *others)), key=self.cooldown.has)
+        return sorted(dict.fromkeys((request.model, *others)), key=self.cooldown.is_cooling_down)
 
     def open(self, model_id: str, request: ModelRequest) -> ModelSource:
         if model_id == request.model or self._open_other is None:

@@ -31,7 +31,7 @@ class RetryPolicy:
         longest = min(self.first_delay_s * 2 ** (attempt - 1), self.longest_delay_s)
         return longest * random.uniform(0.75, 1.25)
 
-    def later(self, failure: AttemptFailure) -> RetryLater | None:
+    def retry_later(self, failure: AttemptFailure) -> RetryLater | None:
         """When the caller may send the request again; None if waiting would not help."""
         asked = failure.retry_after_s
         if allows("retry", failure.kind) and asked is not None and asked > self.longest_asked_s:

@@ -17,7 +17,7 @@ class ActiveStreams:
         self._closed = False
 
     @contextmanager
-    def join(self, cancel: CancelSignal) -> Generator[CancelSignal]:
+    def track(self, cancel: CancelSignal) -> Generator[CancelSignal]:
         stop = CancelSignal()
         if self._closed:
             stop.set(StopCause("closed"))

@@ -26,7 +26,7 @@ DraftKind = Literal["text", "thinking", "tool_call"]
 
 # Maximum number of checks whether a call's arguments are complete: a server that repeats the name with each piece would
 # cause one for each piece.
-_MOST_LOOKS = 64
+_MOST_PARSE_ATTEMPTS = 64
 # A delta is searched for keys in parts, so that text beyond the limits of a reply is not searched.
 _PART = 65_536
 _LONGEST_FIELD = 262_144
@@ -37,26 +37,26 @@ class ThinkTagSplitter:
 
     def __init__(self) -> None:
         self._state: Literal["before", "inside", "text"] = "before"
-        self._held = ""
+        self._buffer = ""
         self._started = False  # part of the current thinking block was returned
-        self._after = False  # after a thinking block: whitespace that follows it is not text
+        self._is_after_thinking = False  # after a thinking block: whitespace that follows it is not text
 
     @property
     def holds_text(self) -> bool:
-        return bool(self._held.strip())
+        return bool(self._buffer.strip())
 
     def feed(self, delta: str) -> list[TaggedText]:
         pieces: list[TaggedText] = []
         for at in range(0, len(delta), _STRIDE):
             if self._state == "text":
                 return [*pieces, ("text", delta[at:])]
-            self._held += delta[at : at + _STRIDE]
-            while self._held and self._step(pieces):
+            self._buffer += delta[at : at + _STRIDE]
+            while self._buffer and self._step(pieces):
                 pass
         return pieces
 
     def finish(self) -> list[TaggedText]:
-        held, self._held = self._held, ""
+        held, self._buffer = self._buffer, ""
         kind: Literal["text", "thinking"] = "thinking" if self._state == "inside" else "text"
         self._state = "text"
         return [(kind, held)] if held.strip() else []
@@ -64,25 +64,25 @@ class ThinkTagSplitter:
     def _step(self, pieces: list[TaggedText]) -> bool:
         """Consume the part of the held text whose kind is known; False if more text is needed."""
         if self._state == "text":
-            pieces.append(("text", self._held))
-            self._held = ""
+            pieces.append(("text", self._buffer))
+            self._buffer = ""
             return False
-        return self._before(pieces) if self._state == "before" else self._inside(pieces)
+        return self._before_thinking(pieces) if self._state == "before" else self._inside_thinking(pieces)
 
-    def _before(self, pieces: list[TaggedText]) -> bool:
-        word = self._held.lstrip()
+    def _before_thinking(self, pieces: list[TaggedText]) -> bool:
+        word = self._buffer.lstrip()
         if word.startswith(_OPEN):
-            self._state, self._started, self._held = "inside", False, word[len(_OPEN) :]
+            self._state, self._started, self._buffer = "inside", False, word[len(_OPEN) :]
             return True
-        if _OPEN.startswith(word) and len(self._held) <= _MOST_BLANK:
+        if _OPEN.startswith(word) and len(self._buffer) <= _MOST_BLANK:
             return False
         self._state = "text"
-        if self._after:
-            self._held = word
+        if self._is_after_thinking:
+            self._buffer = word
         return True
 
-    def _inside(self, pieces: list[TaggedText]) -> bool:
-        thought, tag, rest = self._held.partition(_CLOSE)
+    def _inside_thinking(self, pieces: list[TaggedText]) -> bool:
+        thought, tag, rest = self._buffer.partition(_CLOSE)
         if not tag:
             keep = _overlap(thought)
             thought, rest = thought[: len(thought) - keep], thought[len(thought) - keep :]
@@ -91,10 +91,10 @@ class ThinkTagSplitter:
         if thought:
             self._started = True
             pieces.append(("thinking", thought))
-        self._held = rest
+        self._buffer = rest
         if not tag:
             return False
-        self._state, self._after = "before", True
+        self._state, self._is_after_thinking = "before", True
         return True
 
 
@@ -109,7 +109,7 @@ def _overlap(text: str) -> int:
 class _CallDraft:
     """An unfinished tool call: its index in the content, and its raw arguments in pieces."""
 
-    __slots__ = ("arguments", "content_index", "given_id", "id", "index", "looks", "name", "redacted")
+    __slots__ = ("arguments", "content_index", "given_id", "id", "index", "name", "parse_attempts", "redacted")
 
     def __init__(self, index: int | None, given_id: str, name: str, redactor: Redactor) -> None:
         self.redacted = RedactedStream(redactor)
@@ -119,7 +119,7 @@ class _CallDraft:
         self.id = given_id or f"call_{uuid.uuid4().hex[:24]}"
         self.name = name
         self.arguments = GrowingText()
-        self.looks = 0
+        self.parse_attempts = 0
 
     def call(self) -> ToolCall:
         """The call with the arguments received so far."""
@@ -131,8 +131,8 @@ class _CallDraft:
 
     def is_whole(self) -> bool:
         """True if the arguments are a complete JSON object."""
-        self.looks += 1
-        return self.looks <= _MOST_LOOKS and self.arguments.length > 0 and self.call().invalid is None
+        self.parse_attempts += 1
+        return self.parse_attempts <= _MOST_PARSE_ATTEMPTS and self.arguments.length > 0 and self.call().invalid is None
 
 
 class _CallDrafts:
@@ -181,7 +181,7 @@ def parse_arguments(raw: str) -> JsonObject | None:
 class ReplyBuilder:
     """An unfinished reply. Every method returns the events to pass on, in order.
 
-    At its limits, which `over` then names, it stops growing: call `check` after passing the events on. Keys that the
+    At a limit, which `limit_error` names, it stops growing: call `check` after passing the events on. Keys that the
     server quotes are redacted: text that may be the beginning of a key is held back.
     """
 
@@ -194,12 +194,12 @@ class ReplyBuilder:
         self._tags = ThinkTagSplitter()
         self._text = RedactedStream(self.redactor)
         self._thinking = RedactedStream(self.redactor)
-        self.over = ""
+        self.limit_error = ""
 
     def check(self) -> None:
         """Raises `ReplyTooLong` once the reply has reached its limits."""
-        if self.over:
-            raise ReplyTooLong(self.over)
+        if self.limit_error:
+            raise ReplyTooLong(self.limit_error)
 
     @property
     def message(self) -> AssistantMessage:
@@ -207,7 +207,7 @@ class ReplyBuilder:
         return AssistantMessage(self._content.blocks, model=self.model)
 
     @property
-    def is_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """True without text, thinking or calls."""
         holds = self._tags.holds_text or self._text.holds or self._thinking.holds
         return not len(self._content) and not holds
@@ -221,15 +221,15 @@ class ReplyBuilder:
 
     def text(self, delta: str) -> list[ModelEvent]:
         """Add text, which may contain `<think>` tags."""
-        return self._within(self._text_piece(delta))
+        return self._within_limits(self._text_piece(delta))
 
     def thinking(self, delta: str, signature: str = "") -> list[ModelEvent]:
         """Add reasoning from a separate field."""
-        return self._within(self._thinking_piece(delta, self._hidden(signature)))
+        return self._within_limits(self._thinking_piece(delta, self._redacted(signature)))
 
     def tool_call(self, index: int | None, call_id: str, name: str, arguments: str) -> list[ModelEvent]:
         """Add a piece of a tool call; `call_id` and `name` may be empty in all pieces but the first."""
-        return self._within(self._call_piece(index, self._hidden(call_id), self._hidden(name), arguments))
+        return self._within_limits(self._call_piece(index, self._redacted(call_id), self._redacted(name), arguments))
 
     def end(self, stop_reason: StopReason) -> list[ModelEvent]:
         """The reply is complete."""
@@ -251,15 +251,15 @@ class ReplyBuilder:
 
     def close_blocks(self) -> list[ModelEvent]:
         """End every open block and parse the arguments of tool calls."""
-        events = [*self._within(self._flush()), *self._close_block()]
+        events = [*self._within_limits(self._flush()), *self._close_block()]
         for draft in self._calls.all:
-            events += self._within(self._grow_call(draft, draft.redacted.finish()))
+            events += self._within_limits(self._grow_call(draft, draft.redacted.finish()))
         for draft in self._calls.all:
             self._content.replace(draft.content_index, draft.call())
         partial = self._content.partial
         return [*events, *(BlockEnd("tool_call", draft.content_index, partial) for draft in self._calls.all)]
 
-    def _within(self, events: Iterator[ModelEvent]) -> list[ModelEvent]:
+    def _within_limits(self, events: Iterator[ModelEvent]) -> list[ModelEvent]:
         """The events up to the limits; content beyond them has no event."""
         passed: list[ModelEvent] = []
         try:
@@ -267,10 +267,10 @@ class ReplyBuilder:
             for event in events:
                 passed.append(event)
         except ReplyTooLong as error:
-            self.over = str(error)
+            self.limit_error = str(error)
         return passed
 
-    def _hidden(self, field: str) -> str:
+    def _redacted(self, field: str) -> str:
         return self.redactor.hide(field[:_LONGEST_FIELD])
 
     def _text_piece(self, delta: str) -> Iterator[ModelEvent]:

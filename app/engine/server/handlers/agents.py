@@ -37,7 +37,7 @@ from app.protocol.events import PersonalityDeleted, PersonalityUpdate
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _LONGEST_NAME = 100
 _LONGEST_PROMPT = 100_000
-_HOTTEST = 2
+_HIGHEST_TEMPERATURE = 2
 
 
 async def list_agents(services: Services, session: ClientSession, params: AgentListParams) -> AgentListResult:
@@ -113,8 +113,8 @@ def _check(personality: Personality) -> None:
         )
     if personality.model and "/" not in personality.model:
         raise InvalidParams(f"model: {personality.model!r} is not provider/model, such as openai/gpt-5.4.")
-    if personality.temperature is not None and not 0 <= personality.temperature <= _HOTTEST:
-        raise InvalidParams(f"temperature: a number from 0 to {_HOTTEST}, or null for the model's own.")
+    if personality.temperature is not None and not 0 <= personality.temperature <= _HIGHEST_TEMPERATURE:
+        raise InvalidParams(f"temperature: a number from 0 to {_HIGHEST_TEMPERATURE}, or null for the model's own.")
     unknown = [name for name in personality.tools if name not in NAMES]
     if unknown:
         raise InvalidParams(f"tools: there is no tool {unknown[0]!r}; there are {', '.join(NAMES)}.")

@@ -41,7 +41,7 @@ async def export(services: Services, session: ClientSession, params: DataExportP
     return await export_pages(services.database, services.paths, params)
 
 
-async def take_in(services: Services, session: ClientSession, params: DataImportParams) -> DataImportResult:
+async def import_file(services: Services, session: ClientSession, params: DataImportParams) -> DataImportResult:
     from app.engine.data.importer import Importer  # it imports the formats of many programs
 
     return await Importer(services.log, services.database, services.paths).run(Path(params.path))
@@ -67,7 +67,7 @@ def _remover(services: Services) -> Remover:
 HANDLERS = (
     Route(DATA_SUMMARY, summarise),
     Route(DATA_EXPORT, export),
-    Route(DATA_IMPORT, take_in),
+    Route(DATA_IMPORT, import_file),
     Route(DATA_ORPHANS, orphans),
     Route(DATA_PRUNE, prune),
     Route(CONVERSATION_DELETE, delete),

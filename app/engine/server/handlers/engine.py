@@ -12,7 +12,7 @@ from app.engine.core.errors import CannotSave, Conflict, InvalidParams, NotFound
 from app.engine.server.route import Route
 from app.engine.server.services import Services
 from app.engine.server.session import ALL, ClientSession, Subscription
-from app.engine.server.snapshot import as_held, snapshot
+from app.engine.server.snapshot import snapshot, with_running_tasks
 from app.engine.tools.shell.environment import client_environment
 from app.protocol.base import EmptyParams, EmptyResult
 from app.protocol.engine import (
@@ -147,7 +147,7 @@ async def _with_snapshot(
         return await snapshot(services.database, subscription)
 
     try:
-        made = await _standing(services, subscription, read)
+        made = await _read_snapshot(services, subscription, read)
     except NotFound:
         session.unfollow(params.scope)
         raise
@@ -155,7 +155,7 @@ async def _with_snapshot(
     return SubscribeResult(epoch=services.log.epoch, head=subscription.since, snapshot=made, reason=reason)
 
 
-async def _standing(
+async def _read_snapshot(
     services: Services, subscription: Subscription, read: Callable[[AsyncConnection], Awaitable[Snapshot]]
 ) -> Snapshot:
     try:
@@ -166,7 +166,7 @@ async def _standing(
         made = await snapshot(services.database, subscription)
         held = services.database.health.holding
         why = f"{held.text} {held.advice}" if held is not None else ""
-        return as_held(made, services.running.shown(), why)
+        return with_running_tasks(made, services.running.shown(), why)
 
 
 async def unsubscribe(services: Services, session: ClientSession, params: UnsubscribeParams) -> EmptyResult:

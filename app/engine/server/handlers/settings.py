@@ -53,7 +53,7 @@ HANDLERS = (Route(SETTINGS_GET, get), Route(SETTINGS_SET, set_one), Route(KEY_SE
 
 
 async def list_models(services: Services, session: ClientSession, params: ModelListParams) -> ModelListResult:
-    found = await services.models.offer.list(params.refresh, params.fetch)
+    found = await services.models.available.list(params.refresh, params.fetch)
     chosen = services.settings.values.default_model
     return msgspec.structs.replace(found, default=chosen) if chosen else found
 
@@ -61,7 +61,7 @@ async def list_models(services: Services, session: ClientSession, params: ModelL
 async def test(services: Services, session: ClientSession, params: ModelTestParams) -> ModelTestResult:
     """A provider that cannot be tested is a result too, with the reason."""
     try:
-        return await services.models.offer.test(params.provider, params.model)
+        return await services.models.available.test(params.provider, params.model)
     except ConfigurationError as error:
         return ModelTestResult(ok=False, model=params.model or "", text=str(error), seconds=0.0)
 

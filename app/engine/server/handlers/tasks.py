@@ -44,7 +44,7 @@ from app.protocol.tasks import (
 from app.protocol.usage import USAGE_REPORT, UsageReportParams, UsageReportResult
 
 _FARTHEST_ZONE = 18 * 60
-_FIRST, _LAST = date(1970, 1, 2), date(2999, 12, 31)
+_FIRST_DAY, _LAST_DAY = date(1970, 1, 2), date(2999, 12, 31)
 
 
 async def start(services: Services, session: ClientSession, params: TaskStartParams) -> TaskStartResult:
@@ -98,7 +98,7 @@ async def get(services: Services, session: ClientSession, params: TaskIdParams) 
     return TaskResult(task=task)
 
 
-async def following(services: Services, session: ClientSession, params: TaskIdParams) -> TaskNextResult:
+async def next_in_round(services: Services, session: ClientSession, params: TaskIdParams) -> TaskNextResult:
     return TaskNextResult(task=await services.runner.next_in_round(params.task_id))
 
 
@@ -132,7 +132,7 @@ HANDLERS = (
     Route(TASK_CHANGE_QUEUED, change_queued),
     Route(TASK_REMOVE_QUEUED, remove_queued),
     Route(TASK_GET, get),
-    Route(TASK_NEXT, following),
+    Route(TASK_NEXT, next_in_round),
     Route(TASK_LIST, list_tasks),
     Route(TASK_PLANS, plans),
     Route(TASK_RECORD, record),
@@ -143,8 +143,8 @@ async def report(services: Services, session: ClientSession, params: UsageReport
     if abs(params.utc_offset_minutes) > _FARTHEST_ZONE:
         raise InvalidParams(f"utcOffsetMinutes: a number from -{_FARTHEST_ZONE} to {_FARTHEST_ZONE}.")
     for name, day in (("since", params.since), ("until", params.until)):
-        if day is not None and not _FIRST <= day <= _LAST:
-            raise InvalidParams(f"{name}: a day from {_FIRST} to {_LAST}.")
+        if day is not None and not _FIRST_DAY <= day <= _LAST_DAY:
+            raise InvalidParams(f"{name}: a day from {_FIRST_DAY} to {_LAST_DAY}.")
     if params.since and params.until and params.since > params.until:
         raise InvalidParams(f"since: {params.since} is after until, {params.until}.")
     return await services.database.usage.report(params)

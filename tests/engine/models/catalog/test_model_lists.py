@@ -58,7 +58,7 @@ async def fetched(folder: Path, base: str, fetch: bool = True) -> ModelListResul
     keys = KeyStore(folder / "keys", {**NO_LOCAL_SERVERS, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": base}, lambda: None)
     models = ModelRouter(keys, folder, RetryPolicy(attempts=1), SettingValues, folder / "models.json")
     try:
-        return await models.offer.list(refresh=False, fetch=fetch)
+        return await models.available.list(refresh=False, fetch=fetch)
     finally:
         await models.close()
 
@@ -135,7 +135,7 @@ async def test_the_models_that_another_machine_shares_are_listed(tmp_path: Path)
     ):
         keys = KeyStore(tmp_path / "keys", {**NO_LOCAL_SERVERS, "ERRAND_PROXY_API_KEY": TOKEN}, lambda: None)
         models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1), lambda: SettingValues(proxy_url=shared.url))
-        found = await models.offer.list(refresh=False, fetch=True)
+        found = await models.available.list(refresh=False, fetch=True)
         await models.close()
     assert [model.id for model in found.models if model.provider == "proxy"] == ["proxy/ollama/qwen"]
     assert found.default == "proxy/ollama/qwen"
@@ -146,7 +146,7 @@ async def test_own_models_are_listed_and_their_price_and_window_count(tmp_path: 
     async with ModelServer(models=("qwen3", "other")) as server:
         keys = KeyStore(tmp_path, {**NO_LOCAL_SERVERS, "OLLAMA_HOST": server.url.removesuffix("/v1")}, lambda: None)
         models = ModelRouter(keys, tmp_path, settings=lambda: SettingValues(own_models=text))
-        found = await models.offer.list(refresh=False)
+        found = await models.available.list(refresh=False)
         await models.close()
     row = next(model for model in found.models if model.id == "ollama/qwen3")
     assert (row.context_tokens, row.input_price, row.output_price) == (40960, 0.5, 2.0)

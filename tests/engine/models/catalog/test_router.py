@@ -91,7 +91,7 @@ async def test_an_address_given_without_its_path_is_found(tmp_path: Path) -> Non
 async def test_a_local_server_is_found_and_its_first_model_is_the_default(tmp_path: Path) -> None:
     async with ModelServer(models=["llama-9", "qwen-9"]) as server:
         models = router(tmp_path, {"OLLAMA_HOST": server.url.removesuffix("/v1").removeprefix("http://")})
-        listed = await models.offer.list(refresh=True)
+        listed = await models.available.list(refresh=True)
         await models.close()
     ollama = next(row for row in listed.providers if row.name == "ollama")
     assert (ollama.ready, ollama.local, ollama.api_base) == (True, True, server.url)
@@ -103,7 +103,7 @@ async def test_a_local_server_is_found_and_its_first_model_is_the_default(tmp_pa
 async def test_a_local_server_is_found_where_its_variable_says(tmp_path: Path, name: str) -> None:
     async with ModelServer(models=["mine"]) as server:
         models = router(tmp_path, {name: server.url})
-        listed = await models.offer.list(refresh=True)
+        listed = await models.available.list(refresh=True)
         await models.close()
     (found,) = (row for row in listed.providers if row.local and row.ready)
     assert found.api_base == server.url
@@ -112,7 +112,7 @@ async def test_a_local_server_is_found_where_its_variable_says(tmp_path: Path, n
 
 async def test_a_key_in_the_environment_makes_its_provider_ready(tmp_path: Path) -> None:
     models = router(tmp_path, {"GROQ_API_KEY": "gsk_123456789"})
-    listed = await models.offer.list(refresh=False)
+    listed = await models.available.list(refresh=False)
     await models.close()
     groq = next(row for row in listed.providers if row.name == "groq")
     assert (groq.ready, groq.key_source, groq.key_variable) == (True, "environment", "GROQ_API_KEY")
@@ -245,12 +245,12 @@ async def test_a_key_that_a_client_offers_is_used_by_the_next_call(tmp_path: Pat
     models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1))
     async with ModelServer([Reply(text="hi")] * 2) as server:
         model = models.open("mistral/x", server.url)
-        assert await models.offer.default_model() is None
+        assert await models.available.default_model() is None
         assert "no key" in ((await final(model, request_for("mistral/x"))).error or "")
         for key in ("first-key", "second-key"):
             keys.offer({"MISTRAL_API_KEY": key})
             assert (await final(model, request_for("mistral/x"))).text == "hi"
-        assert await models.offer.default_model() == "mistral/mistral-medium-latest"
+        assert await models.available.default_model() == "mistral/mistral-medium-latest"
         await models.close()
         sent = [request.headers["Authorization"] for request in server.requests]
     assert sent == ["Bearer first-key", "Bearer second-key"]
@@ -275,7 +275,7 @@ async def test_a_local_server_whose_address_a_client_offers_is_found(tmp_path: P
     keys = KeyStore(tmp_path / "keys", NO_LOCAL_SERVERS, lambda: None)
     models = ModelRouter(keys, tmp_path)
     async with ModelServer(models=["llama-9"]) as server:
-        assert await models.offer.default_model() is None
+        assert await models.available.default_model() is None
         keys.offer({"OLLAMA_HOST": server.url.removesuffix("/v1")})
-        assert await models.offer.default_model() == "ollama/llama-9"
+        assert await models.available.default_model() == "ollama/llama-9"
         await models.close()

@@ -92,7 +92,7 @@ async def test_without_another_model_the_end_says_what_kind_of_failure_it_was(ki
     assert provider.sent == [sent for sent in steps_after(kind) if sent != "other model"]
     tried = " (Tried 2 times.)" if provider.sent == [WHOLE, WHOLE] else ""
     assert (end.message.error, end.failure) == (f"It failed.{tried}", kind)
-    assert (end.later is not None) == (kind is FailureKind.RATE_LIMITED)
+    assert (end.retry_later is not None) == (kind is FailureKind.RATE_LIMITED)
 
 
 @pytest.mark.parametrize("kind", FailureKind)

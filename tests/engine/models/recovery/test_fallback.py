@@ -128,7 +128,7 @@ async def test_a_limit_of_all_of_them_is_waited_for_at_the_first(tmp_path: Path)
         models = router(tmp_path, second.url, "ollama/second")
         end, _ = await asked(models, first.url)
         await models.close()
-    assert end.later is not None
+    assert end.retry_later is not None
 
 
 async def test_a_model_that_is_known_not_to_see_is_not_asked_about_pictures(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_a_short_wait_the_provider_names_is_kept_and_a_long_one_is_for_later() -
     assert policy.delay(1, AttemptFailure("slow", "slow", FailureKind.UNAVAILABLE, 7.0)) == 7.0
     hour = AttemptFailure("slow", "usage limit", FailureKind.RATE_LIMITED, 3600.0)
     assert policy.delay(1, hour) is None
-    later = policy.later(hour)
+    later = policy.retry_later(hour)
     assert later is not None
     assert later.at is not None
     assert timedelta(seconds=3590) < later.at - datetime.now(UTC) <= timedelta(hours=1)
@@ -36,9 +36,11 @@ def test_a_short_wait_the_provider_names_is_kept_and_a_long_one_is_for_later() -
 
 def test_a_limit_passes_later_though_nobody_said_when_and_other_failures_do_not() -> None:
     policy = RetryPolicy()
-    assert policy.later(AttemptFailure("slow", "rate limit", FailureKind.RATE_LIMITED)) == RetryLater("rate limit")
-    assert policy.later(PASSES) is None
-    assert policy.later(AttemptFailure("no", "no", FailureKind.NOT_USABLE, 3600.0)) is None
+    assert policy.retry_later(AttemptFailure("slow", "rate limit", FailureKind.RATE_LIMITED)) == RetryLater(
+        "rate limit"
+    )
+    assert policy.retry_later(PASSES) is None
+    assert policy.retry_later(AttemptFailure("no", "no", FailureKind.NOT_USABLE, 3600.0)) is None
 
 
 def test_what_a_server_says_is_quoted_short_and_without_keys() -> None:
