@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
 
-from app.engine.storage.sqlite.journal import own_changes
+from app.engine.storage.sqlite.journal import begin_ownership
 
 _logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class Background:
     ) -> "asyncio.Task[None]":
         """Run `work` once. If it raises, `failed` is called after logging."""
         own = copy_context()
-        own.run(own_changes)
+        own.run(begin_ownership)
         task = asyncio.get_running_loop().create_task(work, name=name, context=own)
         self._running.add(task)
         task.add_done_callback(partial(self._on_done, failed))

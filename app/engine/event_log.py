@@ -54,7 +54,7 @@ class DeltaStream:
         self._pending: dict[_Key, _Pending] = {}
         self._sent: dict[_Key, tuple[TextDelta, list[str]]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._is_due = False
+        self._is_flush_due = False
 
     @property
     def is_empty(self) -> bool:
@@ -65,17 +65,17 @@ class DeltaStream:
         key = _key(delta)
         pending = self._pending.get(key)
         if pending is None or _replaces(delta):
-            self._forget_from(key) if _replaces(delta) else None
+            self._drop_from(key) if _replaces(delta) else None
             self._pending[key] = _Pending(delta, [delta.text], after)
         else:
             pending.pieces.append(delta.text)
-        if self._timer is None and not self._is_due:
+        if self._timer is None and not self._is_flush_due:
             self._timer = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self.send)
 
     def committed(self, sequence: int) -> None:
         """Event number `sequence` was sent. A delta must not overtake the event that announced its node."""
         self._committed = sequence
-        if self._is_due:
+        if self._is_flush_due:
             self.send()
 
     def send(self) -> None:
@@ -92,9 +92,9 @@ class DeltaStream:
                 delta = msgspec.structs.replace(first, text=text[-_MOST_OUTPUT:])
             data = _ENCODER.encode(Notice("delta", delta))
             self._listeners.notify(delta, data)
-        self._is_due = bool(self._pending)
+        self._is_flush_due = bool(self._pending)
 
-    def so_far(self, conversation_id: str | None) -> list[TextDelta]:
+    def text_so_far(self, conversation_id: str | None) -> list[TextDelta]:
         """The text already sent of streaming nodes, from offset 0; None means all conversations.
 
         For a client that connects in the middle.
@@ -109,7 +109,7 @@ class DeltaStream:
         """Drop the deltas of a node that is complete: the node itself has the text."""
         if node.status == "streaming":
             return
-        self._forget_from((node.id, 0))
+        self._drop_from((node.id, 0))
         for block in node.blocks:
             if isinstance(block, ToolResultBlock):
                 self._pending.pop(_call_key(node.task_id or "", block.call_id), None)
@@ -120,7 +120,7 @@ class DeltaStream:
             self._timer.cancel()
             self._timer = None
 
-    def _forget_from(self, start: _Key) -> None:
+    def _drop_from(self, start: _Key) -> None:
         """Drop a node's blocks from one on: a retry voids the later ones too."""
         for kept in (self._pending, self._sent):
             for key in [key for key in kept if key[0] == start[0] and key[1] >= start[1]]:

@@ -258,7 +258,7 @@ async def _wait_recovered(database: Database, log: EventLog, asks: PendingAsks, 
     unsubscribe = database.health.subscribe(ill.set)
     waiting = asyncio.create_task(ill.wait())
     try:
-        if database.health.holding is None:
+        if database.health.blocking_condition is None:
             await asyncio.wait((keeping, waiting), return_when=asyncio.FIRST_COMPLETED)
     finally:
         unsubscribe()

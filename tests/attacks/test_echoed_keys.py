@@ -242,7 +242,7 @@ async def test_an_address_that_holds_a_key_is_refused_and_kept_nowhere(tmp_path:
             with pytest.raises(InvalidParams, match="more than a place") as refused:
                 engine.services.settings.set(name, address)
             assert not list(written(str(refused.value).encode()))
-        engine.services.keys.offer({"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-another-0123456789"})
+        engine.services.keys.add_environment({"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-another-0123456789"})
         with pytest.raises(EngineError, match="more than a place") as refused:
             await engine.services.runner.start(msgspec.structs.replace(params, model="openai/gpt-5.4"))
         listed = await engine.services.models.available.list(refresh=False)

@@ -100,7 +100,7 @@ def _writings(folder: Path, paths: Paths) -> dict[str, Callable[[], Callable[[],
         return lambda: KeyFile(paths.keys).read().get("openai", "no key")
 
     def picture() -> Callable[[], str]:
-        kept = pictures.keep(paths.attachments, "picture.png", b"new")
+        kept = pictures.store_picture(paths.attachments, "picture.png", b"new")
         return lambda: kept.read_text() if kept.exists() else "no picture"
 
     def written_file() -> Callable[[], str]:

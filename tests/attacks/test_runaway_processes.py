@@ -14,7 +14,7 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.tools.base import ToolError
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand, rest
-from tests.support.loop_parts import make_workplace, run, tool_of
+from tests.support.loop_parts import make_tool_context, run, tool_of
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import running, until
 
@@ -65,30 +65,30 @@ def _is_up(folder: Path, marker: str) -> Callable[[], bool]:
 
 @pytest.mark.parametrize("trick", TRICKS)
 async def test_a_stop_leaves_nothing_of_a_process_with(tmp_path: Path, trick: str, campaign: Campaign) -> None:
-    workplace, marker, cancel = make_workplace(tmp_path), uuid4().hex, CancelSignal()
-    command = _command(workplace.workspace, trick, marker, "sleep 60")
-    running_tool = asyncio.create_task(run(tool_of(workplace, "shell"), {"command": command}, cancel))
-    await until(_is_up(workplace.workspace, marker))
+    context, marker, cancel = make_tool_context(tmp_path), uuid4().hex, CancelSignal()
+    command = _command(context.workspace, trick, marker, "sleep 60")
+    running_tool = asyncio.create_task(run(tool_of(context, "shell"), {"command": command}, cancel))
+    await until(_is_up(context.workspace, marker))
     cancel.set()
     with pytest.raises(ToolError):
         await running_tool
     assert running(marker) == []
     campaign.count("runaway processes ended by a stop")
-    await workplace.processes.end()
+    await context.processes.end()
 
 
 @pytest.mark.parametrize("trick", TRICKS)
 async def test_the_end_of_a_task_leaves_nothing_of_a_process_with(tmp_path: Path, trick: str) -> None:
-    workplace, marker = make_workplace(tmp_path), uuid4().hex
-    command = _command(workplace.workspace, trick, marker, "sleep 0.2")
-    await run(tool_of(workplace, "shell"), {"command": command})
-    await until(_is_up(workplace.workspace, marker))
-    await workplace.processes.end()
+    context, marker = make_tool_context(tmp_path), uuid4().hex
+    command = _command(context.workspace, trick, marker, "sleep 0.2")
+    await run(tool_of(context, "shell"), {"command": command})
+    await until(_is_up(context.workspace, marker))
+    await context.processes.end()
     assert running(marker) == []
 
 
 async def test_what_one_task_hides_is_ended_with_the_last_task_that_may_have_started_it(tmp_path: Path) -> None:
-    hidden, other, marker = make_workplace(tmp_path, "task_h"), make_workplace(tmp_path, "task_o"), uuid4().hex
+    hidden, other, marker = make_tool_context(tmp_path, "task_h"), make_tool_context(tmp_path, "task_o"), uuid4().hex
     await run(tool_of(other, "shell"), {"command": "true"})
     command = _command(hidden.workspace, "a double fork first", marker, "true")
     await run(tool_of(hidden, "shell"), {"command": command})
@@ -99,25 +99,25 @@ async def test_what_one_task_hides_is_ended_with_the_last_task_that_may_have_sta
 
 
 async def test_a_hundred_processes_that_fork_on_are_ended(tmp_path: Path) -> None:
-    workplace, marker, cancel = make_workplace(tmp_path), uuid4().hex, CancelSignal()
+    context, marker, cancel = make_tool_context(tmp_path), uuid4().hex, CancelSignal()
     bomb = f"{_BEGIN}\nfor _ in range(7): os.fork(); os.getpgrp() == os.getpid() or os.setsid()\nlower(); rest()\n"
-    (workplace.workspace / "bomb.py").write_text(bomb)
+    (context.workspace / "bomb.py").write_text(bomb)
     command = f"{sys.executable} bomb.py {marker} & sleep 60"
-    running_tool = asyncio.create_task(run(tool_of(workplace, "shell"), {"command": command}, cancel))
+    running_tool = asyncio.create_task(run(tool_of(context, "shell"), {"command": command}, cancel))
     await until(lambda: len(running(marker)) > 20)
     cancel.set()
     with pytest.raises(ToolError):
         await running_tool
     assert running(marker) == []
-    await workplace.processes.end()
+    await context.processes.end()
 
 
 async def test_a_process_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    workplace, marker = make_workplace(tmp_path), uuid4().hex
+    context, marker = make_tool_context(tmp_path), uuid4().hex
     program = [sys.executable, "-c", "import time; time.sleep(60)", marker]
     stranger = await asyncio.create_subprocess_exec(*program, start_new_session=True)
-    await run(tool_of(workplace, "shell"), {"command": "true"})
-    await workplace.processes.end()
+    await run(tool_of(context, "shell"), {"command": "true"})
+    await context.processes.end()
     assert running(marker) == [stranger.pid]
     stranger.kill()
     await stranger.wait()

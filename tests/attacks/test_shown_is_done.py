@@ -11,7 +11,7 @@ from app.engine.tools.base import ToolError
 from app.protocol.asks import Ask, AskAnswerParams, Remember
 from tests.attacks.campaign import Campaign
 from tests.support.engine_parts import EngineParts, engine_parts
-from tests.support.loop_parts import make_workplace, run, tool_of
+from tests.support.loop_parts import make_tool_context, run, tool_of
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
 
@@ -155,10 +155,10 @@ async def test_the_very_command_that_was_remembered_is_not_asked_about(tmp_path:
 async def test_a_folder_that_flips_to_a_link_while_files_are_written_leads_nothing_outside(
     tmp_path: Path, campaign: Campaign
 ) -> None:
-    workplace = make_workplace(tmp_path)
+    context = make_tool_context(tmp_path)
     outside = tmp_path / "outside"
     outside.mkdir()
-    sub = workplace.workspace / "sub"
+    sub = context.workspace / "sub"
     sub.mkdir()
     ends = threading.Event()
 
@@ -166,7 +166,7 @@ async def test_a_folder_that_flips_to_a_link_while_files_are_written_leads_nothi
         number = 0
         while not ends.is_set():
             number += 1
-            sub.rename(workplace.workspace / f"old{number}")
+            sub.rename(context.workspace / f"old{number}")
             with suppress(FileExistsError):  # recreated by the write
                 sub.symlink_to(outside)
                 sub.unlink()
@@ -174,14 +174,14 @@ async def test_a_folder_that_flips_to_a_link_while_files_are_written_leads_nothi
 
     flipping = threading.Thread(target=flip)
     flipping.start()
-    tool = tool_of(workplace, "code")
+    tool = tool_of(context, "code")
     refused = 0
     try:
         for number in range(campaign.rounds(300, 20_000)):
             arguments = tool.prepare_arguments({"action": "write", "path": f"sub/f{number}", "content": "x"})
             try:
                 access = tool.access(arguments)
-                if access.writes[0].is_relative_to(workplace.workspace):  # otherwise it is asked about as what it is
+                if access.writes[0].is_relative_to(context.workspace):  # otherwise it is asked about as what it is
                     tool.allow("call_1", access)
                     await run(tool, arguments)
             except ToolError:

@@ -8,7 +8,7 @@ from tests.support.model_server import ModelServer, Reply
 
 async def test_a_call_made_as_soon_as_the_line_is_open_is_asked_once(engine: EngineServer) -> None:
     async with ModelServer(answer=lambda request: Reply(text="OK")) as server:
-        engine.services.keys.offer({"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.url})
+        engine.services.keys.add_environment({"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.url})
         connection = Connection(engine.endpoint, "test")
         await connection.open()
         first = await connection.call(MODEL_TEST, ModelTestParams(provider="openai"))

@@ -102,7 +102,7 @@ async def test_a_retry_starts_the_node_anew() -> None:
     stream.add(text("more", 4, block=1), after=0)
     stream.add(text("again", 0), after=0)
     assert receiver.take() == [text("again", 0)]
-    assert stream.so_far("c1") == [text("again", 0)]
+    assert stream.text_so_far("c1") == [text("again", 0)]
 
 
 async def test_what_was_sent_of_unfinished_nodes_can_be_told_again() -> None:
@@ -115,8 +115,8 @@ async def test_what_was_sent_of_unfinished_nodes_can_be_told_again() -> None:
     receiver.take()
     stream.add(text("not sent", 4), after=0)
     stream.finish(node("n2"))
-    assert stream.so_far("c1") == stream.so_far(None) == [text("abcd", 0)]
-    assert stream.so_far("c2") == []
+    assert stream.text_so_far("c1") == stream.text_so_far(None) == [text("abcd", 0)]
+    assert stream.text_so_far("c2") == []
 
 
 async def test_a_finished_node_drops_what_waits_for_it_and_its_calls() -> None:

@@ -54,7 +54,7 @@ async def test_an_engine_that_ends_before_the_disk_is_mended_leaves_all_as_it_wa
     task, port = await crashed(tmp_path, after)
     with full_disk(after / "data" / "errand.db"):
         async with engine_parts(after, ModelServer(port=port)) as engine:
-            assert engine.services.database.health.holding is not None
+            assert engine.services.database.health.blocking_condition is not None
     async with engine_parts(after, ModelServer(port=port)) as engine:
         stored = await engine.services.database.tasks.get(task.id)
         assert stored is not None

@@ -191,7 +191,7 @@ def _line(event: Record) -> str:
             return str(other)
 
 
-def make_workplace(folder: Path, task_id: str = "task_1") -> ToolContext:
+def make_tool_context(folder: Path, task_id: str = "task_1") -> ToolContext:
     workspace = folder / "workspace"
     workspace.mkdir(parents=True, exist_ok=True)
     environment = {**clean_environment(os.environ), "HOME": str(folder)}
@@ -200,18 +200,18 @@ def make_workplace(folder: Path, task_id: str = "task_1") -> ToolContext:
     )
 
 
-def tool_of(workplace: ToolContext, name: str) -> Tool:
-    (tool,) = bind(workplace, (name,))
+def tool_of(context: ToolContext, name: str) -> Tool:
+    (tool,) = bind(context, (name,))
     return tool
 
 
 @asynccontextmanager
-async def task_of(workplace: ToolContext) -> AsyncGenerator[ToolContext]:
+async def task_of(context: ToolContext) -> AsyncGenerator[ToolContext]:
     """The task; ends what it leaves running, as the runner does."""
     try:
-        yield workplace
+        yield context
     finally:
-        await workplace.processes.end()
+        await context.processes.end()
 
 
 async def run(

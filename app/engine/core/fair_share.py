@@ -18,15 +18,15 @@ _PAUSE_S = 0.0005
 _BUSY = 0.5
 
 _depth = 0
-_usual_s = sys.getswitchinterval()
+_default_interval_s = sys.getswitchinterval()
 
 
 @contextmanager
 def short_switches() -> Generator[None]:
     """Enter it in the event loop around work in a thread that takes more than a few milliseconds."""
-    global _depth, _usual_s
+    global _depth, _default_interval_s
     if _depth == 0:
-        _usual_s = sys.getswitchinterval()
+        _default_interval_s = sys.getswitchinterval()
         sys.setswitchinterval(_SHORT_S)
     _depth += 1
     try:
@@ -34,7 +34,7 @@ def short_switches() -> Generator[None]:
     finally:
         _depth -= 1
         if _depth == 0:
-            sys.setswitchinterval(_usual_s)
+            sys.setswitchinterval(_default_interval_s)
 
 
 class Slice:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 # Two 8-byte integers, also defined in `watchdog_child.py`: the start of the current loop iteration (monotonic
 # nanoseconds, 0 while the loop waits), and 1 while the watchdog checks.
 _SIZE = 16
-_BEGAN, _IS_WATCHED = 0, 1
+_STARTED_AT, _IS_WATCHED = 0, 1
 
 OnTurn = Callable[[int, int], None]
 
@@ -47,17 +47,17 @@ class Heartbeat:
 
     def begin(self) -> None:
         page = self._page
-        page[_BEGAN] = time.monotonic_ns()
+        page[_STARTED_AT] = time.monotonic_ns()
         if not page[_IS_WATCHED] and self._wake is not None:
             page[_IS_WATCHED] = 1
             self._wake()
 
     def end(self, waits: bool) -> None:
         page = self._page
-        if began := page[_BEGAN]:
+        if began := page[_STARTED_AT]:
             self.on_turn(began, time.monotonic_ns())
         if waits:
-            page[_BEGAN] = 0
+            page[_STARTED_AT] = 0
 
 
 class _BeatingSelector(selectors.DefaultSelector):

@@ -27,30 +27,30 @@ class KeyFile:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._sealed = folder / "keys.bin"
+        self._encrypted = folder / "keys.bin"
         self._secret = folder / "keys.key"
 
     def read(self) -> dict[str, str]:
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 30 ms to import, rarely needed
 
-        if not self._sealed.exists():
+        if not self._encrypted.exists():
             return {}
         try:
-            sealed = read_regular(self._sealed, _LARGEST)
+            sealed = read_regular(self._encrypted, _LARGEST)
             secret = read_regular(self._secret, _LARGEST)
             plain = AESGCM(secret).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
             return msgspec.json.decode(plain, type=dict[str, str])
         except (InvalidTag, OSError, ValueError) as error:
             raise ConfigurationError(
-                f"The stored keys in {self._sealed} cannot be read. Delete the file and store the keys again."
+                f"The stored keys in {self._encrypted} cannot be read. Delete the file and store the keys again."
             ) from error
 
     def put(self, provider: str, value: str) -> None:
         self._write(self.read() | {provider: value})
 
     def remove(self, provider: str) -> None:
-        if not self._sealed.exists():
+        if not self._encrypted.exists():
             return
         keys = self.read()
         if keys.pop(provider, None) is not None:
@@ -69,7 +69,7 @@ class KeyFile:
             self.write_private(self._secret, AESGCM.generate_key(256))
         nonce = os.urandom(_NONCE_BYTES)
         sealed = AESGCM(read_regular(self._secret, _LARGEST)).encrypt(nonce, msgspec.json.encode(keys), None)
-        self.write_private(self._sealed, nonce + sealed)
+        self.write_private(self._encrypted, nonce + sealed)
 
 
 class Vault(Protocol):
@@ -93,15 +93,15 @@ class KeyringVault:
         self._backend = backend
 
     def get(self, provider: str) -> str | None:
-        with _failures():
+        with _keyring_errors():
             return self._backend.get_password(_SERVICE, provider)
 
     def set(self, provider: str, value: str) -> None:
-        with _failures():
+        with _keyring_errors():
             self._backend.set_password(_SERVICE, provider, value)
 
     def remove(self, provider: str) -> None:
-        with _failures():
+        with _keyring_errors():
             if self._backend.get_password(_SERVICE, provider) is not None:
                 self._backend.delete_password(_SERVICE, provider)
 
@@ -117,7 +117,7 @@ class KeyringVault:
 
 
 @contextmanager
-def _failures() -> Generator[None]:
+def _keyring_errors() -> Generator[None]:
     from keyring.errors import KeyringError
 
     try:

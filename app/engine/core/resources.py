@@ -36,7 +36,7 @@ class Health:
         return tuple(self._conditions.values())
 
     @property
-    def holding(self) -> Condition | None:
+    def blocking_condition(self) -> Condition | None:
         """The newest condition under which nothing can be saved."""
         return next((one for one in reversed(self._conditions.values()) if one.holds), None)
 

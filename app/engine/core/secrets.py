@@ -37,21 +37,21 @@ class ClientEnvironments:
 
     def __init__(self, own: Mapping[str, str]) -> None:
         self._own = own
-        self._offered: list[dict[str, str]] = []
+        self._clients: list[dict[str, str]] = []
 
-    def offer(self, variables: Mapping[str, str]) -> None:
+    def add(self, variables: Mapping[str, str]) -> None:
         """Add the variables of a client as the newest environment."""
         new = {name: value.strip() for name, value in variables.items() if value.strip()}
         if new:
-            self._offered = [new, *(old for old in self._offered if old != new)][:_MOST]
+            self._clients = [new, *(old for old in self._clients if old != new)][:_MOST]
 
-    def values(self, names: Sequence[str], beside: Variable | None = None) -> Iterator[str]:
+    def values(self, names: Sequence[str], together_with: Variable | None = None) -> Iterator[str]:
         """Values of the variables, newest environment first; with `beside`, only from environments with that value."""
         for environment in self._all():
-            if beside is None or _value(environment, beside[0]) == beside[1]:
+            if together_with is None or _value(environment, together_with[0]) == together_with[1]:
                 yield from filter(None, (_value(environment, name) for name in names))
 
-    def value_beside(self, name: str, others: Sequence[str]) -> str:
+    def value_set_with(self, name: str, others: Sequence[str]) -> str:
         """The variable in the newest environment that sets it or one of `others`; empty if unset there."""
         for environment in self._all():
             if any(_value(environment, one) for one in (name, *others)):
@@ -59,7 +59,7 @@ class ClientEnvironments:
         return ""
 
     def _all(self) -> Iterator[Mapping[str, str]]:
-        yield from self._offered
+        yield from self._clients
         yield self._own
 
 
@@ -101,7 +101,7 @@ class KeyStore:
         self._folder = folder
         self._index = folder / "stored.json"
         self._addresses = folder / "addresses.json"
-        self._chosen: list[tuple[str, str]] | None = None
+        self._allowed_addresses: list[tuple[str, str]] | None = None
         self._file = KeyFile(folder)
         self._open_vault = open_vault
         self._patience_s = patience_s
@@ -110,10 +110,10 @@ class KeyStore:
         self._read: dict[str, Key] = {}
         self._lock = asyncio.Lock()
 
-    def offer(self, variables: Mapping[str, str]) -> None:
+    def add_environment(self, variables: Mapping[str, str]) -> None:
         """Add the keys and addresses of a client's environment."""
         self.redactor.add(*_keys_in(variables))
-        self.environments.offer(variables)
+        self.environments.add(variables)
 
     async def get(self, provider: str, variables: tuple[str, ...], beside: Variable | None = None) -> Key | None:
         """The provider's key: from one of the `variables` of an environment first, else the stored one.
@@ -149,25 +149,25 @@ class KeyStore:
             await self._with_timeout(lambda: self._forget(provider))
         return f"The stored key of {provider} was removed."
 
-    def choose(self, provider: str, address: str) -> None:
+    def allow_address(self, provider: str, address: str) -> None:
         """Record that a user on this machine chose this address for the provider: its keys may be sent there."""
         place, chosen = (provider, _origin(address)), self._read_addresses()
         if place not in chosen:
-            self._chosen = [place, *chosen][:_MOST_ADDRESSES]
-            self._file.write_private(self._addresses, msgspec.json.encode(self._chosen))
+            self._allowed_addresses = [place, *chosen][:_MOST_ADDRESSES]
+            self._file.write_private(self._addresses, msgspec.json.encode(self._allowed_addresses))
 
-    def is_chosen(self, provider: str, address: str) -> bool:
+    def is_allowed_address(self, provider: str, address: str) -> bool:
         return (provider, _origin(address)) in self._read_addresses()
 
     def _read_addresses(self) -> list[tuple[str, str]]:
         """The chosen addresses; empty if the file cannot be read, so the user has to choose again."""
-        if self._chosen is None:
+        if self._allowed_addresses is None:
             try:
                 data = read_regular(self._addresses, _LARGEST)
-                self._chosen = msgspec.json.decode(data, type=list[tuple[str, str]])
+                self._allowed_addresses = msgspec.json.decode(data, type=list[tuple[str, str]])
             except (OSError, ValueError):
-                self._chosen = []
-        return self._chosen
+                self._allowed_addresses = []
+        return self._allowed_addresses
 
     async def _with_timeout(self, work: Callable[[], T]) -> T:
         try:

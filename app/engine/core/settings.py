@@ -76,7 +76,7 @@ def _invalid_row(words: list[str], reason: str) -> InvalidParams:
     return InvalidParams(f"Own models, “{' '.join(words)[:80]}”: {reason}.")
 
 
-def _about(title: str, text: str) -> msgspec.Meta:
+def _setting(title: str, text: str) -> msgspec.Meta:
     return msgspec.Meta(title=title, description=text)
 
 
@@ -93,18 +93,18 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     model_servers: tuple[ModelServer, ...] = ()
     default_model: Annotated[
-        str, _about("Default model", "Model id `provider/model`; empty picks the first found.")
+        str, _setting("Default model", "Model id `provider/model`; empty picks the first found.")
     ] = ""
     default_api_base: Annotated[
-        str, _about("Default base URL", "Base URL for `openai_compatible/…` models; empty for none.")
+        str, _setting("Default base URL", "Base URL for `openai_compatible/…` models; empty for none.")
     ] = ""
     fallback_models: Annotated[
         str,
-        _about("Fallback models", "Model ids, with commas between: asked in turn when a model's provider fails."),
+        _setting("Fallback models", "Model ids, with commas between: asked in turn when a model's provider fails."),
     ] = ""
     own_models: Annotated[
         str,
-        _about(
+        _setting(
             "Own models",
             "Models the lists do not know, with ; between: id, context tokens, dollars for a million tokens in and "
             "out, what it can: `ollama/qwen3 40960 0 0 tools images thinking`. A - stands for what is not known.",
@@ -112,37 +112,38 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = ""
     proxy_url: Annotated[
         str,
-        _about("Shared models", "Address of the machine that shares its models for `proxy/…`; empty for none."),
+        _setting("Shared models", "Address of the machine that shares its models for `proxy/…`; empty for none."),
     ] = ""
     thinking_level: Annotated[
         ThinkingLevel,
-        _about("Thinking level", "How long models think that can: off, minimal, low, medium, high, xhigh."),
+        _setting("Thinking level", "How long models think that can: off, minimal, low, medium, high, xhigh."),
     ] = "off"
     max_turns: Annotated[
-        int, msgspec.Meta(ge=1, le=1_000_000), _about("Turns", "Turns of a task before it asks to go on.")
+        int, msgspec.Meta(ge=1, le=1_000_000), _setting("Turns", "Turns of a task before it asks to go on.")
     ] = 50
     max_minutes: Annotated[
         float,
         msgspec.Meta(ge=0, le=_MOST_MINUTES),
-        _about("Minutes", "Minutes of a task before it asks to go on; 0 for no limit."),
+        _setting("Minutes", "Minutes of a task before it asks to go on; 0 for no limit."),
     ] = 30.0
     budget_usd: Annotated[
-        _Dollars, _about("Budget", "US dollars of a task before it asks to go on; 0 for no limit.")
+        _Dollars, _setting("Budget", "US dollars of a task before it asks to go on; 0 for no limit.")
     ] = 0.0
     max_tokens: Annotated[
-        _Tokens, _about("Tokens", "Tokens of a task, read and written, before it asks to go on; 0 for no limit.")
+        _Tokens, _setting("Tokens", "Tokens of a task, read and written, before it asks to go on; 0 for no limit.")
     ] = 0
     day_budget_usd: Annotated[
         _Dollars,
-        _about("Budget of a day", "US dollars of all tasks in a day before they ask to go on; 0 for no limit."),
+        _setting("Budget of a day", "US dollars of all tasks in a day before they ask to go on; 0 for no limit."),
     ] = 0.0
     day_max_tokens: Annotated[
-        _Tokens, _about("Tokens of a day", "Tokens of all tasks in a day before they ask to go on; 0 for no limit.")
+        _Tokens,
+        _setting("Tokens of a day", "Tokens of all tasks in a day before they ask to go on; 0 for no limit."),
     ] = 0
     summarise_at: Annotated[
         float,
         msgspec.Meta(ge=0, le=0.95),
-        _about(
+        _setting(
             "Summarise at",
             "Share of what a model can read at which the older part of a conversation is summarised: 0.8 is four "
             "fifths; 0 to never summarise.",
@@ -151,18 +152,20 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     context_tokens: Annotated[
         int,
         msgspec.Meta(ge=0, le=1_000_000_000),
-        _about(
+        _setting(
             "Context of other models", "Tokens that a model can read of which that is not known, such as a local one."
         ),
     ] = 0
     seconds_between_calls: Annotated[
         float,
         msgspec.Meta(ge=0, le=3_600),
-        _about("Pause between calls", "Least time between two model calls of a task."),
+        _setting("Pause between calls", "Least time between two model calls of a task."),
     ] = 0.0
     database_url: Annotated[
         str,
-        _about("Database", "A SQLAlchemy URL; empty for SQLite in the data directory. Takes effect at the next start."),
+        _setting(
+            "Database", "A SQLAlchemy URL; empty for SQLite in the data directory. Takes effect at the next start."
+        ),
     ] = ""
 
 
@@ -181,8 +184,8 @@ class Settings:
                 title=_meta(field.name).title or field.name,
                 help=_meta(field.name).description or "",
                 kind=_kind(field.name),
-                value=_plain(getattr(self.values, field.name)),
-                default=_plain(getattr(defaults, field.name)),
+                value=_as_json(getattr(self.values, field.name)),
+                default=_as_json(getattr(defaults, field.name)),
                 choices=_choices(field.name),
                 minimum=_minimum(field.name),
             )
@@ -266,5 +269,5 @@ def _choices(name: str) -> tuple[str, ...]:
     return tuple(str(choice) for choice in get_args(hint)) if get_origin(hint) is Literal else ()
 
 
-def _plain(value: str | float | bool) -> JsonValue:
+def _as_json(value: str | float | bool) -> JsonValue:
     return value

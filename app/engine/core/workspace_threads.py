@@ -69,7 +69,7 @@ async def in_workspace(folder: Path, work: Callable[[], T], within_s: float = PA
         await asyncio.wait((result,), timeout=within_s)
     finally:
         if not result.done():
-            _abandon(result, name)
+            _count_as_hanging(result, name)
     if not result.done():
         raise FolderNotAnswering(name, within_s)
     return result.result()
@@ -103,7 +103,7 @@ def _notify(result: "asyncio.Future[T]", how: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(how)
 
 
-def _abandon(result: "asyncio.Future[T]", name: str) -> None:
+def _count_as_hanging(result: "asyncio.Future[T]", name: str) -> None:
     _hanging[name] += 1
 
     def back(result: "asyncio.Future[T]") -> None:

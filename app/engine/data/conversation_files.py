@@ -25,7 +25,7 @@ def output_folders(paths: Paths, task_ids: Iterable[str]) -> tuple[Path, ...]:
     return tuple(_inside(paths.outputs, task_id) for task_id in task_ids)
 
 
-def own_workspace(paths: Paths, conversation_id: str) -> Path:
+def default_workspace(paths: Paths, conversation_id: str) -> Path:
     """The default workspace of a conversation."""
     return _inside(paths.workspaces, conversation_id)
 
@@ -47,16 +47,16 @@ def unused_pictures(paths: Paths, used: frozenset[str]) -> tuple[str, ...]:
     before = time.time() - _YOUNG_S
     return tuple(
         str(file)
-        for folder in _listed(paths.attachments)
+        for folder in _entries(paths.attachments)
         if folder.stat().st_mtime < before
-        for file in _listed(folder)
+        for file in _entries(folder)
         if str(file) not in used
     )
 
 
 def output_names(paths: Paths) -> tuple[str, ...]:
     """Tasks that have long output on disk."""
-    return tuple(folder.name for folder in _listed(paths.outputs))
+    return tuple(folder.name for folder in _entries(paths.outputs))
 
 
 def size_of(place: Path) -> tuple[int, int]:
@@ -82,7 +82,7 @@ def _inside(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def _listed(folder: Path) -> tuple[Path, ...]:
+def _entries(folder: Path) -> tuple[Path, ...]:
     return tuple(folder.iterdir()) if folder.is_dir() else ()
 
 
@@ -100,7 +100,7 @@ def _delete_picture(file: Path) -> None:
 
 
 async def summary(database: Database, paths: Paths) -> DataSummaryResult:
-    conversations, archived = await database.holdings.counts()
+    conversations, archived = await database.storage_stats.counts()
     parts, free = await asyncio.to_thread(lambda: (_parts(paths), shutil.disk_usage(paths.home).free))
     return DataSummaryResult(
         folder=str(paths.home), parts=parts, conversations=conversations, archived=archived, free_bytes=free
@@ -130,13 +130,13 @@ def _part(name: str, place: Path, about: str, *beside: Path) -> DataPart:
 
 async def orphaned(database: Database, paths: Paths, limit: int) -> OrphansResult:
     """The `limit` largest orphans, and the count and size of all."""
-    found = [await _weighed(database, paths, one) for one in await database.holdings.orphans()]
+    found = [await _orphan_with_size(database, paths, one) for one in await database.storage_stats.orphans()]
     found.sort(key=lambda orphan: orphan.bytes, reverse=True)
     return OrphansResult(orphans=tuple(found[:limit]), count=len(found), bytes=sum(one.bytes for one in found))
 
 
-async def _weighed(database: Database, paths: Paths, conversation: Conversation) -> Orphan:
-    weight = await database.holdings.sizes(conversation.id)
+async def _orphan_with_size(database: Database, paths: Paths, conversation: Conversation) -> Orphan:
+    weight = await database.storage_stats.sizes(conversation.id)
     folders = output_folders(paths, weight.task_ids)
     size = await asyncio.to_thread(lambda: sum(size_of(folder)[0] for folder in folders)) if folders else 0
     return Orphan(conversation=conversation, nodes=weight.nodes, bytes=weight.bytes + size)

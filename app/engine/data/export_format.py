@@ -9,7 +9,7 @@ import msgspec
 
 from app.engine.core.errors import InvalidParams
 from app.engine.core.input_limits import LARGEST_RECORD, check_record, too_large
-from app.engine.data.pictures import keep
+from app.engine.data.pictures import store_picture
 from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart
 from app.engine.storage.records.transfer import Bundle
 from app.engine.storage.records.turns import TurnRow
@@ -125,24 +125,24 @@ class ExportReader:
         self._attachments = attachments
         self._number = 0
         self._size = 0  # of the current conversation
-        self._ahead: Line | None = None
+        self._next_line: Line | None = None
         self.home = self._header().home
 
     def next(self) -> ImportedConversation | None:
         """Raises `InvalidParams` with the number of an unreadable line; reading cannot continue after it."""
-        line = self._ahead if self._ahead is not None else self._line()
-        self._ahead = None
+        line = self._next_line if self._next_line is not None else self._line()
+        self._next_line = None
         if isinstance(line, EndLine):
             return None
         if not isinstance(line, ConversationLine):
             raise InvalidParams(f"line {self._number}: a conversation should begin here")
-        arrival, self._size = ImportedConversation(Bundle(line.record), self._number), 0
+        imported, self._size = ImportedConversation(Bundle(line.record), self._number), 0
         while not isinstance(line := self._line(), ConversationLine | EndLine):
-            self._add(arrival, line)
+            self._add(imported, line)
             if self._number % _LINES_AT_ONCE == 0:
                 time.sleep(_PAUSE_S)
-        self._ahead = line
-        return arrival
+        self._next_line = line
+        return imported
 
     def _header(self) -> Header:
         try:
@@ -177,8 +177,8 @@ class ExportReader:
             raise InvalidParams(f"line {self._number}: the file ends here, in the middle")
         return text
 
-    def _add(self, arrival: ImportedConversation, line: Line) -> None:
-        bundle = arrival.bundle
+    def _add(self, imported: ImportedConversation, line: Line) -> None:
+        bundle = imported.bundle
         match line:
             case AgentLine(record=record):
                 bundle.agents.append(record)
@@ -193,14 +193,14 @@ class ExportReader:
             case NodeLine(record=record):
                 bundle.nodes.append(record)
             case PictureLine():
-                arrival.pictures[line.path] = str(self._kept(line))
+                imported.pictures[line.path] = str(self._store_picture(line))
             case ConversationLine() | EndLine():
                 raise AssertionError("these end a conversation")
             case _:
                 assert_never(line)
 
-    def _kept(self, picture: PictureLine) -> Path:
+    def _store_picture(self, picture: PictureLine) -> Path:
         name = Path(picture.name).name
         if name != picture.name or name in ("", "..") or "\0" in name:
             raise InvalidParams(f"line {self._number}: {picture.name!r} is no name for a picture")
-        return keep(self._attachments, name, picture.data)
+        return store_picture(self._attachments, name, picture.data)

@@ -158,7 +158,7 @@ TAIL = "</main></body></html>\n"
 
 
 def _entry(node: Node, names: Mapping[str, str], read: Picture) -> str:
-    said = "\n".join(_of_block(block, read) for block in node.blocks)
+    said = "\n".join(_block_html(block, read) for block in node.blocks)
     error = f'<p class="mark">{escape(node.error)}</p>' if node.error else ""
     kind = "system" if node.role == "user" and not node.is_from_person else node.role
     return (
@@ -177,7 +177,7 @@ def _speaker(node: Node, names: Mapping[str, str]) -> str:
     return f"<header><b>{escape(who)}</b>{model} · {at}{mark}</header>\n"
 
 
-def _of_block(block: Block, read: Picture) -> str:
+def _block_html(block: Block, read: Picture) -> str:
     match block:
         case TextBlock(text=text):
             return to_html(text)

@@ -12,7 +12,7 @@ import msgspec
 
 from app.engine.agent.run.task_state import END_STATUSES
 from app.engine.core.errors import InvalidParams
-from app.engine.data.conversation_files import own_workspace
+from app.engine.data.conversation_files import default_workspace
 from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart
 from app.engine.storage.records.transfer import Bundle
 from app.engine.storage.records.turns import TurnRow
@@ -40,24 +40,28 @@ def check(bundle: Bundle) -> None:
     executions = [one.execution_id for one in bundle.executions if isinstance(one, ExecutionStart)]
     ids = [*node_ids, *task_ids, *agent_ids, *executions, *(ask.id for ask in bundle.asks), bundle.conversation.id]
     results = [(one.execution_id, one.task_id) for one in bundle.executions if isinstance(one, ExecutionEnd)]
-    _hold(all(map(_ID.fullmatch, ids)), "an id that is not letters, digits, `-` and `_`")
-    _hold(len(node_ids) == len(bundle.nodes) and len(task_ids) == len(bundle.tasks), "the same id twice")
-    _hold(len(agent_ids) == len(bundle.agents), "the same id twice")
+    _require(all(map(_ID.fullmatch, ids)), "an id that is not letters, digits, `-` and `_`")
+    _require(len(node_ids) == len(bundle.nodes) and len(task_ids) == len(bundle.tasks), "the same id twice")
+    _require(len(agent_ids) == len(bundle.agents), "the same id twice")
     belongings = (*bundle.agents, *bundle.tasks, *bundle.nodes, *bundle.asks)
-    _hold(all(one.conversation_id == bundle.conversation.id for one in belongings), "parts of another conversation")
+    _require(all(one.conversation_id == bundle.conversation.id for one in belongings), "parts of another conversation")
     of_tasks = (*bundle.turns, *bundle.executions, *bundle.asks)
-    _hold(all(one.task_id in task_ids for one in of_tasks), "parts of a task that is not there")
+    _require(all(one.task_id in task_ids for one in of_tasks), "parts of a task that is not there")
     of_here = (None, bundle.conversation.id)
-    _hold(all(turn.conversation_id in of_here for turn in bundle.turns), "parts of another conversation")
-    _hold(all(agent.head_id is None or agent.head_id in node_ids for agent in bundle.agents), "a head that is nowhere")
-    _hold(
+    _require(all(turn.conversation_id in of_here for turn in bundle.turns), "parts of another conversation")
+    _require(
+        all(agent.head_id is None or agent.head_id in node_ids for agent in bundle.agents), "a head that is nowhere"
+    )
+    _require(
         all(node.parent_id is None or node.parent_id in node_ids for node in bundle.nodes), "a message without parent"
     )
-    _hold(all(node.task_id is None or node.task_id in task_ids for node in bundle.nodes), "a message of another task")
+    _require(
+        all(node.task_id is None or node.task_id in task_ids for node in bundle.nodes), "a message of another task"
+    )
     begun = {(one.execution_id, one.task_id) for one in bundle.executions if isinstance(one, ExecutionStart)}
-    _hold(begun.issuperset(results) and len(begun) == len(executions), "a result of a call that is not there")
-    _hold(all(map(_is_count, _numbers(bundle))), "a number that counts nothing")
-    _hold(all(map(_is_moment, _moments(bundle))), "a time that is none")
+    _require(begun.issuperset(results) and len(begun) == len(executions), "a result of a call that is not there")
+    _require(all(map(_is_count, _numbers(bundle))), "a number that counts nothing")
+    _require(all(map(_is_timestamp, _timestamps(bundle))), "a time that is none")
 
 
 def in_order(nodes: list[Node]) -> list[Node]:
@@ -75,18 +79,18 @@ def in_order(nodes: list[Node]) -> list[Node]:
             placed.add(one.id)
             ordered.append(one)
             ready += waiting.pop(one.id, [])
-    _hold(not waiting, "messages in a circle")
+    _require(not waiting, "messages in a circle")
     return ordered
 
 
 def normalized(bundle: Bundle) -> Bundle:
     """End all tasks, cancel open asks, and mark incomplete replies as cut."""
-    conversation, now = _settled(bundle), datetime.now(UTC)
+    conversation, now = _normalized_conversation(bundle), datetime.now(UTC)
     task_ids = {task.id for task in bundle.tasks}
     return Bundle(
         conversation=conversation,
         agents=bundle.agents,
-        tasks=[_over(task, task_ids, conversation.updated_at, now) for task in bundle.tasks],
+        tasks=[_ended_task(task, task_ids, conversation.updated_at, now) for task in bundle.tasks],
         turns=[_turn(turn, now) for turn in bundle.turns],
         executions=bundle.executions,
         asks=[
@@ -107,10 +111,10 @@ def with_local_paths(bundle: Bundle, pictures: dict[str, str], old_home: str, pa
     proposed, for a person to confirm.
     """
     conversation = bundle.conversation
-    own = str(own_workspace(paths, conversation.id))
+    own = str(default_workspace(paths, conversation.id))
     before = str(Path(old_home) / "workspaces" / conversation.id)
     named = conversation.proposed_workspace or conversation.workspace
-    proposed = named if named not in (own, before) and _is_place(named) else ""
+    proposed = named if named not in (own, before) and _is_absolute_path(named) else ""
     return Bundle(
         conversation=msgspec.structs.replace(conversation, workspace=own, proposed_workspace=proposed),
         agents=bundle.agents,
@@ -119,17 +123,19 @@ def with_local_paths(bundle: Bundle, pictures: dict[str, str], old_home: str, pa
         executions=bundle.executions,
         asks=bundle.asks,
         nodes=[
-            msgspec.structs.replace(node, blocks=tuple(_moved(block, pictures, paths) for block in node.blocks))
+            msgspec.structs.replace(
+                node, blocks=tuple(_with_local_picture(block, pictures, paths) for block in node.blocks)
+            )
             for node in bundle.nodes
         ],
     )
 
 
-def _is_place(folder: str) -> bool:
+def _is_absolute_path(folder: str) -> bool:
     return folder.startswith("/") and "\0" not in folder and len(folder) <= _LONGEST_PATH
 
 
-def _settled(bundle: Bundle) -> Conversation:
+def _normalized_conversation(bundle: Bundle) -> Conversation:
     """Limits kept messages and the rounds between agents to values that a person could have set here."""
     conversation, turns = bundle.conversation, bundle.conversation.turn_taking
     agent_ids, node_ids = {agent.id for agent in bundle.agents}, {node.id for node in bundle.nodes}
@@ -143,7 +149,7 @@ def _settled(bundle: Bundle) -> Conversation:
     )
 
 
-def _over(task: Task, task_ids: set[str], at: datetime, now: datetime) -> Task:
+def _ended_task(task: Task, task_ids: set[str], at: datetime, now: datetime) -> Task:
     """An ended task without settings or permissions that a person did not choose here."""
     queue = task.queue
     task = msgspec.structs.replace(
@@ -181,7 +187,7 @@ def _turn(turn: TurnRow, now: datetime) -> TurnRow:
 def _numbers(bundle: Bundle) -> Iterable[float | None]:
     usages = (one.usage for one in (*bundle.tasks, *bundle.nodes) if one.usage is not None)
     for usage in (*usages, *bundle.turns):
-        yield from _of_usage(usage)
+        yield from _usage_numbers(usage)
     for turn in bundle.turns:
         yield from (turn.turn, turn.minute)
         yield from (number for part in turn.context or () for number in (part.characters, part.items))
@@ -192,7 +198,7 @@ def _numbers(bundle: Bundle) -> Iterable[float | None]:
     yield from (one.turn for one in bundle.executions if isinstance(one, ExecutionStart))
 
 
-def _of_usage(usage: Usage | TurnRow) -> Iterable[float | None]:
+def _usage_numbers(usage: Usage | TurnRow) -> Iterable[float | None]:
     tokens = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     return (*tokens, usage.cost_usd, usage.seconds)
 
@@ -201,20 +207,20 @@ def _is_count(number: float | None) -> bool:
     return number is None or (math.isfinite(number) and 0 <= number < _LARGEST)
 
 
-def _moments(bundle: Bundle) -> Iterable[str]:
+def _timestamps(bundle: Bundle) -> Iterable[str]:
     return (at for turn in bundle.turns for at in (turn.started_at, turn.finished_at) if at is not None)
 
 
-def _is_moment(text: str) -> bool:
+def _is_timestamp(text: str) -> bool:
     try:
         return datetime.fromisoformat(text).tzinfo is not None
     except ValueError:
         return False
 
 
-def _moved(block: Block, pictures: dict[str, str], paths: Paths) -> Block:
+def _with_local_picture(block: Block, pictures: dict[str, str], paths: Paths) -> Block:
     if isinstance(block, ToolResultBlock) and block.images:
-        images = (_moved(image, pictures, paths) for image in block.images)
+        images = (_with_local_picture(image, pictures, paths) for image in block.images)
         return msgspec.structs.replace(block, images=tuple(one for one in images if isinstance(one, ImageBlock)))
     if not isinstance(block, ImageBlock) or not block.path:
         return block
@@ -226,6 +232,6 @@ def _moved(block: Block, pictures: dict[str, str], paths: Paths) -> Block:
     return msgspec.structs.replace(block, path=path)
 
 
-def _hold(condition: bool, what: str) -> None:
+def _require(condition: bool, what: str) -> None:
     if not condition:
         raise InvalidParams(f"it has {what}")

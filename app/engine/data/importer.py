@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.engine.core.errors import Conflict, EngineError, FolderNotAnswering, InvalidParams, StorageError
 from app.engine.core.fair_share import short_switches
 from app.engine.core.workspace_threads import in_workspace
-from app.engine.data.conversation_files import own_workspace
+from app.engine.data.conversation_files import default_workspace
 from app.engine.data.export_format import ExportReader, ImportedConversation
 from app.engine.data.import_normalization import check, normalized, with_local_paths
 from app.engine.data.importers.archive import open_archive
@@ -38,7 +38,7 @@ from app.protocol.events import ConversationUpdate
 from app.regular_file import open_regular, read_regular
 
 ERRAND = "Errand"
-_OURS = b'{"errand_export"'
+_ERRAND_EXPORT = b'{"errand_export"'
 _MOST_FILES = 100_000
 _LARGEST_ASSET = 10 * 1024 * 1024
 _UNKNOWN = (
@@ -57,7 +57,7 @@ class FoundConversation:
     """A conversation and the program that wrote it. `home` is the source's data folder for our own exports."""
 
     program: str
-    arrival: ImportedConversation
+    imported: ImportedConversation
     home: str = ""
 
 
@@ -66,7 +66,7 @@ class Sources:
     """`left` counts skipped content by kind, in plain words."""
 
     paths: Paths
-    left: Counter[str] = field(default_factory=Counter[str])
+    skipped: Counter[str] = field(default_factory=Counter[str])
 
     def of(self, path: Path) -> Generator[FoundConversation]:
         """Raises `InvalidParams` with the fault of a file; in a folder a faulty file is only counted."""
@@ -78,7 +78,7 @@ class Sources:
                 yield from self._of_zip(file)
             else:
                 file.seek(0)
-                yield from self._of_file(file, clean_name(path.stem), _beside(path.parent), must=True)
+                yield from self._of_file(file, clean_name(path.stem), _assets_in(path.parent), must=True)
 
     def _of_folder(self, folder: Path) -> Iterator[FoundConversation]:
         found = (Path(entry.path) for _, entry in walk(folder, lambda: False) if ".json" in entry.name)
@@ -93,13 +93,13 @@ class Sources:
         for path in files:
             try:
                 with open_regular(path) as file:
-                    yield from self._of_file(file, clean_name(path.stem), _beside(path.parent), must=False)
+                    yield from self._of_file(file, clean_name(path.stem), _assets_in(path.parent), must=False)
             except (InvalidParams, OSError):
-                self.left["files that cannot be read to their end"] += 1
+                self.skipped["files that cannot be read to their end"] += 1
 
     def _of_zip(self, file: IO[bytes]) -> Iterator[FoundConversation]:
         with open_archive(file) as archive:
-            self.left["other files"] += archive.others()
+            self.skipped["other files"] += archive.others()
             is_empty = True
             for name in archive.names():
                 with archive.unpacked(name, self.paths.home) as member:
@@ -113,30 +113,30 @@ class Sources:
         head = file.read(HEAD)
         file.seek(0)
         form = format_of(head)
-        if head.startswith(_OURS):
+        if head.startswith(_ERRAND_EXPORT):
             reader = ExportReader(file, self.paths.attachments)
-            while (arrival := reader.next()) is not None:
-                yield FoundConversation(ERRAND, arrival, reader.home)
+            while (imported := reader.next()) is not None:
+                yield FoundConversation(ERRAND, imported, reader.home)
         elif form is None and must:
             raise InvalidParams(_UNKNOWN)
         elif form is None:
-            self.left["other files"] += 1
+            self.skipped["other files"] += 1
         else:
-            intake = ImportContext(self.paths.attachments, asset, self.left)
-            for foreign in form.read(documents(file, form.shape), intake):
+            context = ImportContext(self.paths.attachments, asset, self.skipped)
+            for foreign in form.read(documents(file, form.shape), context):
                 foreign.source_id = foreign.source_id or name
                 if not foreign.nodes:
-                    intake.skip("empty conversations")
+                    context.skip("empty conversations")
                     continue
                 try:
                     yield FoundConversation(
                         form.program, ImportedConversation(to_bundle(foreign, form.program, self.paths), 0)
                     )
                 except InvalidParams:
-                    intake.skip("conversations whose messages are in a circle")
+                    context.skip("conversations whose messages are in a circle")
 
 
-def _beside(folder: Path) -> Asset:
+def _assets_in(folder: Path) -> Asset:
     """Looks up files beside an unpacked export, at most one folder deep."""
     names: dict[str, Path] = {}
 
@@ -153,7 +153,7 @@ def _beside(folder: Path) -> Asset:
 
 
 @dataclass(slots=True)
-class _Taken:
+class _ImportTotals:
     """The result so far, with the programs in order of appearance."""
 
     programs: dict[str, None] = field(default_factory=dict[str, None])
@@ -183,86 +183,86 @@ class Importer:
         """Raises `InvalidParams` with the fault of the file, and with what was imported before it."""
         if not path.is_absolute():
             raise InvalidParams(f"path: {str(path)!r} must be an absolute path.")
-        taken, sources = _Taken(), Sources(self.paths)
+        totals, sources = _ImportTotals(), Sources(self.paths)
         try:
             with short_switches():
-                await self._import_all(path.parent, sources.of(path), taken, sources)
+                await self._import_all(path.parent, sources.of(path), totals, sources)
         except InvalidParams as error:
-            raise InvalidParams(f"{path} cannot be imported: {error}. {_kept(taken)}") from error
+            raise InvalidParams(f"{path} cannot be imported: {error}. {_imported_before_text(totals)}") from error
         except OSError as error:
-            raise InvalidParams(f"{path} cannot be read: {error.strerror}. {_kept(taken)}") from error
+            raise InvalidParams(f"{path} cannot be read: {error.strerror}. {_imported_before_text(totals)}") from error
         except FolderNotAnswering as error:
-            raise InvalidParams(f"{error} {_kept(taken)}") from error
-        left = (LeftOut(kind=kind, count=count) for kind, count in sources.left.most_common() if count)
+            raise InvalidParams(f"{error} {_imported_before_text(totals)}") from error
+        left = (LeftOut(kind=kind, count=count) for kind, count in sources.skipped.most_common() if count)
         return DataImportResult(
-            source=", ".join(taken.programs),
-            conversations=taken.conversations,
-            nodes=taken.nodes,
-            present=taken.present,
-            calls=taken.calls,
-            pictures=taken.pictures,
+            source=", ".join(totals.programs),
+            conversations=totals.conversations,
+            nodes=totals.nodes,
+            present=totals.present,
+            calls=totals.calls,
+            pictures=totals.pictures,
             left=tuple(left),
         )
 
     async def _import_all(
-        self, folder: Path, arriving: Generator[FoundConversation], taken: _Taken, sources: Sources
+        self, folder: Path, conversations: Generator[FoundConversation], totals: _ImportTotals, sources: Sources
     ) -> None:
         try:
-            while (found := await in_workspace(folder, lambda: next(arriving, None), _PATIENCE_S)) is not None:
-                taken.programs[found.program] = None
-                await self._import_one(found, taken, sources)
+            while (found := await in_workspace(folder, lambda: next(conversations, None), _PATIENCE_S)) is not None:
+                totals.programs[found.program] = None
+                await self._import_one(found, totals, sources)
         finally:
             # Close its files now, not on garbage collection; if a thread still runs it, that thread closes them.
             with suppress(ValueError):
-                await in_workspace(folder, arriving.close, _PATIENCE_S)
+                await in_workspace(folder, conversations.close, _PATIENCE_S)
 
-    async def _import_one(self, found: FoundConversation, taken: _Taken, sources: Sources) -> None:
-        bundle = found.arrival.bundle
+    async def _import_one(self, found: FoundConversation, totals: _ImportTotals, sources: Sources) -> None:
+        bundle = found.imported.bundle
         if await self.database.conversations.get(bundle.conversation.id) is not None:
-            taken.present += 1
+            totals.present += 1
             return
         try:
-            fitting = await asyncio.to_thread(_fitted, found, self.paths)
+            fitting = await asyncio.to_thread(_normalized, found, self.paths)
             await self._insert(fitting)
         except InvalidParams as error:
             if found.program != ERRAND:
-                sources.left["conversations that do not hold together"] += 1
+                sources.skipped["conversations that do not hold together"] += 1
                 return
-            title, line = bundle.conversation.title, found.arrival.line
+            title, line = bundle.conversation.title, found.imported.line
             raise InvalidParams(f"the conversation “{title}” in line {line}: {error}") from error
         await self._publish(fitting)
-        await asyncio.to_thread(taken.add, fitting)
+        await asyncio.to_thread(totals.add, fitting)
 
     async def _insert(self, bundle: Bundle) -> None:
         """Insert in slices, atomically: a failure is rolled back at once, after a crash by the next start."""
         journal, insertion = self.database.journal, Insertion(bundle)
         conversation_id = bundle.conversation.id
-        if await self.database.conversations.is_there(conversation_id):
+        if await self.database.conversations.exists(conversation_id):
             title = bundle.conversation.title
             raise Conflict(f"“{title}” is being taken in or deleted at this moment. Import the file again in a while.")
-        await journal.transact(_refusing(insertion.begin))
+        await journal.transact(_with_import_errors(insertion.begin))
         try:
-            await in_slices(journal, _refusing(insertion.step))
+            await in_slices(journal, _with_import_errors(insertion.step))
         except EngineError:
             with suppress(StorageError):  # it is marked: the next start removes it
                 await removal.undo(journal, conversation_id)
             raise
 
     async def _publish(self, bundle: Bundle) -> None:
-        workspace = own_workspace(self.paths, bundle.conversation.id)
+        workspace = default_workspace(self.paths, bundle.conversation.id)
         await asyncio.to_thread(workspace.mkdir, 0o700, exist_ok=True)
         event = ConversationUpdate(conversation=bundle.conversation)
         self.log.publish(event, also=(removal.done(bundle.conversation.id),))
         await self.log.flush()
 
 
-def _fitted(found: FoundConversation, paths: Paths) -> Bundle:
-    arrival = found.arrival
-    check(arrival.bundle)
-    return with_local_paths(normalized(arrival.bundle), arrival.pictures, found.home, paths)
+def _normalized(found: FoundConversation, paths: Paths) -> Bundle:
+    imported = found.imported
+    check(imported.bundle)
+    return with_local_paths(normalized(imported.bundle), imported.pictures, found.home, paths)
 
 
-def _refusing(step: Callable[[AsyncConnection], Awaitable[T]]) -> Callable[[AsyncConnection], Awaitable[T]]:
+def _with_import_errors(step: Callable[[AsyncConnection], Awaitable[T]]) -> Callable[[AsyncConnection], Awaitable[T]]:
     """Convert database errors caused by the file's content to errors about the file."""
 
     async def refusing(connection: AsyncConnection) -> T:
@@ -276,7 +276,7 @@ def _refusing(step: Callable[[AsyncConnection], Awaitable[T]]) -> Callable[[Asyn
     return refusing
 
 
-def _kept(taken: _Taken) -> str:
-    if not taken.conversations:
+def _imported_before_text(totals: _ImportTotals) -> str:
+    if not totals.conversations:
         return "Nothing was taken in."
-    return f"{taken.conversations} conversations before that were taken in whole; what is here was left as it is."
+    return f"{totals.conversations} conversations before that were taken in whole; what is here was left as it is."

@@ -23,7 +23,7 @@ from app.protocol.data import DataExportParams, DataExportResult
 from app.protocol.tasks import Task
 
 
-class _OfTask(msgspec.Struct):
+class _TaskReference(msgspec.Struct):
     """Stored turns and executions use Python names, asks use wire names."""
 
     task_id: str = ""
@@ -39,7 +39,7 @@ class BranchRecords:
         self._leaf_id = branch[-1].id
         self.pictures = frozenset(path for node in branch for path in pictures_of(node.blocks))
 
-    def fitted(self, record: Record) -> str | None:
+    def record_json(self, record: Record) -> str | None:
         """Its JSON; None for a record of another branch. An agent elsewhere in the tree moves to the branch's end."""
         kind, body = record
         match kind:
@@ -55,7 +55,7 @@ class BranchRecords:
                     return body
                 return to_json(msgspec.structs.replace(agent, head_id=self._leaf_id))
             case _:
-                of = from_json(body, _OfTask)
+                of = from_json(body, _TaskReference)
                 return body if (of.task_id or of.wire_task_id) in self._task_ids else None
 
 
@@ -68,14 +68,14 @@ async def export_json(database: Database, paths: Paths, params: DataExportParams
     async with AtomicFile(path, overwrite=params.overwrite) as file:
         header = Header(errand_export=VERSION, exported_at=datetime.now(UTC), home=str(paths.home))
         await file.write(to_json(header) + "\n")
-        async for conversation_id in chosen(database, params.conversation_ids):
+        async for conversation_id in selected_ids(database, params.conversation_ids):
             count = await _write_one(database, paths, conversation_id, params.leaf_id, file)
             conversations, nodes = conversations + 1, nodes + count
         await file.write(to_json(EndLine(conversations=conversations, nodes=nodes)) + "\n")
     return DataExportResult(path=str(path), conversations=conversations, nodes=nodes, bytes=file.size)
 
 
-async def chosen(database: Database, conversation_ids: tuple[str, ...] | None) -> AsyncIterator[str]:
+async def selected_ids(database: Database, conversation_ids: tuple[str, ...] | None) -> AsyncIterator[str]:
     """Each id once; all conversations for None."""
     if conversation_ids is None:
         async for conversation_id in database.transfer.ids():
@@ -105,13 +105,13 @@ async def _write_one(
     nodes, has_pictures = 0, False
     branch = None if leaf_id is None else BranchRecords(await database.nodes.path(leaf_id))
     async for record in database.transfer.records(conversation_id):
-        kind, body = record if branch is None else (record[0], branch.fitted(record))
+        kind, body = record if branch is None else (record[0], branch.record_json(record))
         if body is None:
             continue
         await file.write(f'{{"type":"{kind}","record":{body}}}\n')
         nodes += kind == "node"
         has_pictures = has_pictures or names_pictures(body)
-    pictures = await database.holdings.pictures(conversation_id) if has_pictures else frozenset[str]()
+    pictures = await database.storage_stats.pictures(conversation_id) if has_pictures else frozenset[str]()
     if branch is not None:
         pictures &= branch.pictures
     for picture in sorted(pictures):

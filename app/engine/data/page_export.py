@@ -14,7 +14,7 @@ from app.engine.core.workspace_threads import in_workspace
 from app.engine.data import html_page
 from app.engine.data.atomic_file import AtomicFile, check_target
 from app.engine.data.html_page import sections
-from app.engine.data.json_export import check_leaf, chosen
+from app.engine.data.json_export import check_leaf, selected_ids
 from app.engine.data.pictures import picture_of
 from app.engine.storage.database import Database
 from app.engine.tools.call_display import summary_with_time
@@ -53,7 +53,7 @@ def page(conversation: Conversation, nodes: Sequence[Node], names: Mapping[str, 
         yield f"*{others:,} messages on other branches are not shown here; the JSON export has them.*\n\n"
     speaker = ""
     for node in nodes:
-        who = _who(node, names)
+        who = _author(node, names)
         if who and who != speaker:
             yield f"## {who}\n\n"
             speaker = who
@@ -70,7 +70,7 @@ def file_name(conversation: Conversation, ending: str) -> str:
     return f"{conversation.created_at.astimezone():%Y-%m-%d}-{words}-{conversation.id[-8:]}.{ending}"
 
 
-def _who(node: Node, names: Mapping[str, str]) -> str:
+def _author(node: Node, names: Mapping[str, str]) -> str:
     match node.role:
         case "user":
             return "You" if node.is_from_person else "Errand"
@@ -122,7 +122,7 @@ async def export_pages(database: Database, paths: Paths, params: DataExportParam
         await in_workspace(path, lambda: _make_folder(path, paths, overwrite=params.overwrite))
     pages = _Pages(database, paths, params)
     conversations = size = 0
-    async for conversation_id in chosen(database, params.conversation_ids):
+    async for conversation_id in selected_ids(database, params.conversation_ids):
         conversation = await database.conversations.get(conversation_id)
         if conversation is not None:
             name = file_name(conversation, "md" if params.format == "markdown" else "html")
@@ -149,7 +149,7 @@ class _Pages:
         leaf_id = await self._leaf(conversation.id)
         nodes: tuple[Node, ...] = await self._database.nodes.path(leaf_id) if leaf_id else ()
         self.count += len(nodes)
-        others = await self._database.holdings.count_nodes(conversation.id) - len(nodes)
+        others = await self._database.storage_stats.count_nodes(conversation.id) - len(nodes)
         for text in page(conversation, nodes, await self._names(conversation), others=others):
             yield text
 

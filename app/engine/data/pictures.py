@@ -12,7 +12,7 @@ from app.regular_file import make_folder, read_regular, write_atomically
 _LARGEST = 20 * 1024 * 1024  # also the maximum for a picture of an export
 
 
-def keep(attachments: Path, name: str, data: bytes) -> Path:
+def store_picture(attachments: Path, name: str, data: bytes) -> Path:
     """Store a copy beside attached pictures, in a folder named by its content, and return its path."""
     kept = attachments / hashlib.sha256(data).hexdigest()[:32] / name
     if not kept.exists():

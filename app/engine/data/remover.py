@@ -46,23 +46,23 @@ class Remover:
     async def delete(self, conversation_id: str) -> None:
         """Raises `Conflict` unless it is archived, `AgentBusy` while a task runs."""
         await self._remove(conversation_id)
-        await self.delete_left_files()
+        await self.delete_remaining_files()
 
     async def prune(self, days: int, *, dry_run: bool) -> DataPruneResult:
         """Delete archived conversations unchanged for `days` days, except those with a running agent."""
         if not 1 <= days <= 36_500:
             raise InvalidParams("days: a number from 1 to 36,500.")
         before = datetime.now(UTC) - timedelta(days=days)
-        weight = await self._database.holdings.weigh_before(before)
+        weight = await self._database.storage_stats.size_before(before)
         folders = conversation_files.output_folders(self._paths, weight.task_ids)
         size = await asyncio.to_thread(lambda: sum(conversation_files.size_of(folder)[0] for folder in folders))
         if dry_run:
             return DataPruneResult(conversations=weight.conversations, nodes=weight.nodes, bytes=weight.bytes + size)
         removed = nodes = 0
-        for conversation_id in await self._database.holdings.archived_before(before):
+        for conversation_id in await self._database.storage_stats.archived_before(before):
             count = await self._remove_old(conversation_id)
             removed, nodes = removed + (count is not None), nodes + (count or 0)
-        await self.delete_left_files()
+        await self.delete_remaining_files()
         await self._delete_unused_pictures()
         return DataPruneResult(conversations=removed, nodes=nodes, bytes=weight.bytes + size)
 
@@ -72,14 +72,14 @@ class Remover:
             for one in await self._database.removals.pending():
                 with suppress(AgentBusy):  # a task was started in it: the next start continues
                     await self._finish(one.conversation_id)
-            await self.delete_left_files()
+            await self.delete_remaining_files()
             await self._delete_unknown_outputs()
         except (EngineError, OSError) as error:
             _log.warning("left files were not deleted: %s", error)
 
-    async def delete_left_files(self) -> None:
+    async def delete_remaining_files(self) -> None:
         """Delete the files of conversations whose records are deleted."""
-        is_there = self._database.conversations.is_there
+        is_there = self._database.conversations.exists
         pending = [one for one in await self._database.removals.pending() if not await is_there(one.conversation_id)]
         if not pending:
             return
@@ -92,10 +92,10 @@ class Remover:
 
     async def _finish(self, conversation_id: str) -> None:
         """Complete a deletion, or undo an import, that the end of an engine interrupted."""
-        if not await self._database.conversations.is_there(conversation_id):
+        if not await self._database.conversations.exists(conversation_id):
             return
         async with self._locks.lock_conversation(conversation_id):
-            await removal.empty(self._database.journal, conversation_id)
+            await removal.delete_rows(self._database.journal, conversation_id)
             self._log.publish(ConversationDeleted(conversation_id=conversation_id))
             await self._log.flush()
         await self._forget_grants(conversation_id)
@@ -103,7 +103,7 @@ class Remover:
     async def _remove_old(self, conversation_id: str) -> int | None:
         """The number of its nodes; None if it stays because it was used meanwhile."""
         try:
-            count = await self._database.holdings.count_nodes(conversation_id)
+            count = await self._database.storage_stats.count_nodes(conversation_id)
             await self._remove(conversation_id)
         except EngineError as error:
             _log.info("%s was not pruned: %s", conversation_id, error)
@@ -116,9 +116,9 @@ class Remover:
             gone = Removal(conversation_id, await self._files(conversation_id))
             self._database.journal.put(removal.begin(gone))
             await self._log.flush()
-            await removal.empty(self._database.journal, conversation_id)
+            await removal.delete_rows(self._database.journal, conversation_id)
             # Repeat if it was renamed meanwhile: a change based on an earlier read restores the row.
-            while await self._database.conversations.is_there(conversation_id):
+            while await self._database.conversations.exists(conversation_id):
                 self._log.publish(ConversationDeleted(conversation_id=conversation_id), also=(removal.begin(gone),))
                 await self._log.flush()
         await self._forget_grants(conversation_id)
@@ -126,7 +126,7 @@ class Remover:
     async def _forget_grants(self, conversation_id: str) -> None:
         """An import may create another conversation with this id, and with it the same workspace."""
         self._grants.forget_conversation(conversation_id)
-        own = conversation_files.own_workspace(self._paths, conversation_id)
+        own = conversation_files.default_workspace(self._paths, conversation_id)
         names = (str(own), await asyncio.to_thread(os.path.realpath, own))
         for grant in self._grants.all():
             if grant.scope == "workspace" and grant.scope_id in names:
@@ -143,21 +143,21 @@ class Remover:
             raise Conflict(f"“{conversation.title}” is not archived. Archive it first, then delete it.")
 
     async def _files(self, conversation_id: str) -> tuple[str, ...]:
-        holdings = self._database.holdings
+        stats = self._database.storage_stats
         places = (
-            *conversation_files.output_folders(self._paths, await holdings.task_ids(conversation_id)),
-            conversation_files.own_workspace(self._paths, conversation_id),
+            *conversation_files.output_folders(self._paths, await stats.task_ids(conversation_id)),
+            conversation_files.default_workspace(self._paths, conversation_id),
         )
-        return (*map(str, places), *sorted(await holdings.pictures(conversation_id)))
+        return (*map(str, places), *sorted(await stats.pictures(conversation_id)))
 
-    async def _delete_files(self, left: list[str]) -> None:
+    async def _delete_files(self, files: list[str]) -> None:
         pictures = str(self._paths.attachments)
-        named = any(file.startswith(pictures) for file in left)
-        used = await self._database.holdings.pictures() if named else frozenset[str]()
-        await asyncio.to_thread(conversation_files.delete_files, self._paths, left, used)
+        named = any(file.startswith(pictures) for file in files)
+        used = await self._database.storage_stats.pictures() if named else frozenset[str]()
+        await asyncio.to_thread(conversation_files.delete_files, self._paths, files, used)
 
     async def _delete_unused_pictures(self) -> None:
-        used = await self._database.holdings.pictures()
+        used = await self._database.storage_stats.pictures()
         unused = await asyncio.to_thread(conversation_files.unused_pictures, self._paths, used)
         await asyncio.to_thread(conversation_files.delete_files, self._paths, unused, used)
 
@@ -165,6 +165,6 @@ class Remover:
         names = (await asyncio.to_thread(conversation_files.output_names, self._paths))[:_MOST_AT_START]
         for first in range(0, len(names), _PIECE):
             piece = names[first : first + _PIECE]
-            known = await self._database.holdings.known_tasks(piece)
+            known = await self._database.storage_stats.known_tasks(piece)
             unknown = conversation_files.output_folders(self._paths, (name for name in piece if name not in known))
             await asyncio.to_thread(conversation_files.delete_files, self._paths, map(str, unknown), frozenset[str]())

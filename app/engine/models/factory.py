@@ -122,7 +122,7 @@ class ModelFactory:
         name = provider.base_variable
         if not name:
             return None
-        return name, self._keys.environments.value_beside(name, provider.key_variables)
+        return name, self._keys.environments.value_set_with(name, provider.key_variables)
 
 
 class _KeySource:

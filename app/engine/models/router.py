@@ -60,7 +60,7 @@ class ModelRouter:
         """
         model = self._open(model_id, api_base, api_key)
         if api_base is not None:
-            self._keys.choose(self._provider(model_id).name, api_base)
+            self._keys.allow_address(self._provider(model_id).name, api_base)
         return model
 
     def open_again(self, model_id: str, api_base: str | None, api_key: str | None = None) -> ChatModel:
@@ -71,7 +71,7 @@ class ModelRouter:
         """
         provider = self._provider(model_id)
         is_default = api_base in (None, default_api_base(model_id, self._settings()))
-        if api_base is not None and not is_default and not self._keys.is_chosen(provider.name, api_base):
+        if api_base is not None and not is_default and not self._keys.is_allowed_address(provider.name, api_base):
             raise ConfigurationError(
                 f"Nobody on this machine has chosen the address {api_base} for {provider.title}, so nothing is sent "
                 "there. Send a message with --api-base to choose it, or choose another model."

@@ -104,7 +104,7 @@ async def make_record(database: Database, task_id: str, context: RecordContext) 
         prompt=await database.prompts.of_task(task_id),
         window=context.window_of(task.model),
         summarise_at=context.summarise_at,
-        counted=await database.turns.counted(task.conversation_id, task.model, task.started_at),
+        counted=await database.turns.newest_counted(task.conversation_id, task.model, task.started_at),
         kept=conversation.kept if conversation is not None else (),
     )
     requests = await asyncio.to_thread(requests_of, history, nodes, head.kept)  # a task of 500 turns takes seconds

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from app.engine.core.errors import Busy, CannotSave, Conflict
 from app.engine.storage.database import Database
 from app.engine.storage.records import commands
-from app.engine.storage.sqlite.journal import own_changes
+from app.engine.storage.sqlite.journal import begin_ownership
 from app.protocol.engine import ENGINE_SHUTDOWN
 from app.protocol.tasks import TASK_STOP
 
@@ -79,7 +79,7 @@ class IdempotentCommands:
             task.exception()  # delivered to the waiting caller; its client may have disconnected
 
     async def _run(self, command: ClientCommand, work: Callable[[], Awaitable[bytes]]) -> bytes:
-        own_changes()
+        begin_ownership()
         answered = await self._database.commands.answered(command.client_id, command.stored_id)
         if answered is not None:
             _check(command, answered.method)

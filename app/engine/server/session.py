@@ -159,7 +159,7 @@ class ClientSession:
             if subscription.live and _is_undelivered(subscription, item.record):
                 self._send(item.frame)
         if subscription.live and subscription.detail == "full":
-            for delta in self._log.deltas.so_far(None if subscription.scope == ALL else subscription.scope):
+            for delta in self._log.deltas.text_so_far(None if subscription.scope == ALL else subscription.scope):
                 self.outbox.put(MessageKind.DELTA, msgspec.json.encode(Notice("delta", delta)))
 
     def _send(self, frame: Frame) -> None:

@@ -61,7 +61,7 @@ class Database:
         self.events = EventStore(reader)
         self.commands = CommandStore(reader)
         self.removals = RemovalStore(reader)
-        self.holdings = StorageStatsStore(reader)
+        self.storage_stats = StorageStatsStore(reader)
         self.transfer = TransferStore(reader)
         has_index = engine.dialect.name == "sqlite"
         self.titles: TitleSearch = FtsTitleSearch(reader) if has_index else LikeTitleSearch(reader)

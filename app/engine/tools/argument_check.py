@@ -65,10 +65,10 @@ def _refuses_null(schema: JsonValue, root: JsonObject) -> bool:
         return False
     schema = _resolve(schema, root)
     branches = [_resolve(branch, root) for branch in _schemas(schema.get("anyOf")) + _schemas(schema.get("oneOf"))]
-    return _is_of_others(schema) or (bool(branches) and all(_is_of_others(branch) for branch in branches))
+    return _excludes_null(schema) or (bool(branches) and all(_excludes_null(branch) for branch in branches))
 
 
-def _is_of_others(schema: JsonObject) -> bool:
+def _excludes_null(schema: JsonObject) -> bool:
     """True if the schema names types and null is not among them."""
     types = _types(schema)
     return bool(types) and "null" not in types
@@ -85,7 +85,7 @@ def _to_branch(value: JsonValue, branches: list[JsonObject], root: JsonObject, d
     """Follow the first branch that has the value's type; failing that, the first it can be converted to."""
     resolved = [_resolve(branch, root) for branch in branches]
     for branch in resolved:
-        if _fits(value, _types(branch)) and _may_be(value, branch):
+        if _fits(value, _types(branch)) and _has_required_fields(value, branch):
             return coerce(value, branch, root, depth + 1)
     for branch in resolved:
         attempt = _to_type(value, _types(branch))
@@ -94,7 +94,7 @@ def _to_branch(value: JsonValue, branches: list[JsonObject], root: JsonObject, d
     return value
 
 
-def _may_be(value: JsonValue, branch: JsonObject) -> bool:
+def _has_required_fields(value: JsonValue, branch: JsonObject) -> bool:
     """False if an object lacks required fields of the branch, so that another branch is meant."""
     required = branch.get("required")
     return not (_is_object(value) and isinstance(required, list)) or all(name in value for name in required)
@@ -111,10 +111,10 @@ def _to_type(value: JsonValue, types: list[str]) -> JsonValue:
 
 
 def _fits(value: JsonValue, types: list[str]) -> bool:
-    return not types or any(_is(value, name) for name in types)
+    return not types or any(_has_type(value, name) for name in types)
 
 
-def _is(value: JsonValue, name: str) -> bool:
+def _has_type(value: JsonValue, name: str) -> bool:
     match name:
         case "string":
             return isinstance(value, str)
@@ -209,9 +209,9 @@ def check_arguments(tool: str, schema: JsonObject, arguments: JsonObject) -> Jso
         prepared = coerce(arguments, schema, schema)
         check(prepared)
     except fastjsonschema.JsonSchemaValuesException as failure:
-        raise ToolError(_report(tool, [_sentence(error) for error in failure.errors], arguments)) from failure
+        raise ToolError(_report(tool, [_error_line(error) for error in failure.errors], arguments)) from failure
     except fastjsonschema.JsonSchemaValueException as failure:
-        raise ToolError(_report(tool, [_sentence(failure)], arguments)) from failure
+        raise ToolError(_report(tool, [_error_line(failure)], arguments)) from failure
     except (TimeoutError, RecursionError) as failure:
         what = "a pattern takes too long to match" if isinstance(failure, TimeoutError) else "nested too deep"
         raise ToolError(f'Validation failed for tool "{tool}":\n  - arguments: {what}') from failure
@@ -281,7 +281,7 @@ def _refuse_reference(uri: str) -> JsonObject:
     raise fastjsonschema.JsonSchemaDefinitionException(f"a reference outside the schema: {uri}")
 
 
-def _sentence(error: fastjsonschema.JsonSchemaValueException) -> str:
+def _error_line(error: fastjsonschema.JsonSchemaValueException) -> str:
     path = [str(step) for step in error.path[1:]]
     name = ".".join(path) or "arguments"
     return f"  - {name}: {error.message.removeprefix(error.name or '').strip()}"

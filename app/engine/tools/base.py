@@ -141,7 +141,7 @@ class GuardedTool(AgentTool, Protocol):
 class Tool(GuardedTool, Protocol):
     """A tool of the registry, instantiated for each task with its context."""
 
-    def __init__(self, workplace: ToolContext) -> None: ...
+    def __init__(self, context: ToolContext) -> None: ...
 
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:

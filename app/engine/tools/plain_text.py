@@ -38,14 +38,14 @@ def clean_name(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "replace").translate(_NO_PART_OF_A_LINE)
 
 
-def clean_output(data: bytes, *, goes_on: bool = False) -> str:
+def clean_output(data: bytes, *, has_more: bool = False) -> str:
     """Decode bytes; invalid UTF-8 and unprintable characters become U+FFFD.
 
     If more output follows (`goes_on`), an incomplete character or escape sequence at the end is omitted.
     """
-    text = _decoder("replace").decode(data, final=not goes_on)
+    text = _decoder("replace").decode(data, final=not has_more)
     if "\x1b" in text:
-        text = _ESCAPES.sub("", _HALF_ESCAPE.sub("", text) if goes_on else text)
+        text = _ESCAPES.sub("", _HALF_ESCAPE.sub("", text) if has_more else text)
     if "\r" in text:
         text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n")).replace("\r", "")
     return text.translate(_CONTROLS)

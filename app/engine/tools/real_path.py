@@ -17,14 +17,14 @@ _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | g
 _STEPS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 
-def resolve(path: str, workplace: ToolContext) -> Path:
+def resolve(path: str, context: ToolContext) -> Path:
     """Resolve the path of a tool argument; a relative one starts at the workspace, `~/` at the home directory."""
     if "\0" in path:
         raise ToolError("A path cannot hold a NUL character.")
     if path == "~" or path.startswith("~/"):
-        path = workplace.environment.get("HOME", "~") + path[1:]
+        path = context.environment.get("HOME", "~") + path[1:]
     try:
-        found = os.path.realpath(workplace.workspace / path)
+        found = os.path.realpath(context.workspace / path)
         if not is_text(found):  # a link points there
             raise ToolError(f"{path[:200]!r} leads to a name that is not UTF-8. Use the shell for it.")
         if os.path.islink(found):

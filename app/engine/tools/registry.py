@@ -13,9 +13,9 @@ CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate)
 NAMES = tuple(tool.name for tool in TOOLS)
 
 
-def bind(workplace: ToolContext, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:
+def bind(context: ToolContext, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:
     """The tools for one task; all if `names` is empty. Raises ConfigurationError for an unknown name."""
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         raise ConfigurationError(f"There is no tool {unknown[0]}; there are {', '.join(sorted(NAMES))}.")
-    return tuple(tool(workplace) for tool in TOOLS if not names or tool.name in names)
+    return tuple(tool(context) for tool in TOOLS if not names or tool.name in names)

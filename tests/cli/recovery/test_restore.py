@@ -64,7 +64,7 @@ async def test_pictures_and_own_workspaces_are_named_in_this_folder_and_nothing_
         waits = await new.database.tasks.get("t1")
         assert waits is not None and waits.workspace == first.workspace
         assert waits.queue[0].attachments == (picture, "/elsewhere/b.txt")
-        assert await new.database.holdings.pictures("c1") == frozenset({picture, "/elsewhere/b.txt"})
+        assert await new.database.storage_stats.pictures("c1") == frozenset({picture, "/elsewhere/b.txt"})
 
 
 async def test_a_database_of_this_folder_stays_as_it_is(tmp_path: Path) -> None:

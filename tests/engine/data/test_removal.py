@@ -112,7 +112,7 @@ async def test_pruning_counts_first_and_takes_only_what_was_archived_long_ago(en
     counted = await remover(engine).prune(30, dry_run=True)
     assert (counted.conversations, counted.nodes) == (1, 2)
     assert counted.bytes > 400
-    assert await engine.services.database.holdings.counts() == (3, 2)
+    assert await engine.services.database.storage_stats.counts() == (3, 2)
     assert await remover(engine).prune(30, dry_run=False) == counted
     assert await remover(engine).prune(30, dry_run=False) == DataPruneResult(conversations=0, nodes=0, bytes=0)
     left = {folder.name for folder in engine.services.paths.outputs.iterdir()}
@@ -193,8 +193,8 @@ async def test_a_conversation_on_its_way_out_is_not_listed_and_the_next_start_ta
     await database.journal.flush()
     assert await database.conversations.get(task.conversation_id) is None
     assert (await database.conversations.page(archived=True)).conversations == ()
-    assert await database.conversations.is_there(task.conversation_id)
+    assert await database.conversations.exists(task.conversation_id)
     await remover(engine).sweep()
-    assert not await database.conversations.is_there(task.conversation_id)
+    assert not await database.conversations.exists(task.conversation_id)
     assert await database.removals.pending() == ()
     assert engine.watcher.events[-1] == ConversationDeleted(conversation_id=task.conversation_id)

@@ -26,7 +26,7 @@ async def answered_by_another(home: Path) -> TaskRecord:
         ModelServer([shell("echo hi"), DONE]) as other,
         engine_parts(home, ModelServer([DOWN, DOWN]), RetryPolicy(attempts=1)) as engine,
     ):
-        engine.services.keys.offer({"OLLAMA_HOST": other.url.removesuffix("/v1")})
+        engine.services.keys.add_environment({"OLLAMA_HOST": other.url.removesuffix("/v1")})
         engine.services.settings.set("fallback_models", "ollama/second")
         task = await engine.watcher.end((await engine.start()).id)
         return await record_of(engine, task.id)

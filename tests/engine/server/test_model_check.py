@@ -17,7 +17,7 @@ NOWHERE = f"http://{provider_servers.NOWHERE}/v1"
 
 def lead(engine: EngineServer, url: str) -> None:
     """Make OpenAI's models come from this server."""
-    engine.services.keys.offer({"OPENAI_API_KEY": "sk-of-the-test", "OPENAI_BASE_URL": url})
+    engine.services.keys.add_environment({"OPENAI_API_KEY": "sk-of-the-test", "OPENAI_BASE_URL": url})
 
 
 async def trial(client: RawClient, provider: str = "openai", **params: object) -> ModelTestResult:
@@ -61,7 +61,7 @@ async def test_a_refusal_is_told_in_words_at_once(engine: EngineServer, reply: R
 
 async def test_what_cannot_be_tried_says_what_to_do(engine: EngineServer) -> None:
     lead(engine, NOWHERE)
-    engine.services.keys.offer({"OLLAMA_HOST": "127.0.0.1:9"})
+    engine.services.keys.add_environment({"OLLAMA_HOST": "127.0.0.1:9"})
     async with raw_client(engine) as client:
         assert f"Cannot reach OpenAI at {NOWHERE}" in (await trial(client)).text
         assert "Set the variable MISTRAL_API_KEY" in (await trial(client, "mistral")).text

@@ -56,7 +56,7 @@ class Asking:
 
 @pytest.fixture
 async def client(engine: EngineServer) -> AsyncGenerator[Asking]:
-    engine.services.keys.offer({"OLLAMA_HOST": "127.0.0.1:9"})
+    engine.services.keys.add_environment({"OLLAMA_HOST": "127.0.0.1:9"})
     async with raw_client(engine) as raw:
         yield Asking(raw)
 

@@ -13,7 +13,7 @@ from app.engine.core.errors import Busy, CannotSave, Conflict, StorageError
 from app.engine.storage.database import Database
 from app.engine.storage.records import agents, conversations, nodes
 from app.engine.storage.sqlite.engines import connect, open_engine, sqlite_url
-from app.engine.storage.sqlite.journal import Journal, JournalChange, own_changes
+from app.engine.storage.sqlite.journal import Journal, JournalChange, begin_ownership
 from app.engine.storage.sqlite.statements import Write
 from app.engine.storage.sqlite.tables import meta
 from app.engine.storage.sqlite.writer import SqliteWriter
@@ -50,7 +50,7 @@ async def test_a_group_that_fails_is_left_out_whole_and_fails_only_its_owners_fl
     called: list[str] = []
 
     async def save(name: str, *writes: Write) -> str:
-        own_changes()
+        begin_ownership()
         *others, last = writes
         database.journal.put(*others, Write(last.statement, last.parameters, lambda: called.append(name)))
         try:
@@ -79,7 +79,7 @@ async def test_who_flushes_next_is_not_told_of_anothers_failure_and_its_owner_is
     put, told = asyncio.Event(), asyncio.Event()
 
     async def guilty() -> str:
-        own_changes()
+        begin_ownership()
         database.journal.put(nodes.save(ORPHAN))
         put.set()
         await told.wait()
@@ -88,7 +88,7 @@ async def test_who_flushes_next_is_not_told_of_anothers_failure_and_its_owner_is
         return str(caught.value)
 
     async def innocent() -> None:
-        own_changes()
+        begin_ownership()
         await put.wait()
         database.journal.put(nodes.save(node("fine")))
         await database.journal.flush()
@@ -104,7 +104,7 @@ async def test_what_a_task_starts_puts_in_its_name(database: Database) -> None:
         database.journal.put(nodes.save(ORPHAN))
 
     async def owner() -> None:
-        own_changes()
+        begin_ownership()
         await asyncio.create_task(helper())
         with pytest.raises(StorageError):
             await database.journal.flush()

@@ -198,7 +198,7 @@ async def test_nothing_typed_is_an_error(database: Database, text: str) -> None:
 def test_words_are_what_is_left_without_operators() -> None:
     query = parse_query('quick from:user "lazy dog" in:"tide tables" tool:a tool:b bro')
     assert (query.words, query.senders, query.places) == ('quick "lazy dog" bro', ("user",), ("tide tables",))
-    assert query.tools == ("a", "b") and query.narrows
+    assert query.tools == ("a", "b") and query.has_operators
     assert parse_query('say "it is from:user here" now') == SearchQuery('say "it is from:user here" now')
 
 
@@ -208,7 +208,7 @@ def test_today_begins_at_midnight_and_yesterday_a_day_before() -> None:
     assert today is not None and yesterday is not None
     assert timedelta(0) <= now - today < timedelta(hours=25)
     assert timedelta(hours=23) <= today - yesterday <= timedelta(hours=25)
-    assert not parse_query("https://from:x or 12:30").narrows
+    assert not parse_query("https://from:x or 12:30").has_operators
 
 
 async def test_an_edited_node_leaves_its_old_facets(database: Database) -> None:

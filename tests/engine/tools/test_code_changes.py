@@ -6,54 +6,54 @@ import pytest
 from app.engine.core.cancel import CancelSignal
 from app.engine.tools.base import Tool, ToolContext
 from app.protocol.base import JsonObject
-from tests.support.loop_parts import detail, failure, make_workplace, run, text_of, tool_of
+from tests.support.loop_parts import detail, failure, make_tool_context, run, text_of, tool_of
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> ToolContext:
-    return make_workplace(tmp_path)
+def context(tmp_path: Path) -> ToolContext:
+    return make_tool_context(tmp_path)
 
 
 @pytest.fixture
-def code(workplace: ToolContext) -> Tool:
-    return tool_of(workplace, "code")
+def code(context: ToolContext) -> Tool:
+    return tool_of(context, "code")
 
 
-def put(workplace: ToolContext, name: str, content: bytes | str) -> Path:
-    path = workplace.workspace / name
+def put(context: ToolContext, name: str, content: bytes | str) -> Path:
+    path = context.workspace / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
 
 
-async def test_write_makes_a_file_and_its_folders(workplace: ToolContext, code: Tool) -> None:
+async def test_write_makes_a_file_and_its_folders(context: ToolContext, code: Tool) -> None:
     result = await run(code, {"action": "write", "path": "a/b/c.txt", "content": "one\ntwo\n"})
-    assert (workplace.workspace / "a/b/c.txt").read_bytes() == b"one\ntwo\n"
+    assert (context.workspace / "a/b/c.txt").read_bytes() == b"one\ntwo\n"
     assert (text_of(result), result.summary) == ("Created a/b/c.txt (+2 −0)", "+2 −0")
     assert detail(result, "diff") == "--- a/b/c.txt\n+++ a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
 
 
-async def test_write_replaces_a_file_and_shows_the_difference(workplace: ToolContext, code: Tool) -> None:
-    put(workplace, "f", "one\ntwo\nthree\n")
+async def test_write_replaces_a_file_and_shows_the_difference(context: ToolContext, code: Tool) -> None:
+    put(context, "f", "one\ntwo\nthree\n")
     result = await run(code, {"action": "write", "path": "f", "content": "one\n2\nthree\n"})
     assert detail(result, "diff") == "--- f\n+++ f\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
     assert [detail(result, name) for name in ("added", "removed", "created")] == [1, 1, False]
 
 
-async def test_write_without_content_is_refused_and_an_empty_content_is_not(workplace: ToolContext, code: Tool) -> None:
-    put(workplace, "f", "text")
+async def test_write_without_content_is_refused_and_an_empty_content_is_not(context: ToolContext, code: Tool) -> None:
+    put(context, "f", "text")
     assert "write needs `content`" in str(await failure(code, {"action": "write", "path": "f"}))
     await run(code, {"action": "write", "path": "f", "content": ""})
-    assert (workplace.workspace / "f").read_bytes() == b""
+    assert (context.workspace / "f").read_bytes() == b""
 
 
-async def test_a_change_keeps_rights_and_follows_a_link(workplace: ToolContext, code: Tool) -> None:
-    script = put(workplace, "run.sh", "echo a\n")
+async def test_a_change_keeps_rights_and_follows_a_link(context: ToolContext, code: Tool) -> None:
+    script = put(context, "run.sh", "echo a\n")
     script.chmod(0o754)
-    (workplace.workspace / "link").symlink_to("run.sh")
+    (context.workspace / "link").symlink_to("run.sh")
     await run(code, {"action": "patch", "path": "link", "old": "a", "new": "b"})
-    assert (workplace.workspace / "link").is_symlink()
+    assert (context.workspace / "link").is_symlink()
     assert (script.read_text(), script.stat().st_mode & 0o777) == ("echo b\n", 0o754)
-    assert sorted(os.listdir(workplace.workspace)) == ["link", "run.sh"]
+    assert sorted(os.listdir(context.workspace)) == ["link", "run.sh"]
 
 
 @pytest.mark.parametrize(
@@ -67,43 +67,41 @@ async def test_a_change_keeps_rights_and_follows_a_link(workplace: ToolContext, 
     ],
     ids=["CRLF", "no last newline", "UTF-8 with mark", "UTF-16", "Latin-1"],
 )
-async def test_patch_keeps_encoding_and_newlines(
-    workplace: ToolContext, code: Tool, before: bytes, after: bytes
-) -> None:
-    file = put(workplace, "f", before)
+async def test_patch_keeps_encoding_and_newlines(context: ToolContext, code: Tool, before: bytes, after: bytes) -> None:
+    file = put(context, "f", before)
     await run(code, {"action": "patch", "path": "f", "old": "b\n", "new": "B\nx\n"})
     assert file.read_bytes() == after
 
 
-async def test_patch_leaves_mixed_newlines_alone(workplace: ToolContext, code: Tool) -> None:
-    file = put(workplace, "f", b"a\r\nb\nc\r\n")
+async def test_patch_leaves_mixed_newlines_alone(context: ToolContext, code: Tool) -> None:
+    file = put(context, "f", b"a\r\nb\nc\r\n")
     await run(code, {"action": "patch", "path": "f", "old": "b\n", "new": "B\n"})
     assert file.read_bytes() == b"a\r\nB\nc\r\n"
 
 
-async def test_a_character_the_encoding_lacks_is_refused(workplace: ToolContext, code: Tool) -> None:
-    file = put(workplace, "f", "ä b".encode("latin-1"))
+async def test_a_character_the_encoding_lacks_is_refused(context: ToolContext, code: Tool) -> None:
+    file = put(context, "f", "ä b".encode("latin-1"))
     error = await failure(code, {"action": "patch", "path": "f", "old": "b", "new": "→"})
     assert "latin-1" in str(error) and "'→'" in str(error)
     assert file.read_bytes() == "ä b".encode("latin-1")
 
 
-async def test_patch_that_does_not_match_shows_the_nearest_place(workplace: ToolContext, code: Tool) -> None:
-    put(workplace, "f.py", "import os\n\ndef area(width, height):\n    return width * height\n")
+async def test_patch_that_does_not_match_shows_the_nearest_place(context: ToolContext, code: Tool) -> None:
+    put(context, "f.py", "import os\n\ndef area(width, height):\n    return width * height\n")
     wrong = {"action": "patch", "path": "f.py", "old": "def area(width, hight):\n    return", "new": "x"}
     error = await failure(code, {**wrong})
     assert "was not found in f.py" in str(error)
     assert "The nearest place is line 3:\ndef area(width, height):\n    return width * height" in str(error)
 
 
-async def test_patch_that_differs_in_blanks_says_so(workplace: ToolContext, code: Tool) -> None:
-    put(workplace, "f.py", "if x:\n    y()\n")
+async def test_patch_that_differs_in_blanks_says_so(context: ToolContext, code: Tool) -> None:
+    put(context, "f.py", "if x:\n    y()\n")
     error = await failure(code, {"action": "patch", "path": "f.py", "old": "if x:\n  y()", "new": "z"})
     assert "It differs in white space only." in str(error)
 
 
-async def test_patch_that_matches_twice_names_the_lines(workplace: ToolContext, code: Tool) -> None:
-    file = put(workplace, "f", "a\nb\na\n")
+async def test_patch_that_matches_twice_names_the_lines(context: ToolContext, code: Tool) -> None:
+    file = put(context, "f", "a\nb\na\n")
     wanted = {"action": "patch", "path": "f", "old": "a", "new": "x"}
     assert "found 2 times in f, at lines 1, 3" in str(await failure(code, {**wanted}))
     assert file.read_text() == "a\nb\na\n"
@@ -126,17 +124,17 @@ async def test_patch_that_matches_twice_names_the_lines(workplace: ToolContext, 
     ],
 )
 async def test_a_patch_that_cannot_be_is_a_clear_error(
-    workplace: ToolContext, code: Tool, arguments: dict[str, str], text: str
+    context: ToolContext, code: Tool, arguments: dict[str, str], text: str
 ) -> None:
-    put(workplace, "f", "a")
-    put(workplace, "nothing.md", "")
-    put(workplace, "binary", b"a\0")
-    (workplace.workspace / "folder").mkdir()
+    put(context, "f", "a")
+    put(context, "nothing.md", "")
+    put(context, "binary", b"a\0")
+    (context.workspace / "folder").mkdir()
     assert text in str(await failure(code, {"action": "patch", "path": "f", **arguments}))
 
 
-async def test_a_file_that_others_changed_must_be_read_again(workplace: ToolContext, code: Tool) -> None:
-    file = put(workplace, "f", "one\n")
+async def test_a_file_that_others_changed_must_be_read_again(context: ToolContext, code: Tool) -> None:
+    file = put(context, "f", "one\n")
     await run(code, {"action": "read", "path": "f"})
     file.write_text("another's\n")
     for change in ({"action": "patch", "old": "one", "new": "1"}, {"action": "write", "content": "mine"}):
@@ -148,46 +146,46 @@ async def test_a_file_that_others_changed_must_be_read_again(workplace: ToolCont
     assert file.read_text() == "ours"
 
 
-async def test_a_touched_but_equal_file_may_be_changed(workplace: ToolContext, code: Tool) -> None:
-    file = put(workplace, "f", "one\n")
+async def test_a_touched_but_equal_file_may_be_changed(context: ToolContext, code: Tool) -> None:
+    file = put(context, "f", "one\n")
     await run(code, {"action": "read", "path": "f"})
     os.utime(file, (1, 1))
     await run(code, {"action": "patch", "path": "f", "old": "one", "new": "1"})
     assert file.read_text() == "1\n"
 
 
-async def test_writing_where_no_file_can_be_is_a_clear_error(workplace: ToolContext, code: Tool) -> None:
-    put(workplace, "file", "")
+async def test_writing_where_no_file_can_be_is_a_clear_error(context: ToolContext, code: Tool) -> None:
+    put(context, "file", "")
     error = await failure(code, {"action": "write", "path": "file/below", "content": "x"})
     assert "file/below" in str(error)
 
 
-async def test_create_dir_makes_parents_and_may_be_repeated(workplace: ToolContext, code: Tool) -> None:
+async def test_create_dir_makes_parents_and_may_be_repeated(context: ToolContext, code: Tool) -> None:
     assert text_of(await run(code, {"action": "create_dir", "path": "a/b"})) == "Created a/b/"
     assert text_of(await run(code, {"action": "create_dir", "path": "a/b"})) == "There already is a/b/"
-    assert (workplace.workspace / "a/b").is_dir()
+    assert (context.workspace / "a/b").is_dir()
 
 
-async def test_names_of_other_tools_are_understood(workplace: ToolContext, code: Tool) -> None:
-    file = put(workplace, "f", "a")
+async def test_names_of_other_tools_are_understood(context: ToolContext, code: Tool) -> None:
+    file = put(context, "f", "a")
     await run(code, {"action": "patch", "file_path": "f", "old_string": "a", "new_string": "b", "start_line": None})
     assert file.read_text() == "b"
 
 
-async def test_access_tells_real_paths_and_previews_the_change(workplace: ToolContext, code: Tool) -> None:
-    file = put(workplace, "f", "a\n")
-    (workplace.workspace / "out").symlink_to("/usr/share")
+async def test_access_tells_real_paths_and_previews_the_change(context: ToolContext, code: Tool) -> None:
+    file = put(context, "f", "a\n")
+    (context.workspace / "out").symlink_to("/usr/share")
     access = code.access({"action": "patch", "path": "f", "old": "a", "new": "b"})
     assert (access.writes, access.reads, access.text) == ((file,), (), "Change f")
     assert access.preview == "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"
     assert code.access({"action": "read", "path": "out/x"}).reads == (Path("/usr/share/x"),)
-    assert code.access({"action": "read", "path": "~/x"}).reads == (workplace.workspace.parent / "x",)
+    assert code.access({"action": "read", "path": "~/x"}).reads == (context.workspace.parent / "x",)
 
 
-async def test_the_tasks_own_long_output_is_harmless_to_read(workplace: ToolContext, code: Tool) -> None:
-    own = workplace.output_dir / "call_1-stdout.txt"
+async def test_the_tasks_own_long_output_is_harmless_to_read(context: ToolContext, code: Tool) -> None:
+    own = context.output_dir / "call_1-stdout.txt"
     assert code.access({"action": "read", "path": str(own)}).tier == "free"
-    other = str(workplace.output_dir.parent / "other")
+    other = str(context.output_dir.parent / "other")
     assert code.access({"action": "read", "path": other}).tier == "read"
 
 
@@ -205,9 +203,9 @@ class SetWhileItReads(CancelSignal):
 
 
 async def test_a_change_that_was_stopped_before_it_was_written_is_not_written(tmp_path: Path) -> None:
-    workplace = make_workplace(tmp_path)
-    (workplace.workspace / "file").write_text("before")
+    context = make_tool_context(tmp_path)
+    (context.workspace / "file").write_text("before")
     arguments: JsonObject = {"action": "write", "path": "file", "content": "after"}
-    error = await failure(tool_of(workplace, "code"), arguments, SetWhileItReads())
+    error = await failure(tool_of(context, "code"), arguments, SetWhileItReads())
     assert str(error) == "Operation aborted"
-    assert (workplace.workspace / "file").read_text() == "before"
+    assert (context.workspace / "file").read_text() == "before"

@@ -7,33 +7,33 @@ import pytest
 from app.engine.core.cancel import CancelSignal
 from app.engine.tools.base import Tool, ToolContext
 from app.protocol.base import JsonObject
-from tests.support.loop_parts import detail, failure, make_workplace, run, text_of, tool_of
+from tests.support.loop_parts import detail, failure, make_tool_context, run, text_of, tool_of
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> ToolContext:
-    return make_workplace(tmp_path)
+def context(tmp_path: Path) -> ToolContext:
+    return make_tool_context(tmp_path)
 
 
 @pytest.fixture
-def code(workplace: ToolContext) -> Tool:
-    return tool_of(workplace, "code")
+def code(context: ToolContext) -> Tool:
+    return tool_of(context, "code")
 
 
-def put(workplace: ToolContext, name: str, content: bytes | str = "") -> None:
-    path = workplace.workspace / name
+def put(context: ToolContext, name: str, content: bytes | str = "") -> None:
+    path = context.workspace / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-async def test_read_gives_the_exact_text(workplace: ToolContext, code: Tool) -> None:
-    put(workplace, "f", "\tone\n\n  two\n")
+async def test_read_gives_the_exact_text(context: ToolContext, code: Tool) -> None:
+    put(context, "f", "\tone\n\n  two\n")
     result = await run(code, {"action": "read", "path": "f"})
     assert (text_of(result), result.summary) == ("\tone\n\n  two", "3 lines")
 
 
-async def test_read_gives_a_range_and_says_how_to_go_on(workplace: ToolContext, code: Tool) -> None:
-    put(workplace, "f", "".join(f"{number}\n" for number in range(1, 11)))
+async def test_read_gives_a_range_and_says_how_to_go_on(context: ToolContext, code: Tool) -> None:
+    put(context, "f", "".join(f"{number}\n" for number in range(1, 11)))
     result = await run(code, {"action": "read", "path": "f", "start_line": 3, "end_line": 4})
     assert text_of(result) == "3\n4\n[lines 3–4 of 10; go on with start_line=5]"
     result = await run(code, {"action": "read", "path": "f", "start_line": 9})
@@ -44,28 +44,28 @@ async def test_read_gives_a_range_and_says_how_to_go_on(workplace: ToolContext, 
     ("arguments", "text"), [({"start_line": 9}, "after its end"), ({"start_line": 3, "end_line": 2}, "before")]
 )
 async def test_an_impossible_range_is_refused(
-    workplace: ToolContext, code: Tool, arguments: dict[str, int], text: str
+    context: ToolContext, code: Tool, arguments: dict[str, int], text: str
 ) -> None:
-    put(workplace, "f", "1\n2\n3\n")
+    put(context, "f", "1\n2\n3\n")
     assert text in str(await failure(code, {"action": "read", "path": "f", **arguments}))
 
 
 @pytest.mark.parametrize("lines", [5_000, 1_000_000], ids=["long", "very large"])
-async def test_a_long_file_is_read_in_windows(workplace: ToolContext, code: Tool, lines: int) -> None:
-    put(workplace, "f", "".join(f"line {number}\n" for number in range(1, lines + 1)))
+async def test_a_long_file_is_read_in_windows(context: ToolContext, code: Tool, lines: int) -> None:
+    put(context, "f", "".join(f"line {number}\n" for number in range(1, lines + 1)))
     text = text_of(await run(code, {"action": "read", "path": "f"}))
     assert text.startswith("line 1\n") and text.endswith("go on with start_line=2001]")
     text = text_of(await run(code, {"action": "read", "path": "f", "start_line": 2001, "end_line": 2002}))
     assert text.startswith("line 2001\nline 2002\n[lines 2001–2002")
 
 
-async def test_one_endless_line_is_cut(workplace: ToolContext, code: Tool) -> None:
-    put(workplace, "f", "x" * 6_000_000)
+async def test_one_endless_line_is_cut(context: ToolContext, code: Tool) -> None:
+    put(context, "f", "x" * 6_000_000)
     assert len(text_of(await run(code, {"action": "read", "path": "f"}))) < 51_000
 
 
-async def test_a_large_file_of_one_line_is_read_and_searched_in_pieces(workplace: ToolContext, code: Tool) -> None:
-    with (workplace.workspace / "f").open("wb") as file:
+async def test_a_large_file_of_one_line_is_read_and_searched_in_pieces(context: ToolContext, code: Tool) -> None:
+    with (context.workspace / "f").open("wb") as file:
         for _ in range(40):
             file.write(b"x" * 1_000_000)
         file.write(b"needle\nneedle in the last line\n")
@@ -84,62 +84,62 @@ async def test_a_large_file_of_one_line_is_read_and_searched_in_pieces(workplace
 
 
 @pytest.mark.parametrize(("content", "text"), [("", "(empty)"), ("\n", "(empty)")])
-async def test_an_empty_file_is_called_empty(workplace: ToolContext, code: Tool, content: str, text: str) -> None:
-    put(workplace, "f", content)
+async def test_an_empty_file_is_called_empty(context: ToolContext, code: Tool, content: str, text: str) -> None:
+    put(context, "f", content)
     assert text_of(await run(code, {"action": "read", "path": "f"})) == text
 
 
-async def test_binary_files_pipes_and_folders_are_refused_with_advice(workplace: ToolContext, code: Tool) -> None:
-    put(workplace, "b", b"\x7fELF\0\0")
-    os.mkfifo(workplace.workspace / "pipe")
-    put(workplace, "d/f")
+async def test_binary_files_pipes_and_folders_are_refused_with_advice(context: ToolContext, code: Tool) -> None:
+    put(context, "b", b"\x7fELF\0\0")
+    os.mkfifo(context.workspace / "pipe")
+    put(context, "d/f")
     for name, text in (("b", "binary file of 6 bytes"), ("pipe", "no regular file"), ("d", "Use the action list")):
         assert text in str(await failure(code, {"action": "read", "path": name}))
 
 
-async def test_list_shows_a_folder(workplace: ToolContext, code: Tool) -> None:
+async def test_list_shows_a_folder(context: ToolContext, code: Tool) -> None:
     for name in ("b.py", "a/x.py", ".hidden"):
-        put(workplace, name)
+        put(context, name)
     assert text_of(await run(code, {"action": "list"})) == ".hidden\na/\nb.py"
     assert "not a folder" in str(await failure(code, {"action": "list", "path": "b.py"}))
     assert "There is no nowhere" in str(await failure(code, {"action": "list", "path": "nowhere"}))
 
 
-async def test_list_finds_by_pattern_and_leaves_out_version_control(workplace: ToolContext, code: Tool) -> None:
+async def test_list_finds_by_pattern_and_leaves_out_version_control(context: ToolContext, code: Tool) -> None:
     for name in ("b.py", "a/x.py", "a/deep/y.py", "a/z.txt", ".git/config.py", "node_modules/m.py"):
-        put(workplace, name)
+        put(context, name)
     assert text_of(await run(code, {"action": "list", "glob": "*.py"})) == "a/deep/y.py\na/x.py\nb.py"
     assert text_of(await run(code, {"action": "list", "glob": "a/*.{py,txt}"})) == "a/x.py\na/z.txt"
     assert text_of(await run(code, {"action": "list", "pattern": "**/y.py"})) == "a/deep/y.py"
     assert text_of(await run(code, {"action": "list", "glob": "*.rs"})) == "(nothing)"
 
 
-async def test_what_is_found_is_counted_in_words(workplace: ToolContext, code: Tool) -> None:
-    put(workplace, "a.py", "one\n")
+async def test_what_is_found_is_counted_in_words(context: ToolContext, code: Tool) -> None:
+    put(context, "a.py", "one\n")
     calls: tuple[JsonObject, ...] = (
         {"action": "read", "path": "a.py"},
         {"action": "list"},
         {"action": "search", "pattern": "one"},
     )
     alone = [(await run(code, call)).summary for call in calls]
-    put(workplace, "b.py", "one\n")
+    put(context, "b.py", "one\n")
     assert alone == ["1 line", "1 entry", "1 hit in 1 file"]
     assert [(await run(code, call)).summary for call in calls[1:]] == ["2 entries", "2 hits in 2 files"]
 
 
-async def test_a_list_has_an_end(workplace: ToolContext, code: Tool) -> None:
+async def test_a_list_has_an_end(context: ToolContext, code: Tool) -> None:
     for number in range(600):
-        put(workplace, f"{number:03}")
+        put(context, f"{number:03}")
     result = await run(code, {"action": "list"})
     assert detail(result, "count") == 500
     assert text_of(result).endswith("499\n[there are more; narrow the path or the glob]")
 
 
-async def test_search_gives_path_line_and_text(workplace: ToolContext, code: Tool) -> None:
-    put(workplace, "a.py", "x = 1\ny = xx\n")
-    put(workplace, "d/b.txt", "no\r\nx + x\r\n")
-    put(workplace, "bin", b"x\0")
-    put(workplace, ".git/x", "x")
+async def test_search_gives_path_line_and_text(context: ToolContext, code: Tool) -> None:
+    put(context, "a.py", "x = 1\ny = xx\n")
+    put(context, "d/b.txt", "no\r\nx + x\r\n")
+    put(context, "bin", b"x\0")
+    put(context, ".git/x", "x")
     result = await run(code, {"action": "search", "pattern": "x"})
     assert text_of(result) == "a.py:1: x = 1\na.py:2: y = xx\nd/b.txt:2: x + x"
     assert result.summary == "3 hits in 2 files"
@@ -150,18 +150,18 @@ async def test_search_gives_path_line_and_text(workplace: ToolContext, code: Too
     assert text_of(await run(code, {"action": "search", "pattern": "absent"})) == "(no hits)"
 
 
-async def test_search_does_not_follow_links_out_of_the_folder(workplace: ToolContext, code: Tool) -> None:
-    outside = workplace.workspace.parent / "secret"
+async def test_search_does_not_follow_links_out_of_the_folder(context: ToolContext, code: Tool) -> None:
+    outside = context.workspace.parent / "secret"
     outside.mkdir()
     (outside / "key").write_text("needle")
-    (workplace.workspace / "folder").symlink_to(outside)
-    (workplace.workspace / "file").symlink_to(outside / "key")
+    (context.workspace / "folder").symlink_to(outside)
+    (context.workspace / "file").symlink_to(outside / "key")
     assert text_of(await run(code, {"action": "search", "pattern": "needle"})) == "(no hits)"
 
 
-async def test_a_search_has_an_end(workplace: ToolContext, code: Tool) -> None:
-    put(workplace, "f", "hit\n" * 1000)
-    put(workplace, "long", "z" * 100_000 + "needle" + "z" * 100_000)
+async def test_a_search_has_an_end(context: ToolContext, code: Tool) -> None:
+    put(context, "f", "hit\n" * 1000)
+    put(context, "long", "z" * 100_000 + "needle" + "z" * 100_000)
     result = await run(code, {"action": "search", "pattern": "hit"})
     assert (detail(result, "hits"), text_of(result).count("\n")) == (200, 200)
     assert "stopped at 200 hits" in text_of(result)
@@ -169,12 +169,12 @@ async def test_a_search_has_an_end(workplace: ToolContext, code: Tool) -> None:
     assert "needle" in text and len(text) < 400
 
 
-async def test_a_wrong_pattern_is_explained(workplace: ToolContext, code: Tool) -> None:
+async def test_a_wrong_pattern_is_explained(context: ToolContext, code: Tool) -> None:
     assert "is no regular expression" in str(await failure(code, {"action": "search", "pattern": "("}))
     assert "search needs `pattern`" in str(await failure(code, {"action": "search"}))
 
 
-async def test_a_cancelled_search_stops(workplace: ToolContext, code: Tool) -> None:
+async def test_a_cancelled_search_stops(context: ToolContext, code: Tool) -> None:
     cancel = CancelSignal()
     cancel.set()
     assert str(await failure(code, {"action": "search", "pattern": "x"}, cancel)) == "Operation aborted"

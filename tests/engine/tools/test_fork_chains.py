@@ -13,7 +13,7 @@ import pytest
 from app.engine.core.cancel import CancelSignal
 from app.engine.tools.base import ToolContext, ToolError
 from app.engine.tools.processes import termination
-from tests.support.loop_parts import make_workplace, run, tool_of, until
+from tests.support.loop_parts import make_tool_context, run, tool_of, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
 
@@ -65,20 +65,20 @@ CHAINS = {
 }
 
 
-async def _hops(workplace: ToolContext) -> None:
-    file = workplace.workspace / "pid"
+async def _hops(context: ToolContext) -> None:
+    file = context.workspace / "pid"
     await until(lambda: file.exists() and file.read_text() != "")
 
 
-async def _stop(workplace: ToolContext, chain: str) -> None:
+async def _stop(context: ToolContext, chain: str) -> None:
     cancel = CancelSignal()
-    running = asyncio.create_task(run(tool_of(workplace, "shell"), {"command": f"{chain}\nsleep 71"}, cancel))
-    await _hops(workplace)
+    running = asyncio.create_task(run(tool_of(context, "shell"), {"command": f"{chain}\nsleep 71"}, cancel))
+    await _hops(context)
     cancel.set()
     with pytest.raises(ToolError) as caught:
         await running
     assert "still there" not in str(caught.value)
-    assert termination.alive(workplace.task_id) == 0
+    assert termination.alive(context.task_id) == 0
 
 
 @asynccontextmanager
@@ -96,39 +96,39 @@ async def _busy(count: int) -> AsyncGenerator[None]:
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
 async def test_a_stop_outruns_a_chain_with(tmp_path: Path, chain: str) -> None:
-    await _stop(make_workplace(tmp_path), chain)
+    await _stop(make_tool_context(tmp_path), chain)
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
 async def test_the_end_of_a_task_outruns_a_chain_with(tmp_path: Path, chain: str) -> None:
-    workplace = make_workplace(tmp_path)
-    await run(tool_of(workplace, "shell"), {"command": chain})
-    await _hops(workplace)
-    ended = await workplace.processes.end()
+    context = make_tool_context(tmp_path)
+    await run(tool_of(context, "shell"), {"command": chain})
+    await _hops(context)
+    ended = await context.processes.end()
     assert ended and not any(process.still_there for process in ended)
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
 async def test_on_a_busy_machine_a_stop_outruns_a_chain_with(tmp_path: Path, chain: str) -> None:
     async with _busy(4):
-        await _stop(make_workplace(tmp_path), chain)
+        await _stop(make_tool_context(tmp_path), chain)
 
 
 async def test_the_chains_of_two_tasks_are_outrun_at_once(tmp_path: Path) -> None:
-    places = [make_workplace(tmp_path / task_id, task_id) for task_id in ("task_a", "task_b")]
+    places = [make_tool_context(tmp_path / task_id, task_id) for task_id in ("task_a", "task_b")]
     chains = [CHAINS["a pause each time"], CHAINS["no pause and a session of its own each time"]]
     async with asyncio.TaskGroup() as group:
-        for workplace, chain in zip(places, chains, strict=True):
-            group.create_task(_stop(workplace, chain))
+        for context, chain in zip(places, chains, strict=True):
+            group.create_task(_stop(context, chain))
 
 
 async def test_a_stop_that_outruns_a_chain_leaves_the_other_call_of_the_task_alone(tmp_path: Path) -> None:
-    workplace = make_workplace(tmp_path)
-    await run(tool_of(workplace, "shell"), {"command": "sleep 72 & sleep 73 &"})
+    context = make_tool_context(tmp_path)
+    await run(tool_of(context, "shell"), {"command": "sleep 72 & sleep 73 &"})
     with pytest.raises(ToolError):
-        await run(tool_of(workplace, "shell"), {"command": f"{CHAINS['no pause']}\nsleep 71", "timeout_secs": 0.3})
-    assert termination.alive(workplace.task_id) == 2
-    ended = await workplace.processes.end()
+        await run(tool_of(context, "shell"), {"command": f"{CHAINS['no pause']}\nsleep 71", "timeout_secs": 0.3})
+    assert termination.alive(context.task_id) == 2
+    ended = await context.processes.end()
     assert sorted(process.name for process in ended) == ["sleep 72", "sleep 73"]
 
 

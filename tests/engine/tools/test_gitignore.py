@@ -12,19 +12,19 @@ from app.engine.tools.base import Tool, ToolContext, ToolError
 from app.engine.tools.code.search import list_files
 from app.engine.tools.file_walk import is_file, keep_all, matches, walk
 from app.engine.tools.gitignore import GitIgnore
-from tests.support.loop_parts import make_workplace, run, text_of, tool_of
+from tests.support.loop_parts import make_tool_context, run, text_of, tool_of
 
 NOTE = "[what .gitignore names is left out; set ignored to have it]"
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> ToolContext:
-    return make_workplace(tmp_path)
+def context(tmp_path: Path) -> ToolContext:
+    return make_tool_context(tmp_path)
 
 
 @pytest.fixture
-def code(workplace: ToolContext) -> Tool:
-    return tool_of(workplace, "code")
+def code(context: ToolContext) -> Tool:
+    return tool_of(context, "code")
 
 
 def put(folder: Path, files: dict[str, str]) -> None:
@@ -219,19 +219,19 @@ def test_a_list_of_one_folder_can_be_cancelled(tmp_path: Path) -> None:
 
 
 async def test_gitignore_is_not_read_if_what_it_names_is_wanted(
-    workplace: ToolContext, code: Tool, monkeypatch: pytest.MonkeyPatch
+    context: ToolContext, code: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(root: Path) -> GitIgnore:
         raise AssertionError(f"rules were read for {root}")
 
-    put(workplace.workspace, {".gitignore": "a.py", "a.py": "x\n"})
+    put(context.workspace, {".gitignore": "a.py", "a.py": "x\n"})
     monkeypatch.setattr("app.engine.tools.code.tool.GitIgnore", fail)
     assert text_of(await run(code, {"action": "list", "ignored": True})) == ".gitignore\na.py"
     assert text_of(await run(code, {"action": "search", "pattern": "x", "ignored": True})) == "a.py:1: x"
 
 
-async def test_lists_and_searches_leave_out_what_gitignore_names(workplace: ToolContext, code: Tool) -> None:
-    put(workplace.workspace, {".gitignore": "build/\n", "a.py": "x\n", "build/b.py": "x\n"})
+async def test_lists_and_searches_leave_out_what_gitignore_names(context: ToolContext, code: Tool) -> None:
+    put(context.workspace, {".gitignore": "build/\n", "a.py": "x\n", "build/b.py": "x\n"})
     assert text_of(await run(code, {"action": "list"})) == f".gitignore\na.py\n{NOTE}"
     assert text_of(await run(code, {"action": "list", "glob": "*.py"})) == f"a.py\n{NOTE}"
     assert text_of(await run(code, {"action": "search", "pattern": "x"})) == f"a.py:1: x\n{NOTE}"

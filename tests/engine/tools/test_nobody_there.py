@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.engine.tools.base import ToolContext, ToolResult
-from tests.support.loop_parts import make_workplace, run, text_of, tool_of
+from tests.support.loop_parts import make_tool_context, run, text_of, tool_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -18,23 +18,23 @@ SETTINGS = {"user.name": "A", "user.email": "a@example.org", "core.editor": "sle
 @pytest.fixture
 def repository(tmp_path: Path) -> ToolContext:
     """Three commits; the settings name an editor that waits forever."""
-    workplace = make_workplace(tmp_path)
+    context = make_tool_context(tmp_path)
 
     def git(*arguments: str) -> None:
-        subprocess.run(("git", *arguments), cwd=workplace.workspace, check=True, capture_output=True)
+        subprocess.run(("git", *arguments), cwd=context.workspace, check=True, capture_output=True)
 
     git("init", "--initial-branch=main")
     for name, value in SETTINGS.items():
         git("config", name, value)
     for name in ("one", "two", "three"):
-        (workplace.workspace / name).write_text(name)
+        (context.workspace / name).write_text(name)
         git("add", name)
         git("commit", "-m", name)
-    return workplace
+    return context
 
 
-async def shell(workplace: ToolContext, command: str) -> ToolResult:
-    return await run(tool_of(workplace, "shell"), {"command": command, "timeout_secs": 20})
+async def shell(context: ToolContext, command: str) -> ToolResult:
+    return await run(tool_of(context, "shell"), {"command": command, "timeout_secs": 20})
 
 
 async def test_a_commit_without_a_message_fails_at_once_and_says_why(repository: ToolContext) -> None:

@@ -12,9 +12,9 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.tools.base import ToolContext, ToolError, ToolResult
 from app.engine.tools.processes import termination
 from app.engine.tools.processes.marks import marks_of
-from app.engine.tools.processes.process_table import PortableTable, Search, plain_name
+from app.engine.tools.processes.process_table import PortableTable, Search, display_name
 from app.engine.tools.processes.termination import reap_orphans
-from tests.support.loop_parts import is_running, make_workplace, run, task_of, text_of, tool_of, until
+from tests.support.loop_parts import is_running, make_tool_context, run, task_of, text_of, tool_of, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
 
@@ -46,10 +46,10 @@ def pid_in(path: Path) -> int:
     return int(text) if text.endswith("\n") or (text and path.name == "daemon.pid") else 0
 
 
-async def stopped(workplace: ToolContext, command: str, pid_file: str = "pid") -> tuple[int, ToolError]:
+async def stopped(context: ToolContext, command: str, pid_file: str = "pid") -> tuple[int, ToolError]:
     """Run the command and cancel it once the child has reported its pid; returns that pid and the tool's error."""
-    cancel, file = CancelSignal(), workplace.workspace / pid_file
-    running = asyncio.create_task(run(tool_of(workplace, "shell"), {"command": command}, cancel))
+    cancel, file = CancelSignal(), context.workspace / pid_file
+    running = asyncio.create_task(run(tool_of(context, "shell"), {"command": command}, cancel))
     await until(lambda: pid_in(file) > 0)
     cancel.set()
     with pytest.raises(ToolError) as caught:
@@ -60,82 +60,85 @@ async def stopped(workplace: ToolContext, command: str, pid_file: str = "pid") -
 @pytest.mark.parametrize("command", STARTERS.values(), ids=STARTERS.keys())
 async def test_a_stop_ends(tmp_path: Path, command: str) -> None:
     started = time.monotonic()
-    pid, error = await stopped(make_workplace(tmp_path), command)
+    pid, error = await stopped(make_tool_context(tmp_path), command)
     assert not is_running(pid)
     assert f"(pid {pid})" in str(error)
     assert time.monotonic() - started < 3
 
 
 async def test_a_stop_ends_a_daemon(tmp_path: Path) -> None:
-    workplace = make_workplace(tmp_path)
-    (workplace.workspace / "daemon.py").write_text(DAEMON)
-    pid, error = await stopped(workplace, f"{sys.executable} daemon.py; sleep 71", "daemon.pid")
+    context = make_tool_context(tmp_path)
+    (context.workspace / "daemon.py").write_text(DAEMON)
+    pid, error = await stopped(context, f"{sys.executable} daemon.py; sleep 71", "daemon.pid")
     assert not is_running(pid)
     assert f"sleep 70 (pid {pid})" in str(error) or f"(pid {pid})" in str(error)
 
 
 async def test_the_end_of_a_task_ends_what_its_commands_left(tmp_path: Path) -> None:
-    workplace = make_workplace(tmp_path)
-    result = await run(tool_of(workplace, "shell"), {"command": "sleep 72 & setsid sleep 73 & (sleep 74 &) ; true"})
+    context = make_tool_context(tmp_path)
+    result = await run(tool_of(context, "shell"), {"command": "sleep 72 & setsid sleep 73 & (sleep 74 &) ; true"})
     pids = [int(pid) for pid in re.findall(r"pid (\d+)", text_of(result))]
-    assert termination.alive(workplace.task_id) == len(pids) == 3
+    assert termination.alive(context.task_id) == len(pids) == 3
     counts: list[int] = []
-    ended = await termination.ProcessSweep(workplace.task_id, counts.append).end()
+    ended = await termination.ProcessSweep(context.task_id, counts.append).end()
     assert sorted(process.name for process in ended) == ["sleep 72", "sleep 73", "sleep 74"]
     assert not any(map(is_running, pids))
     assert (counts[0], counts[-1]) == (3, 0)
-    assert marks_of(workplace.task_id) == ()
+    assert marks_of(context.task_id) == ()
 
 
 async def test_ending_one_task_leaves_the_others_alone(tmp_path: Path) -> None:
-    async with task_of(make_workplace(tmp_path, "task_a")) as one, task_of(make_workplace(tmp_path, "task_b")) as other:
-        for workplace in (one, other):
-            await run(tool_of(workplace, "shell"), {"command": "setsid sleep 75 & (env -i sleep 76 &)"})
+    async with (
+        task_of(make_tool_context(tmp_path, "task_a")) as one,
+        task_of(make_tool_context(tmp_path, "task_b")) as other,
+    ):
+        for context in (one, other):
+            await run(tool_of(context, "shell"), {"command": "setsid sleep 75 & (env -i sleep 76 &)"})
         await one.processes.end()
         assert (termination.alive(one.task_id), termination.alive(other.task_id)) == (0, 2)
 
 
 async def test_a_timeout_ends_its_own_call_only(tmp_path: Path) -> None:
-    async with task_of(make_workplace(tmp_path)) as workplace:
-        shell = tool_of(workplace, "shell")
+    async with task_of(make_tool_context(tmp_path)) as context:
+        shell = tool_of(context, "shell")
         await run(shell, {"command": "sleep 77 &"})
         with pytest.raises(ToolError, match="Timed out"):
             await run(shell, {"command": "sleep 78", "timeout_secs": 0.1})
-        assert termination.alive(workplace.task_id) == 1
+        assert termination.alive(context.task_id) == 1
 
 
 async def test_a_call_that_ends_with_its_task_reports_its_own_processes_only(tmp_path: Path) -> None:
-    workplace, cancel = make_workplace(tmp_path), CancelSignal()
-    shell = tool_of(workplace, "shell")
+    context, cancel = make_tool_context(tmp_path), CancelSignal()
+    shell = tool_of(context, "shell")
     await run(shell, {"command": "sleep 81 &"})
     running = asyncio.create_task(run(shell, {"command": "sleep 82 & echo $$ > pid; wait"}, cancel))
-    await until(lambda: pid_in(workplace.workspace / "pid") > 0)
-    stopping = asyncio.create_task(workplace.processes.end())
+    await until(lambda: pid_in(context.workspace / "pid") > 0)
+    stopping = asyncio.create_task(context.processes.end())
     await asyncio.sleep(0)
     cancel.set()
     with pytest.raises(ToolError) as caught:
         await running
     assert "sleep 82 (pid" in str(caught.value) and "sleep 81" not in str(caught.value)
     names = [process.name for process in await stopping]
-    assert names == [process.name for process in workplace.processes.ended.values()]
+    assert names == [process.name for process in context.processes.ended.values()]
     assert {"sleep 81", "sleep 82"} <= set(names) and len(names) == 3
 
 
 async def test_a_call_ends_its_processes_itself_if_the_end_of_its_task_is_cancelled(tmp_path: Path) -> None:
-    workplace, cancel = make_workplace(tmp_path), CancelSignal()
+    context, cancel = make_tool_context(tmp_path), CancelSignal()
     running = asyncio.create_task(
-        run(tool_of(workplace, "shell"), {"command": "trap '' TERM; echo $$ > pid; sleep 83; sleep 84"}, cancel)
+        run(tool_of(context, "shell"), {"command": "trap '' TERM; echo $$ > pid; sleep 83; sleep 84"}, cancel)
     )
-    await until(lambda: pid_in(workplace.workspace / "pid") > 0)
-    stopping = asyncio.create_task(workplace.processes.end())
+    await until(lambda: pid_in(context.workspace / "pid") > 0)
+    stopping = asyncio.create_task(context.processes.end())
     await asyncio.sleep(0)
     cancel.set()
     await asyncio.sleep(0)
     stopping.cancel()
     with pytest.raises(ToolError):
         await running
-    assert stopping.cancelled() and workplace.processes.ended == {}
-    assert not is_running(pid_in(workplace.workspace / "pid"))
+    assert stopping.cancelled() and context.processes.ended == {}
+    assert not is_running(pid_in(context.workspace / "pid"))
 
 
 async def test_a_task_that_ran_nothing_ends_at_once() -> None:
@@ -146,10 +149,10 @@ async def test_a_task_that_ran_nothing_ends_at_once() -> None:
 async def test_an_ended_orphan_is_reaped_and_a_child_of_others_is_not(tmp_path: Path) -> None:
     stop = reap_orphans(asyncio.get_running_loop())
     child = await asyncio.create_subprocess_exec("sh", "-c", "exit 7")
-    async with task_of(make_workplace(tmp_path)) as workplace:
+    async with task_of(make_tool_context(tmp_path)) as context:
         command = "(setsid sh -c 'echo $$ > pid; exec sleep 0.05' &)"
-        await run(tool_of(workplace, "shell"), {"command": command})
-        file = workplace.workspace / "pid"
+        await run(tool_of(context, "shell"), {"command": command})
+        file = context.workspace / "pid"
         await until(lambda: pid_in(file) > 0)
         await until(lambda: not is_running(pid_in(file)))
     assert await child.wait() == 7
@@ -158,13 +161,13 @@ async def test_an_ended_orphan_is_reaped_and_a_child_of_others_is_not(tmp_path: 
 
 
 async def test_a_cancelled_asyncio_task_leaves_nothing(tmp_path: Path) -> None:
-    workplace = make_workplace(tmp_path)
-    running = asyncio.create_task(run(tool_of(workplace, "shell"), {"command": "echo $$ > pid; sleep 79"}))
-    await until(lambda: pid_in(workplace.workspace / "pid") > 0)
+    context = make_tool_context(tmp_path)
+    running = asyncio.create_task(run(tool_of(context, "shell"), {"command": "echo $$ > pid; sleep 79"}))
+    await until(lambda: pid_in(context.workspace / "pid") > 0)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert not is_running(pid_in(workplace.workspace / "pid"))
+    assert not is_running(pid_in(context.workspace / "pid"))
 
 
 async def test_what_a_dead_engine_left_is_found_by_its_task() -> None:
@@ -177,16 +180,16 @@ async def test_what_a_dead_engine_left_is_found_by_its_task() -> None:
 
 
 async def test_without_proc_the_portable_table_finds_the_same(tmp_path: Path) -> None:
-    async with task_of(make_workplace(tmp_path)) as workplace:
-        result = await run(tool_of(workplace, "shell"), {"command": "sleep 81 & setsid sleep 82 & (sleep 83 &)"})
+    async with task_of(make_tool_context(tmp_path)) as context:
+        result = await run(tool_of(context, "shell"), {"command": "sleep 81 & setsid sleep 82 & (sleep 83 &)"})
         table = PortableTable()
-        found = [entry.pid for entry in table.find(marks_of(workplace.task_id), Search())]
+        found = [entry.pid for entry in table.find(marks_of(context.task_id), Search())]
         assert sorted(found) == sorted(int(pid) for pid in re.findall(r"pid (\d+)", text_of(result)))
         assert sorted(table.name(pid) for pid in found) == ["sleep 81", "sleep 82", "sleep 83"]
 
 
 async def test_many_commands_at_once_keep_their_outputs_apart(tmp_path: Path) -> None:
-    shell = tool_of(make_workplace(tmp_path), "shell")
+    shell = tool_of(make_tool_context(tmp_path), "shell")
     results: list[ToolResult] = await asyncio.gather(
         *(run(shell, {"command": f"echo {number}; sleep 0.01"}) for number in range(40))
     )
@@ -194,7 +197,7 @@ async def test_many_commands_at_once_keep_their_outputs_apart(tmp_path: Path) ->
 
 
 async def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
-    shell = tool_of(make_workplace(tmp_path), "shell")
+    shell = tool_of(make_tool_context(tmp_path), "shell")
     await run(shell, {"command": "true"})
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
@@ -203,5 +206,5 @@ async def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
 
 
 def test_a_long_command_is_named_by_as_much_of_it_as_fits_a_line() -> None:
-    assert plain_name(["x" * 120]) == "x" * 120
-    assert plain_name(["x" * 121]) == "x" * 119 + "…"
+    assert display_name(["x" * 120]) == "x" * 120
+    assert display_name(["x" * 121]) == "x" * 119 + "…"

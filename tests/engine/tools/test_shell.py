@@ -6,11 +6,11 @@ import pytest
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.tools.base import ToolResult
-from tests.support.loop_parts import detail, failure, make_workplace, run, task_of, text_of, tool_of
+from tests.support.loop_parts import detail, failure, make_tool_context, run, task_of, text_of, tool_of
 
 
 async def test_a_command_gives_its_streams_exit_code_and_time(tmp_path: Path) -> None:
-    result = await run(tool_of(make_workplace(tmp_path), "shell"), {"command": "echo out; echo err >&2; exit 3"})
+    result = await run(tool_of(make_tool_context(tmp_path), "shell"), {"command": "echo out; echo err >&2; exit 3"})
     assert text_of(result) == "out\n[stderr]\nerr\n[exit code 3]"
     assert result.is_error
     assert [detail(result, name) for name in ("stdout", "stderr", "exit_code")] == ["out\n", "err\n", 3]
@@ -18,7 +18,7 @@ async def test_a_command_gives_its_streams_exit_code_and_time(tmp_path: Path) ->
 
 
 async def test_the_end_of_what_a_failed_command_wrote_is_kept_without_our_own_remarks(tmp_path: Path) -> None:
-    shell = tool_of(make_workplace(tmp_path), "shell")
+    shell = tool_of(make_tool_context(tmp_path), "shell")
     failed = await run(shell, {"command": "printf 'a\\nb\\n\\n[ERROR] c\\n'; echo d >&2; exit 1"})
     assert detail(failed, "last_lines") == ["b", "[ERROR] c", "d"]
     assert detail(await run(shell, {"command": "exit 1"}), "last_lines") == ["(no output)"]
@@ -28,38 +28,38 @@ async def test_the_end_of_what_a_failed_command_wrote_is_kept_without_our_own_re
 
 
 async def test_a_command_without_output_says_so(tmp_path: Path) -> None:
-    result = await run(tool_of(make_workplace(tmp_path), "shell"), {"command": "true"})
+    result = await run(tool_of(make_tool_context(tmp_path), "shell"), {"command": "true"})
     assert (text_of(result), result.is_error) == ("(no output)", False)
 
 
 async def test_a_command_runs_in_the_workspace_unless_told_otherwise(tmp_path: Path) -> None:
-    workplace = make_workplace(tmp_path)
-    (workplace.workspace / "sub").mkdir()
-    shell = tool_of(workplace, "shell")
-    assert text_of(await run(shell, {"command": "pwd"})) == str(workplace.workspace)
-    assert text_of(await run(shell, {"command": "pwd", "working_dir": "sub"})) == str(workplace.workspace / "sub")
+    context = make_tool_context(tmp_path)
+    (context.workspace / "sub").mkdir()
+    shell = tool_of(context, "shell")
+    assert text_of(await run(shell, {"command": "pwd"})) == str(context.workspace)
+    assert text_of(await run(shell, {"command": "pwd", "working_dir": "sub"})) == str(context.workspace / "sub")
 
 
 async def test_a_command_gets_no_input_and_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-secret")
-    result = await run(tool_of(make_workplace(tmp_path), "shell"), {"command": "cat; env"})
+    result = await run(tool_of(make_tool_context(tmp_path), "shell"), {"command": "cat; env"})
     assert "secret" not in text_of(result)
     assert "ERRAND_TASK=task_1" in text_of(result)
 
 
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    error = await failure(tool_of(make_workplace(tmp_path), "shell"), {"command": "pwd", "working_dir": "nowhere"})
+    error = await failure(tool_of(make_tool_context(tmp_path), "shell"), {"command": "pwd", "working_dir": "nowhere"})
     assert "There is no folder" in str(error) and "nowhere" in str(error)
 
 
 @pytest.mark.parametrize("command", ["echo a\0b", "echo " + "x" * 3_000_000], ids=["NUL", "too long"])
 async def test_a_command_the_system_refuses_is_a_clear_error(tmp_path: Path, command: str) -> None:
-    error = await failure(tool_of(make_workplace(tmp_path), "shell"), {"command": command})
+    error = await failure(tool_of(make_tool_context(tmp_path), "shell"), {"command": command})
     assert "could not be started" in str(error)
 
 
 async def test_a_timeout_ends_the_command_and_keeps_its_output(tmp_path: Path) -> None:
-    shell = tool_of(make_workplace(tmp_path), "shell")
+    shell = tool_of(make_tool_context(tmp_path), "shell")
     error = await failure(shell, {"command": "echo before; sleep 61; echo after", "timeout_secs": 0.2})
     assert str(error).startswith("Timed out after 0.2 s.\nEnded: ")
     assert "sleep 61 (pid " in str(error) and str(error).endswith("Output so far:\nbefore")
@@ -67,7 +67,7 @@ async def test_a_timeout_ends_the_command_and_keeps_its_output(tmp_path: Path) -
 
 
 async def test_a_cancel_ends_the_command_and_keeps_its_output(tmp_path: Path) -> None:
-    shell, cancel = tool_of(make_workplace(tmp_path), "shell"), CancelSignal()
+    shell, cancel = tool_of(make_tool_context(tmp_path), "shell"), CancelSignal()
 
     def stop(result: ToolResult) -> None:
         cancel.set()
@@ -78,23 +78,23 @@ async def test_a_cancel_ends_the_command_and_keeps_its_output(tmp_path: Path) ->
 
 
 async def test_a_cancelled_task_starts_nothing(tmp_path: Path) -> None:
-    workplace, cancel = make_workplace(tmp_path), CancelSignal()
+    context, cancel = make_tool_context(tmp_path), CancelSignal()
     cancel.set()
-    assert str(await failure(tool_of(workplace, "shell"), {"command": "touch made"}, cancel)) == "Operation aborted"
-    assert not (workplace.workspace / "made").exists()
+    assert str(await failure(tool_of(context, "shell"), {"command": "touch made"}, cancel)) == "Operation aborted"
+    assert not (context.workspace / "made").exists()
 
 
 async def test_a_process_left_in_the_background_does_not_hold_the_result(tmp_path: Path) -> None:
-    async with task_of(make_workplace(tmp_path)) as workplace:
-        shell = tool_of(workplace, "shell")
+    async with task_of(make_tool_context(tmp_path)) as context:
+        shell = tool_of(context, "shell")
         result = await run(shell, {"command": "sleep 63 & nohup sleep 64 >/dev/null 2>&1 & echo started"})
         assert text_of(result).startswith("started\n[2 still running in the background, until the task ends: ")
         assert "sleep 63 (pid " in text_of(result) and "sleep 64 (pid " in text_of(result)
 
 
 async def test_a_background_process_outlives_the_pipe_of_its_command(tmp_path: Path) -> None:
-    async with task_of(make_workplace(tmp_path)) as workplace:
-        shell = tool_of(workplace, "shell")
+    async with task_of(make_tool_context(tmp_path)) as context:
+        shell = tool_of(context, "shell")
         chatty = "(while [ ! -e stop ]; do echo noise; done; echo unharmed > end) & echo started"
         await run(shell, {"command": chatty})
         result = await run(shell, {"command": "touch stop; while [ ! -s end ]; do sleep 0.01; done; cat end"})
@@ -102,21 +102,21 @@ async def test_a_background_process_outlives_the_pipe_of_its_command(tmp_path: P
 
 
 async def test_what_a_process_substitution_writes_last_is_not_lost(tmp_path: Path) -> None:
-    result = await run(tool_of(make_workplace(tmp_path), "shell"), {"command": "echo text > >(cat)"})
+    result = await run(tool_of(make_tool_context(tmp_path), "shell"), {"command": "echo text > >(cat)"})
     assert result.details is not None
     # Only the output: the text may also say that `cat`, which has closed its pipe, still runs for a moment.
     assert result.details["stdout"] == "text\n"
 
 
 async def test_access_tells_the_command_and_its_folder(tmp_path: Path) -> None:
-    workplace = make_workplace(tmp_path)
-    access = tool_of(workplace, "shell").access({"command": "ls", "working_dir": ".."})
-    assert (access.command, access.reads) == ("ls", (workplace.workspace.parent,))
-    assert access.text == f"Run `ls` in {workplace.workspace.parent}"
+    context = make_tool_context(tmp_path)
+    access = tool_of(context, "shell").access({"command": "ls", "working_dir": ".."})
+    assert (access.command, access.reads) == ("ls", (context.workspace.parent,))
+    assert access.text == f"Run `ls` in {context.workspace.parent}"
 
 
 async def test_a_command_for_which_no_descriptors_are_left_is_a_clear_error_and_loses_none(tmp_path: Path) -> None:
-    shell = tool_of(make_workplace(tmp_path), "shell")
+    shell = tool_of(make_tool_context(tmp_path), "shell")
     assert text_of(await run(shell, {"command": "echo warm"})) == "warm"
     before = psutil.Process().num_fds()
     soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)

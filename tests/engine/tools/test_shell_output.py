@@ -8,11 +8,11 @@ import pytest
 from app.engine.core.cancel import CancelSignal
 from app.engine.tools.base import ToolResult
 from app.engine.tools.shell.command import FILE_LIMIT, OutputCapture
-from tests.support.loop_parts import detail, kept_output, make_workplace, run, text_of, tool_of
+from tests.support.loop_parts import detail, kept_output, make_tool_context, run, text_of, tool_of
 
 
 async def test_long_output_is_cut_in_the_middle_and_kept_whole_in_a_file(tmp_path: Path) -> None:
-    result = await run(tool_of(make_workplace(tmp_path), "shell"), {"command": "seq 1 20000"})
+    result = await run(tool_of(make_tool_context(tmp_path), "shell"), {"command": "seq 1 20000"})
     text = text_of(result)
     assert kept_output(result).decode() == "".join(f"{number}\n" for number in range(1, 20001))
     assert text.startswith("1\n2\n") and text.endswith("\n20000")
@@ -20,7 +20,7 @@ async def test_long_output_is_cut_in_the_middle_and_kept_whole_in_a_file(tmp_pat
 
 
 async def test_a_hundred_megabytes_neither_stall_the_loop_nor_stay_in_memory(tmp_path: Path) -> None:
-    shell = tool_of(make_workplace(tmp_path), "shell")
+    shell = tool_of(make_tool_context(tmp_path), "shell")
     updates: list[ToolResult] = []
     worst = 0.0
 
@@ -57,20 +57,20 @@ def test_output_survives_where_no_file_can_be_made(tmp_path: Path) -> None:
 
 
 async def test_binary_output_is_kept_byte_for_byte(tmp_path: Path) -> None:
-    result = await run(tool_of(make_workplace(tmp_path), "shell"), {"command": r"printf 'a\xff\x00b\n'"})
+    result = await run(tool_of(make_tool_context(tmp_path), "shell"), {"command": r"printf 'a\xff\x00b\n'"})
     assert kept_output(result) == b"a\xff\x00b\n"
     assert text_of(result).startswith("a\ufffd\ufffdb\n")
 
 
 async def test_progress_bars_and_colours_are_tidied(tmp_path: Path) -> None:
     command = r"printf '10%%\r20%%\r100%%\n\033[31mred\033[0m\r\n\033]0;title\007done'"
-    assert text_of(await run(tool_of(make_workplace(tmp_path), "shell"), {"command": command})) == "100%\nred\ndone"
+    assert text_of(await run(tool_of(make_tool_context(tmp_path), "shell"), {"command": command})) == "100%\nred\ndone"
 
 
 async def test_updates_come_while_it_runs_and_not_for_each_line(tmp_path: Path) -> None:
     updates: list[ToolResult] = []
     command = "for i in $(seq 30); do echo line $i; sleep 0.005; done"
-    await run(tool_of(make_workplace(tmp_path), "shell"), {"command": command}, on_update=updates.append)
+    await run(tool_of(make_tool_context(tmp_path), "shell"), {"command": command}, on_update=updates.append)
     assert 1 <= len(updates) <= 15
     assert text_of(updates[-1]).startswith("line 1\n")
 
@@ -97,15 +97,15 @@ def test_the_end_of_output_under_way_begins_and_ends_with_whole_characters(
 
 @pytest.mark.parametrize("call_id", ["../../etc/passwd", "a/b", "", "x" * 500])
 async def test_a_call_id_cannot_lead_the_output_file_elsewhere(tmp_path: Path, call_id: str) -> None:
-    workplace = make_workplace(tmp_path)
-    shell = tool_of(workplace, "shell")
+    context = make_tool_context(tmp_path)
+    shell = tool_of(context, "shell")
     result = await shell.execute(call_id, {"command": "seq 1 20000"}, CancelSignal(), lambda result: None)
     file = detail(result, "stdout_file")
-    assert isinstance(file, str) and os.path.dirname(file) == str(workplace.output_dir)
+    assert isinstance(file, str) and os.path.dirname(file) == str(context.output_dir)
 
 
 async def test_calls_under_one_id_keep_their_output_in_files_of_their_own(tmp_path: Path) -> None:
-    shell = tool_of(make_workplace(tmp_path), "shell")
+    shell = tool_of(make_tool_context(tmp_path), "shell")
     results = [await run(shell, {"command": f"echo {number}; seq 1 20000"}) for number in range(3)]
     files = [Path(str(detail(result, "stdout_file"))) for result in results]
     assert [file.name for file in files] == ["call_1-stdout.txt", "call_1-stdout-2.txt", "call_1-stdout-3.txt"]

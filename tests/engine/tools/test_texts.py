@@ -10,7 +10,7 @@ from app.engine.tools.file_walk import matches
 from app.engine.tools.plain_text import clean_output
 from app.engine.tools.registry import bind
 from app.engine.tools.shell.environment import clean_environment
-from tests.support.loop_parts import make_workplace
+from tests.support.loop_parts import make_tool_context
 
 
 def test_the_environment_of_commands_is_that_of_a_person_without_keys() -> None:
@@ -84,14 +84,14 @@ def test_glob_patterns_match_as_people_expect(path: str, pattern: str, expected:
 
 
 def test_schemas_are_plain_objects_without_references(tmp_path: Path) -> None:
-    for tool in bind(make_workplace(tmp_path)):
+    for tool in bind(make_tool_context(tmp_path)):
         assert tool.parameters["type"] == "object"
         assert "$ref" not in str(tool.parameters) and "anyOf" not in str(tool.parameters)
 
 
 def test_tools_are_bound_by_name_and_unknown_names_are_refused(tmp_path: Path) -> None:
-    workplace = make_workplace(tmp_path)
-    assert [tool.name for tool in bind(workplace)] == ["shell", "code"]
-    assert [tool.name for tool in bind(workplace, ("code",))] == ["code"]
+    context = make_tool_context(tmp_path)
+    assert [tool.name for tool in bind(context)] == ["shell", "code"]
+    assert [tool.name for tool in bind(context, ("code",))] == ["code"]
     with pytest.raises(ConfigurationError, match="There is no tool nothing; there are code, shell"):
-        bind(workplace, ("nothing",))
+        bind(context, ("nothing",))

@@ -199,7 +199,7 @@ class ContextWindow(Feature):
         return self._current(whole)
 
     async def _estimate_for(self, model: str) -> TokenEstimate:
-        return TokenEstimate(*await self._database.turns.counted(self._branch.position.conversation_id, model))
+        return TokenEstimate(*await self._database.turns.newest_counted(self._branch.position.conversation_id, model))
 
     async def _summary_input(self, history: VisibleHistory, most: int | None) -> SummaryInput:
         """All but the newest quarter of the history, or less if that exceeds `most` characters."""

@@ -130,9 +130,9 @@ class TaskBuilder:
         processes: ProcessSweep,
     ) -> tuple[GuardedTool, ...]:
         output = self.paths.outputs / task.id
-        workplace = ToolContext(task.id, Path(task.workspace), output, environment_of_commands(), processes)
+        tool_context = ToolContext(task.id, Path(task.workspace), output, environment_of_commands(), processes)
         ask_user = AskUser(UserQuestions(state, self.asks).ask)
-        tools = (*bind(workplace, personality.tools), ask_user)
+        tools = (*bind(tool_context, personality.tools), ask_user)
         return tools if task.mode == "chat" else (*tools, SendUpdate(), completion)  # a chat has nothing to complete
 
     def _limits(self, task: Task) -> TaskLimits:

@@ -99,15 +99,15 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
     newest, _ = await database.nodes.branch(agent.head_id, _NEWEST)
     at = last_reply(newest, task.id)
     processes = ProcessSweep(task.id)
-    workplace = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, {}, processes)
-    tools = {tool.name: tool for tool in bind(workplace)}
+    context = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, {}, processes)
+    tools = {tool.name: tool for tool in bind(context)}
     for block in newest[at].blocks if at is not None else ():
         started = begun.get(block.call_id) if isinstance(block, ToolCallBlock) else None
         if not isinstance(block, ToolCallBlock) or started is None or started.execution_id in asked:
             continue
         try:
             access = await in_workspace(
-                workplace.workspace, partial(_access, tools.get(block.tool), block), _FOLDER_TIMEOUT_S
+                context.workspace, partial(_access, tools.get(block.tool), block), _FOLDER_TIMEOUT_S
             )
         except FolderNotAnswering:
             return  # asked when the task is resumed

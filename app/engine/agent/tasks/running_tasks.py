@@ -123,7 +123,7 @@ class RunningTasks:
                 self._idle.set()
 
     def _on_health(self) -> None:
-        held = self._health.holding
+        held = self._health.blocking_condition
         why = f"{held.text} {held.advice}" if held is not None else ""
         for run in self._runs.values():
             run.set_hold_reason(why)

@@ -30,12 +30,12 @@ class ContentPiece(msgspec.Struct):
     source: ContentSource | None = None
 
 
-def blocks_of(pieces: Iterable[ContentPiece], intake: ImportContext, call_id: str = "") -> tuple[Block, ...]:
+def blocks_of(pieces: Iterable[ContentPiece], context: ImportContext, call_id: str = "") -> tuple[Block, ...]:
     """The blocks of a person's or an agent's message; `call_id` is for calls without an id."""
-    return tuple(block for piece in pieces for block in _blocks(piece, intake, call_id))
+    return tuple(block for piece in pieces for block in _blocks(piece, context, call_id))
 
 
-def text_of(piece: ContentPiece, intake: ImportContext) -> tuple[str, tuple[ImageBlock, ...]]:
+def text_of(piece: ContentPiece, context: ImportContext) -> tuple[str, tuple[ImageBlock, ...]]:
     """A tool result: its text and its pictures."""
     if isinstance(piece.content, str):
         return piece.content, ()
@@ -46,22 +46,22 @@ def text_of(piece: ContentPiece, intake: ImportContext) -> tuple[str, tuple[Imag
             case {"type": "text", "text": str(text)}:
                 texts.append(text)
             case {"type": "image", "source": {"data": str(data)}} | {"type": "image", "data": str(data)}:
-                images += intake.result_picture(data)
+                images += context.result_picture(data)
             case {"title": str(title), "url": str(url)}:
                 texts.append(f"{title}\n{url}")
             case {"type": str(kind)}:
-                intake.skip(f"results of the kind “{kind[:40]}”")
+                context.skip(f"results of the kind “{kind[:40]}”")
             case _:
-                intake.skip("results that cannot be read")
+                context.skip("results that cannot be read")
     return "\n".join(texts), tuple(images)
 
 
-def called(arguments: JsonValue) -> JsonObject:
+def call_arguments(arguments: JsonValue) -> JsonObject:
     """A call's arguments, always as an object."""
     return arguments if isinstance(arguments, dict) else {} if arguments is None else {"input": arguments}
 
 
-def _blocks(piece: ContentPiece, intake: ImportContext, call_id: str) -> Iterator[Block]:
+def _blocks(piece: ContentPiece, context: ImportContext, call_id: str) -> Iterator[Block]:
     match piece.type:
         case "text":
             if piece.text and piece.text.strip():
@@ -70,13 +70,13 @@ def _blocks(piece: ContentPiece, intake: ImportContext, call_id: str) -> Iterato
             if piece.thinking and piece.thinking.strip():
                 yield ThinkingBlock(text=piece.thinking, signature=piece.signature or "")
         case "tool_use" | "server_tool_use":
-            arguments = called(piece.input)
+            arguments = call_arguments(piece.input)
             yield ToolCallBlock(call_id=piece.id or call_id, tool=piece.name or "tool", arguments=arguments)
         case "image" if piece.source is not None and piece.source.data:
-            yield from intake.picture(piece.source.data)
+            yield from context.picture(piece.source.data)
         case "redacted_thinking":
-            intake.skip("encrypted thoughts")
+            context.skip("encrypted thoughts")
         case "token_budget" | "flag":
             pass  # internal remarks of the program
         case other:
-            intake.skip(f"contents of the kind “{other[:40]}”")
+            context.skip(f"contents of the kind “{other[:40]}”")

@@ -62,9 +62,9 @@ class _Conversation(msgspec.Struct):
     id: str | None = None
 
 
-def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConversation]:
+def read(documents: Documents, context: ImportContext) -> Iterator[ForeignConversation]:
     for data in documents:
-        found = intake.record(data, _Conversation, "conversations")
+        found = context.record(data, _Conversation, "conversations")
         if found is None:
             continue
         source_id = found.conversation_id or found.id or next(iter(found.mapping), "")
@@ -76,16 +76,16 @@ def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConvers
             head_id=found.current_node,
         )
         for place_id, place in found.mapping.items():
-            conversation.add(_node(place_id, place, intake))
+            conversation.add(_node(place_id, place, context))
         yield conversation
 
 
-def _node(place_id: str, place: _TreeEntry, intake: ImportContext) -> ForeignNode:
+def _node(entry_id: str, entry: _TreeEntry, context: ImportContext) -> ForeignNode:
     """A node without blocks for other entries: the root, ChatGPT's instructions to its model, unreadable messages."""
-    nothing = ForeignNode(place_id, place.parent, "system", [])
-    if bytes(place.message) == b"null":
+    nothing = ForeignNode(entry_id, entry.parent, "system", [])
+    if bytes(entry.message) == b"null":
         return nothing
-    message = intake.record(place.message, _Message, "messages")
+    message = context.record(entry.message, _Message, "messages")
     if message is None:
         return nothing
     about = message.metadata or _Metadata()
@@ -94,21 +94,21 @@ def _node(place_id: str, place: _TreeEntry, intake: ImportContext) -> ForeignNod
     at, model = moment(message.create_time), about.model_slug or ""
     match message.author.role:
         case "user":
-            return ForeignNode(place_id, place.parent, "user", list(_said(message.content, intake)), at)
+            return ForeignNode(entry_id, entry.parent, "user", list(_blocks(message.content, context)), at)
         case "assistant":
-            return ForeignNode(place_id, place.parent, "assistant", list(_replied(message, intake)), at, model)
+            return ForeignNode(entry_id, entry.parent, "assistant", list(_reply_blocks(message, context)), at, model)
         case "tool":
-            return ForeignNode(place_id, place.parent, "tool_result", list(_result(message, place, intake)), at)
+            return ForeignNode(entry_id, entry.parent, "tool_result", list(_result(message, entry, context)), at)
         case other:
-            intake.skip(f"messages of “{other[:40]}”")
+            context.skip(f"messages of “{other[:40]}”")
             return nothing
 
 
-def _said(content: _Content, intake: ImportContext) -> Iterator[Block]:
+def _blocks(content: _Content, context: ImportContext) -> Iterator[Block]:
     match content.content_type:
         case "text" | "multimodal_text":
             for part in content.parts:
-                yield from _part(part, intake)
+                yield from _part(part, context)
         case "code" | "execution_output" | "system_error":
             if content.text:
                 yield TextBlock(text=f"```\n{content.text}\n```")
@@ -119,52 +119,52 @@ def _said(content: _Content, intake: ImportContext) -> Iterator[Block]:
         case "reasoning_recap":
             pass  # "Thought for 12 seconds": the thoughts themselves are included
         case "user_editable_context" | "model_editable_context":
-            intake.skip("custom instructions and memories")
+            context.skip("custom instructions and memories")
         case other:
-            yield from _other(other, content.text or content.result, intake)
+            yield from _text_or_skip(other, content.text or content.result, context)
 
 
-def _other(kind: str, text: str | None, intake: ImportContext) -> Iterator[Block]:
+def _text_or_skip(kind: str, text: str | None, context: ImportContext) -> Iterator[Block]:
     if text:
         yield TextBlock(text=text)
     else:
-        intake.skip(f"contents of the kind “{kind[:40]}”")
+        context.skip(f"contents of the kind “{kind[:40]}”")
 
 
-def _part(part: str | JsonObject | None, intake: ImportContext) -> Iterator[Block]:
+def _part(part: str | JsonObject | None, context: ImportContext) -> Iterator[Block]:
     match part:
         case str():
             if part.strip():
                 yield TextBlock(text=part)
         case {"content_type": "image_asset_pointer", "asset_pointer": str(pointer)}:
-            yield from intake.picture_beside(pointer.rpartition("/")[2])
+            yield from context.picture_beside(pointer.rpartition("/")[2])
         case {"content_type": "audio_transcription", "text": str(text)}:
             yield TextBlock(text=text)
         case {"content_type": "audio_asset_pointer" | "real_time_user_audio_video_asset_pointer"}:
-            intake.skip("voice messages")
+            context.skip("voice messages")
         case None:
             pass
         case _:
-            intake.skip("attachments")
+            context.skip("attachments")
 
 
-def _replied(message: _Message, intake: ImportContext) -> Iterator[Block]:
+def _reply_blocks(message: _Message, context: ImportContext) -> Iterator[Block]:
     """A message to a tool is a call: the code for Python, the query for the browser."""
     if message.recipient in (None, "all"):
-        yield from _said(message.content, intake)
+        yield from _blocks(message.content, context)
         return
     parts = (part for part in message.content.parts if isinstance(part, str))
     asked = message.content.text or "\n".join(parts)
     yield ToolCallBlock(call_id=message.id, tool=message.recipient or "", arguments={"input": asked})
 
 
-def _result(message: _Message, place: _TreeEntry, intake: ImportContext) -> Iterator[Block]:
+def _result(message: _Message, entry: _TreeEntry, context: ImportContext) -> Iterator[Block]:
     """A result follows its call, whose id is the id of the previous message."""
     content = message.content
     texts = [part for part in content.parts if isinstance(part, str)] or [content.text or content.result or ""]
     for part in content.parts:
         if isinstance(part, dict):
-            yield from _part(part, intake)
+            yield from _part(part, context)
     tool, text = message.author.name or "tool", "\n".join(texts).strip()
     failed = content.content_type == "system_error"
-    yield ToolResultBlock(call_id=place.parent or "", tool=tool, text=text, is_error=failed)
+    yield ToolResultBlock(call_id=entry.parent or "", tool=tool, text=text, is_error=failed)

@@ -40,33 +40,33 @@ class _Line(msgspec.Struct, rename="camel"):
     ai_title: str | None = None
 
 
-def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConversation]:
-    session = _Session(intake)
+def read(documents: Documents, context: ImportContext) -> Iterator[ForeignConversation]:
+    session = _Session(context)
     for data in documents:
-        line = intake.record(data, _Line, "records")
+        line = context.record(data, _Line, "records")
         if line is not None:
-            session.take(line)
+            session.add_line(line)
     yield session.conversation
 
 
 class _Session:
     """A reply has one line per piece, all with the same message id: merges them into one node."""
 
-    def __init__(self, intake: ImportContext) -> None:
+    def __init__(self, context: ImportContext) -> None:
         self.conversation = ForeignConversation("")
-        self._intake = intake
+        self._context = context
         self._replies: dict[str, ForeignNode] = {}
         self._tools: dict[str, tuple[str, ForeignNode]] = {}
         # The last result node by reply: results of one reply form a chain, although each names the line of its call.
         self._results: dict[str, ForeignNode] = {}
 
-    def take(self, line: _Line) -> None:
+    def add_line(self, line: _Line) -> None:
         conversation = self.conversation
         conversation.source_id = conversation.source_id or line.session_id or ""
         conversation.folder = conversation.folder or line.cwd or ""
         conversation.title = line.custom_title or conversation.title or line.ai_title or line.summary or ""
         if line.is_sidechain:
-            self._intake.skip("messages of sub-agents")
+            self._context.skip("messages of sub-agents")
             return
         if line.uuid is None:
             return
@@ -76,14 +76,14 @@ class _Session:
         if line.type == "assistant":
             self._reply(line, line.uuid, line.message)
         elif line.is_compact_summary:
-            self._intake.skip("summaries for the model")
+            self._context.skip("summaries for the model")
         elif line.origin is not None and line.origin.kind != "human":
-            self._intake.skip("messages of the program")
+            self._context.skip("messages of the program")
         else:
-            self._said(line, line.uuid, line.message)
+            self._user_message(line, line.uuid, line.message)
 
     def _reply(self, line: _Line, uuid: str, message: _Message) -> None:
-        blocks = blocks_of(_pieces(message), self._intake)
+        blocks = blocks_of(_pieces(message), self._context)
         node = self._replies.get(message.id or "")
         if node is None:
             model = message.model or ""
@@ -95,13 +95,13 @@ class _Session:
         self.conversation.links[uuid] = node.id
         self._tools |= {block.call_id: (block.tool, node) for block in blocks if isinstance(block, ToolCallBlock)}
 
-    def _said(self, line: _Line, uuid: str, message: _Message) -> None:
+    def _user_message(self, line: _Line, uuid: str, message: _Message) -> None:
         pieces = _pieces(message)
         results = [piece for piece in pieces if piece.type == "tool_result"]
         last = self.conversation.links[uuid]
         for number, piece in enumerate(results):
             last = self._result(f"{uuid}:{number}", last, piece, line)
-        blocks = blocks_of((piece for piece in pieces if piece.type != "tool_result"), self._intake)
+        blocks = blocks_of((piece for piece in pieces if piece.type != "tool_result"), self._context)
         if blocks:
             node = ForeignNode(f"{uuid}:said", last, "user", list(blocks), moment(line.timestamp))
             self.conversation.nodes.append(node)
@@ -111,7 +111,7 @@ class _Session:
     def _result(self, node_id: str, parent_id: str | None, piece: ContentPiece, line: _Line) -> str:
         call_id = piece.tool_use_id or ""
         tool, reply = self._tools.get(call_id, ("tool", None))
-        text, images = text_of(piece, self._intake)
+        text, images = text_of(piece, self._context)
         block = ToolResultBlock(call_id=call_id, tool=tool, text=text, is_error=bool(piece.is_error), images=images)
         if reply is not None:
             before = self._results.get(reply.id)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from app.engine.data.importers.anthropic_content import called
+from app.engine.data.importers.anthropic_content import call_arguments
 from app.engine.data.importers.conversation import Chain, ForeignConversation, moment
 from app.engine.data.importers.import_context import ImportContext
 from app.engine.data.importers.json_documents import Documents
@@ -57,25 +57,25 @@ class _Line(msgspec.Struct):
     payload: msgspec.Raw = msgspec.Raw(b"null")
 
 
-def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConversation]:
-    session = _Session(intake)
+def read(documents: Documents, context: ImportContext) -> Iterator[ForeignConversation]:
+    session = _Session(context)
     for data in documents:
         try:
-            session.take(msgspec.json.decode(data, type=_Line), data)
+            session.add_line(msgspec.json.decode(data, type=_Line), data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            intake.skip("records that cannot be read")
+            context.skip("records that cannot be read")
     yield session.conversation
 
 
 class _Session:
-    def __init__(self, intake: ImportContext) -> None:
+    def __init__(self, context: ImportContext) -> None:
         self.conversation = ForeignConversation("")
-        self._intake = intake
+        self._context = context
         self._chain = Chain(self.conversation, "item")
         self._model = ""
         self._tools: dict[str, str] = {}
 
-    def take(self, line: _Line, data: bytes) -> None:
+    def add_line(self, line: _Line, data: bytes) -> None:
         is_bare = bytes(line.payload) == b"null"
         payload = data if is_bare else line.payload
         match line.type:
@@ -86,13 +86,13 @@ class _Session:
             case "turn_context":
                 self._model = msgspec.json.decode(payload, type=_Facts).model or self._model
             case "compacted":
-                self._intake.skip("summaries for the model")
+                self._context.skip("summaries for the model")
             case "event_msg":
                 pass  # duplicates of the items
             case _ if line.type == "response_item" or is_bare:
                 self._add(msgspec.json.decode(payload, type=_Item), line.timestamp)
             case other:
-                self._intake.skip(f"records of the kind “{other[:40]}”")
+                self._context.skip(f"records of the kind “{other[:40]}”")
 
     def _begin(self, facts: _Facts, timestamp: str | None) -> None:
         """A forked session also contains the heads of its ancestors: its own comes first."""
@@ -111,7 +111,7 @@ class _Session:
                 if text := "\n\n".join(parts):
                     self._chain.agent((ThinkingBlock(text=text),), at, self._model)
                 else:
-                    self._intake.skip("encrypted thoughts")
+                    self._context.skip("encrypted thoughts")
             case "function_call" | "custom_tool_call" | "local_shell_call" | "web_search_call":
                 call = _call(item)
                 self._tools[call.call_id] = call.tool
@@ -121,24 +121,24 @@ class _Session:
             case "" | "ghost_snapshot":
                 pass  # file snapshots for undo
             case other:
-                self._intake.skip(f"records of the kind “{other[:40]}”")
+                self._context.skip(f"records of the kind “{other[:40]}”")
 
     def _message(self, item: _Item, timestamp: str | None) -> None:
-        blocks = tuple(self._said(item.content or ()))
+        blocks = tuple(self._blocks(item.content or ()))
         first = next((block.text for block in blocks if isinstance(block, TextBlock)), "")
         if item.role == "assistant":
             self._chain.agent(blocks, moment(timestamp), self._model)
         elif item.role == "user" and not first.lstrip().startswith(_PREAMBLES):
             self._chain.user(blocks, moment(timestamp))
         elif blocks:
-            self._intake.skip("instructions to the model")
+            self._context.skip("instructions to the model")
 
-    def _said(self, parts: list[_Part] | tuple[()]) -> Iterator[Block]:
+    def _blocks(self, parts: list[_Part] | tuple[()]) -> Iterator[Block]:
         for part in parts:
             if part.text and part.text.strip():
                 yield TextBlock(text=part.text)
             elif part.image_url:
-                yield from self._intake.picture(part.image_url)
+                yield from self._context.picture(part.image_url)
 
     def _result(self, item: _Item) -> ToolResultBlock:
         text, images, failed = self._output(item.output)
@@ -155,7 +155,7 @@ class _Session:
             case list():
                 texts = [text for one in output if isinstance(one, dict) and isinstance(text := one.get("text"), str)]
                 urls = [url for one in output if isinstance(one, dict) and isinstance(url := one.get("image_url"), str)]
-                images = tuple(image for url in urls for image in self._intake.result_picture(url))
+                images = tuple(image for url in urls for image in self._context.result_picture(url))
                 return "\n".join(texts), images, False
             case _:
                 return msgspec.json.encode(output).decode(), (), False
@@ -169,7 +169,7 @@ def _call(item: _Item) -> ToolCallBlock:
 
 def _arguments(item: _Item) -> tuple[JsonObject, str | None]:
     if item.arguments is None:
-        return item.action if item.action is not None else called(item.input), None
+        return item.action if item.action is not None else call_arguments(item.input), None
     try:
         return msgspec.json.decode(item.arguments, type=JsonObject), None
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from app.engine.core.input_limits import past_moment
-from app.engine.data.conversation_files import own_workspace
+from app.engine.data.conversation_files import default_workspace
 from app.engine.data.import_normalization import in_order
 from app.engine.storage.records.agents import ASSISTANT
 from app.engine.storage.records.transfer import Bundle
@@ -115,7 +115,7 @@ def to_bundle(foreign: ForeignConversation, program: str, paths: Paths) -> Bundl
     """
     times = sorted(node.at for node in foreign.nodes if node.at is not None)
     began = foreign.created_at or (times[0] if times else _EPOCH)
-    conversation_id = _id("conv", began, program, foreign.source_id or _words(foreign))
+    conversation_id = _id("conv", began, program, foreign.source_id or _first_text(foreign))
     ids = {node.id: _id("node", node.at or began, conversation_id, node.id) for node in foreign.nodes}
     agent_id = _id("agent", began, conversation_id)
     nodes = _nodes(foreign, conversation_id, agent_id, ids, began)
@@ -123,11 +123,11 @@ def to_bundle(foreign: ForeignConversation, program: str, paths: Paths) -> Bundl
     return Bundle(
         conversation=Conversation(
             id=conversation_id,
-            title=" ".join(foreign.title.split())[:500] or _words(foreign)[:_LONGEST_TITLE] or program,
+            title=" ".join(foreign.title.split())[:500] or _first_text(foreign)[:_LONGEST_TITLE] or program,
             created_at=began,
             updated_at=foreign.updated_at or (times[-1] if times else began),
-            workspace=str(own_workspace(paths, conversation_id)),
-            proposed_workspace=foreign.folder if _is_here(foreign.folder) else "",
+            workspace=str(default_workspace(paths, conversation_id)),
+            proposed_workspace=foreign.folder if _is_local_folder(foreign.folder) else "",
         ),
         agents=[
             Agent(
@@ -171,13 +171,13 @@ def _id(kind: str, at: datetime, *names: str) -> str:
     return f"{kind}_{max(0, int(at.timestamp() * 1000)):011x}{digest[:12]}"
 
 
-def _nearest(place: str | None, foreign: ForeignConversation, ids: dict[str, str]) -> str | None:
+def _nearest(record_id: str | None, foreign: ForeignConversation, ids: dict[str, str]) -> str | None:
     """The node of a record, or its nearest preceding node; None at the beginning, and for a cycle."""
     passed: set[str] = set()
-    while place is not None and place not in ids and place not in passed:
-        passed.add(place)
-        place = foreign.links.get(place)
-    return ids.get(place) if place is not None else None
+    while record_id is not None and record_id not in ids and record_id not in passed:
+        passed.add(record_id)
+        record_id = foreign.links.get(record_id)
+    return ids.get(record_id) if record_id is not None else None
 
 
 def _author(node: ForeignNode, agent_id: str) -> str:
@@ -190,11 +190,11 @@ def _author(node: ForeignNode, agent_id: str) -> str:
             return "engine"
 
 
-def _words(foreign: ForeignConversation) -> str:
+def _first_text(foreign: ForeignConversation) -> str:
     """The first text, the default title."""
     texts = (block.text for node in foreign.nodes for block in node.blocks if isinstance(block, TextBlock))
     return " ".join(next(texts, "").split())[:200]
 
 
-def _is_here(folder: str) -> bool:
+def _is_local_folder(folder: str) -> bool:
     return folder.startswith("/") and os.path.isdir(folder)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from app.engine.data.importers.anthropic_content import ContentPiece, called, text_of
+from app.engine.data.importers.anthropic_content import ContentPiece, call_arguments, text_of
 from app.engine.data.importers.conversation import Chain, ForeignConversation, moment
 from app.engine.data.importers.import_context import ImportContext
 from app.engine.data.importers.json_documents import Documents
@@ -12,13 +12,13 @@ from app.protocol.base import JsonValue
 from app.protocol.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 
 
-class _Called(msgspec.Struct):
+class _CallValue(msgspec.Struct):
     name: str = "tool"
     arguments: JsonValue = None
 
 
 class _Call(msgspec.Struct):
-    value: _Called | None = None
+    value: _CallValue | None = None
     error: str | None = None
 
 
@@ -52,26 +52,26 @@ class _Record(msgspec.Struct):
     conversation: list[msgspec.Raw] | None = None
 
 
-def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConversation]:
-    session = _Session(intake)
+def read(documents: Documents, context: ImportContext) -> Iterator[ForeignConversation]:
+    session = _Session(context)
     for data in documents:
-        session.take(data)
+        session.add_line(data)
     yield session.conversation
 
 
 class _Session:
-    def __init__(self, intake: ImportContext) -> None:
+    def __init__(self, context: ImportContext) -> None:
         self.conversation = ForeignConversation("")
-        self._intake = intake
+        self._context = context
         self._chain = Chain(self.conversation, "message")
         self._tools: dict[str, str] = {}
 
-    def take(self, data: bytes | msgspec.Raw) -> None:
-        record = self._intake.record(data, _Record, "messages")
+    def add_line(self, data: bytes | msgspec.Raw) -> None:
+        record = self._context.record(data, _Record, "messages")
         if record is None:
             return
         if record.role is not None:
-            self._say(record)
+            self._add_message(record)
             return
         conversation = self.conversation
         conversation.source_id = record.id or conversation.source_id
@@ -79,9 +79,9 @@ class _Session:
         conversation.folder = record.working_dir or ""
         conversation.created_at = moment(record.created_at)
         for message in record.conversation or ():
-            self.take(message)
+            self.add_line(message)
 
-    def _say(self, message: _Record) -> None:
+    def _add_message(self, message: _Record) -> None:
         at = moment(message.created)
         self._chain.end_reply()
         for piece in message.content:
@@ -102,25 +102,27 @@ class _Session:
                 if piece.thinking and piece.thinking.strip():
                     yield ThinkingBlock(text=piece.thinking, signature=piece.signature or "")
             case "image" if piece.data:
-                yield from self._intake.picture(piece.data)
+                yield from self._context.picture(piece.data)
             case "toolRequest" | "frontendToolRequest" if piece.tool_call is not None:
                 yield self._call(piece.id or "", piece.tool_call)
             case "redactedThinking":
-                self._intake.skip("encrypted thoughts")
+                self._context.skip("encrypted thoughts")
             case "toolResponse" | "systemNotification" | "toolConfirmationRequest" | "actionRequired":
                 pass  # results become separate nodes; the others are remarks of the program
             case other:
-                self._intake.skip(f"contents of the kind “{other[:40]}”")
+                self._context.skip(f"contents of the kind “{other[:40]}”")
 
     def _call(self, call_id: str, call: _Call) -> ToolCallBlock:
-        wanted = call.value or _Called()
+        wanted = call.value or _CallValue()
         self._tools[call_id] = wanted.name
-        return ToolCallBlock(call_id=call_id, tool=wanted.name, arguments=called(wanted.arguments), invalid=call.error)
+        return ToolCallBlock(
+            call_id=call_id, tool=wanted.name, arguments=call_arguments(wanted.arguments), invalid=call.error
+        )
 
     def _result(self, piece: _Piece) -> ToolResultBlock:
         result = piece.tool_result or _Result()
         content = result.value.get("content") if isinstance(result.value, dict) else result.value
-        text, images = text_of(ContentPiece(content=content), self._intake)
+        text, images = text_of(ContentPiece(content=content), self._context)
         failed = result.error is not None or (isinstance(result.value, dict) and result.value.get("isError") is True)
         call_id = piece.id or ""
         tool = self._tools.get(call_id, "tool")

@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from app.engine.agent.history.attachments import media_type
-from app.engine.data.pictures import keep
+from app.engine.data.pictures import store_picture
 from app.protocol.blocks import ImageBlock
 
 _LARGEST_PICTURE = 10 * 1024 * 1024
@@ -27,13 +27,13 @@ Asset: TypeAlias = Callable[[str], bytes | None]
 class ImportContext:
     """Counts skipped content in `left`, by kind in plain words."""
 
-    def __init__(self, attachments: Path, asset: Asset, left: Counter[str]) -> None:
+    def __init__(self, attachments: Path, asset: Asset, skipped: Counter[str]) -> None:
         self._attachments = attachments
         self._asset = asset
-        self._left = left
+        self._skipped = skipped
 
     def skip(self, kind: str, count: int = 1) -> None:
-        self._left[kind] += count
+        self._skipped[kind] += count
 
     def record(self, data: bytes | msgspec.Raw, shape: type[T], kind: str) -> T | None:
         """Decode a record; counts an unreadable one as a `kind` "that cannot be read" and returns None."""
@@ -45,11 +45,11 @@ class ImportContext:
 
     def picture(self, data: str, name: str = "") -> tuple[ImageBlock, ...]:
         """Store a picture from base64 or a `data:` URL like an attached one. Empty if it is not a picture."""
-        return self._kept(_decoded(data), name)
+        return self._store_picture(_decoded(data), name)
 
     def picture_beside(self, beginning: str) -> tuple[ImageBlock, ...]:
         """Store a picture from an included file."""
-        return self._kept(self._asset(beginning), "")
+        return self._store_picture(self._asset(beginning), "")
 
     def result_picture(self, data: str) -> tuple[ImageBlock, ...]:
         """A picture embedded in the record, as in tool results."""
@@ -60,14 +60,14 @@ class ImportContext:
             return ()
         return (ImageBlock(media_type=kind, data=base64.b64encode(found).decode()),)
 
-    def _kept(self, data: bytes | None, name: str) -> tuple[ImageBlock, ...]:
+    def _store_picture(self, data: bytes | None, name: str) -> tuple[ImageBlock, ...]:
         kind = media_type(data) if data else ""
         if data is None or not kind or len(data) > _LARGEST_PICTURE:
             self.skip("pictures")
             return ()
         safe = re.sub(r"[^\w.-]+", "-", name).strip("-.").encode()[-_LONGEST_NAME:].decode("utf-8", "ignore")
         safe = safe.strip("-.") or f"picture.{kind.partition('/')[2]}"
-        path = keep(self._attachments, safe, data)
+        path = store_picture(self._attachments, safe, data)
         return (ImageBlock(media_type=kind, path=str(path), name=safe),)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from app.engine.data.importers.anthropic_content import called
+from app.engine.data.importers.anthropic_content import call_arguments
 from app.engine.data.importers.conversation import Chain, ForeignConversation, moment
 from app.engine.data.importers.import_context import ImportContext
 from app.engine.data.importers.json_documents import Documents
@@ -57,9 +57,9 @@ class _Session(msgspec.Struct):
     messages: list[msgspec.Raw] = []
 
 
-def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConversation]:
+def read(documents: Documents, context: ImportContext) -> Iterator[ForeignConversation]:
     for data in documents:
-        session = intake.record(data, _Session, "sessions")
+        session = context.record(data, _Session, "sessions")
         if session is None:
             continue
         info = session.info
@@ -72,57 +72,57 @@ def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConvers
         )
         chain = Chain(conversation, "message")
         for message in session.messages:
-            _take(chain, message, intake)
+            _add_message(chain, message, context)
         yield conversation
 
 
-def _take(chain: Chain, data: msgspec.Raw, intake: ImportContext) -> None:
-    message = intake.record(data, _Message, "messages")
+def _add_message(chain: Chain, data: msgspec.Raw, context: ImportContext) -> None:
+    message = context.record(data, _Message, "messages")
     if message is None:
         return
     at = moment(message.info.time.created)
     if message.info.role == "user":
-        chain.user([block for part in message.parts for block in _blocks(part, intake)], at)
+        chain.user([block for part in message.parts for block in _blocks(part, context)], at)
         return
     chain.end_reply()
     results: list[ToolResultBlock] = []
     for part in message.parts:
         # A message has several model calls, each started by a step: results precede the next one.
         if part.type == "step-start":
-            _give(chain, results, message)
-        chain.agent(tuple(_blocks(part, intake)), at, message.info.model_id or "")
+            _add_results(chain, results, message)
+        chain.agent(tuple(_blocks(part, context)), at, message.info.model_id or "")
         if part.type == "tool" and (result := _result(part)) is not None:
             results.append(result)
-    _give(chain, results, message)
+    _add_results(chain, results, message)
 
 
-def _give(chain: Chain, results: list[ToolResultBlock], message: _Message) -> None:
+def _add_results(chain: Chain, results: list[ToolResultBlock], message: _Message) -> None:
     for result in results:
         chain.result(result, moment(message.info.time.created))
     results.clear()
 
 
-def _blocks(part: _Part, intake: ImportContext) -> Iterator[Block]:
+def _blocks(part: _Part, context: ImportContext) -> Iterator[Block]:
     match part.type:
         case "text":
             if part.synthetic:
-                intake.skip("texts that OpenCode added")
+                context.skip("texts that OpenCode added")
             elif part.text and part.text.strip():
                 yield TextBlock(text=part.text)
         case "reasoning":
             if part.text and part.text.strip():
                 yield ThinkingBlock(text=part.text)
         case "tool":
-            arguments = called(part.state.input if part.state is not None else None)
+            arguments = call_arguments(part.state.input if part.state is not None else None)
             yield ToolCallBlock(call_id=part.call_id or "", tool=part.tool or "tool", arguments=arguments)
         case "file" if part.url is not None and part.url.startswith("data:image/"):
-            yield from intake.picture(part.url, part.filename or "")
+            yield from context.picture(part.url, part.filename or "")
         case "file":
-            intake.skip("attached files")
+            context.skip("attached files")
         case "step-start" | "step-finish" | "snapshot" | "patch" | "compaction" | "retry":
             pass  # markers of the program, and file snapshots for undo
         case other:
-            intake.skip(f"parts of the kind “{other[:40]}”")
+            context.skip(f"parts of the kind “{other[:40]}”")
 
 
 def _result(part: _Part) -> ToolResultBlock | None:

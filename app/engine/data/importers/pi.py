@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from app.engine.data.importers.anthropic_content import called
+from app.engine.data.importers.anthropic_content import call_arguments
 from app.engine.data.importers.conversation import ForeignConversation, ForeignNode, moment
 from app.engine.data.importers.import_context import ImportContext
 from app.engine.data.importers.json_documents import Documents
@@ -46,11 +46,11 @@ class _Entry(msgspec.Struct, rename="camel"):
     message: _Message | None = None
 
 
-def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConversation]:
+def read(documents: Documents, context: ImportContext) -> Iterator[ForeignConversation]:
     conversation = ForeignConversation("")
     before: str | None = None
     for number, data in enumerate(documents, 1):
-        entry = intake.record(data, _Entry, "entries")
+        entry = context.record(data, _Entry, "entries")
         if entry is None:
             continue
         if entry.type == "session":
@@ -61,41 +61,41 @@ def read(documents: Documents, intake: ImportContext) -> Iterator[ForeignConvers
             conversation.title = entry.name
         # The first version has no ids: each entry follows the previous one.
         entry_id, parent_id = (entry.id, entry.parent_id) if entry.id else (f"line-{number}", before)
-        conversation.add(_node(entry_id, parent_id, entry, intake))
+        conversation.add(_node(entry_id, parent_id, entry, context))
         before = entry_id
     yield conversation
 
 
-def _node(entry_id: str, parent_id: str | None, entry: _Entry, intake: ImportContext) -> ForeignNode:
+def _node(entry_id: str, parent_id: str | None, entry: _Entry, context: ImportContext) -> ForeignNode:
     """A node without blocks for entries that are not messages."""
     message = entry.message
     if entry.type != "message" or message is None:
         if entry.type in ("compaction", "branch_summary", "custom_message"):
-            intake.skip("summaries for the model" if entry.type != "custom_message" else "messages of extensions")
+            context.skip("summaries for the model" if entry.type != "custom_message" else "messages of extensions")
         return ForeignNode(entry_id, parent_id, "system", [])
     at = moment(message.timestamp) or moment(entry.timestamp)
-    role, blocks = _said(message, intake)
+    role, blocks = _role_and_blocks(message, context)
     return ForeignNode(entry_id, parent_id, role, blocks, at, message.model or "")
 
 
-def _said(message: _Message, intake: ImportContext) -> tuple[Role, list[Block]]:
+def _role_and_blocks(message: _Message, context: ImportContext) -> tuple[Role, list[Block]]:
     content = message.content
     pieces = [_Piece(type="text", text=content)] if isinstance(content, str) else content
     match message.role:
         case "user":
-            return "user", [block for piece in pieces for block in _blocks(piece, intake)]
+            return "user", [block for piece in pieces for block in _blocks(piece, context)]
         case "assistant":
-            return "assistant", [block for piece in pieces for block in _blocks(piece, intake)]
+            return "assistant", [block for piece in pieces for block in _blocks(piece, context)]
         case "toolResult":
-            return "tool_result", [_result(message, pieces, intake)]
+            return "tool_result", [_result(message, pieces, context)]
         case "bashExecution":
             return "user", [TextBlock(text=f"```\n$ {message.command or ''}\n{message.output or ''}\n```")]
         case other:
-            intake.skip(f"messages of the kind “{other[:40]}”")
+            context.skip(f"messages of the kind “{other[:40]}”")
             return "system", []
 
 
-def _blocks(piece: _Piece, intake: ImportContext) -> Iterator[Block]:
+def _blocks(piece: _Piece, context: ImportContext) -> Iterator[Block]:
     match piece.type:
         case "text":
             if piece.text and piece.text.strip():
@@ -104,19 +104,19 @@ def _blocks(piece: _Piece, intake: ImportContext) -> Iterator[Block]:
             if piece.thinking and piece.thinking.strip():
                 yield ThinkingBlock(text=piece.thinking, signature=piece.thinking_signature or "")
         case "toolCall":
-            arguments = called(piece.arguments)
+            arguments = call_arguments(piece.arguments)
             yield ToolCallBlock(call_id=piece.id or "", tool=piece.name or "tool", arguments=arguments)
         case "image" if piece.data:
-            yield from intake.picture(piece.data)
+            yield from context.picture(piece.data)
         case other:
-            intake.skip(f"contents of the kind “{other[:40]}”")
+            context.skip(f"contents of the kind “{other[:40]}”")
 
 
-def _result(message: _Message, pieces: list[_Piece], intake: ImportContext) -> ToolResultBlock:
+def _result(message: _Message, pieces: list[_Piece], context: ImportContext) -> ToolResultBlock:
     images: list[ImageBlock] = []
     for piece in pieces:
         if piece.type == "image" and piece.data:
-            images += intake.result_picture(piece.data)
+            images += context.result_picture(piece.data)
     return ToolResultBlock(
         call_id=message.tool_call_id or "",
         tool=message.tool_name or "tool",

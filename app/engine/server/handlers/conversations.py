@@ -98,7 +98,7 @@ async def search(
     limit, text = page_size(params.limit), params.text[:_LONGEST_SEARCH]
     query = parse_query(text)
     hits = await services.database.search.find(text, limit, params.conversation_id)
-    has_titles = params.conversation_id is None and not query.narrows
+    has_titles = params.conversation_id is None and not query.has_operators
     titles = await services.database.titles.find(text, limit) if has_titles else ()
     return ConversationSearchResult(hits=hits, titles=titles, words=query.words, advice=query.advice)
 

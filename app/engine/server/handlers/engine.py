@@ -84,7 +84,7 @@ async def initialize(services: Services, session: ClientSession, params: Initial
     session.environment = params.environment
     client_environment.set(session.environment)  # tasks that an earlier engine left continue for this client
     session.client_id, session.client_name = params.client_id, params.client_name[:200]
-    services.keys.offer(params.keys)
+    services.keys.add_environment(params.keys)
     services.runner.resume_earlier_tasks()
     return InitializeResult(
         protocol_version=PROTOCOL_VERSION,
@@ -164,7 +164,7 @@ async def _read_snapshot(
         # Nothing is being committed; later commits follow as events.
         subscription.since = services.log.committed
         made = await snapshot(services.database, subscription)
-        held = services.database.health.holding
+        held = services.database.health.blocking_condition
         why = f"{held.text} {held.advice}" if held is not None else ""
         return with_running_tasks(made, services.running.shown(), why)
 

@@ -43,7 +43,7 @@ class _Block(msgspec.Struct):
     tool: str = ""
 
 
-class _Sketch(msgspec.Struct, rename="camel"):
+class _NodeOutline(msgspec.Struct, rename="camel"):
     """The fields of a stored node that the outline shows: decoding all takes twice as long."""
 
     role: Role
@@ -114,7 +114,7 @@ class _OutlineBuilder:
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
         for _, node_id, parent_id, body in rows:
             above = self.nearest.get(parent_id)
-            sketch = from_json(body, _Sketch) if body is not None else None
+            sketch = from_json(body, _NodeOutline) if body is not None else None
             if sketch is None or sketch.author == "engine":
                 self.nearest[node_id] = above
                 continue
@@ -134,7 +134,7 @@ class _OutlineBuilder:
 
 def first_words(body: str) -> str:
     """The beginning of a stored node in one line: its first text, else its tool calls or results."""
-    blocks = from_json(body, _Sketch).blocks
+    blocks = from_json(body, _NodeOutline).blocks
     shown = (msgspec.structs.replace(block, type="text") if block.type == "toolResult" else block for block in blocks)
     return _beginning(shown)
 

@@ -40,7 +40,7 @@ class ConversationStore:
     async def get(self, conversation_id: str) -> Conversation | None:
         return await self._reader.struct(_ONE, Conversation, {"id": conversation_id})
 
-    async def is_there(self, conversation_id: str) -> bool:
+    async def exists(self, conversation_id: str) -> bool:
         """True also for a conversation being removed or imported."""
         return bool(await self._reader.rows(_ANY, {"id": conversation_id}))
 

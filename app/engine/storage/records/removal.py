@@ -107,7 +107,7 @@ def writes(conversation_id: str) -> tuple[Write, ...]:
     )
 
 
-async def empty(journal: Journal, conversation_id: str) -> None:
+async def delete_rows(journal: Journal, conversation_id: str) -> None:
     """Delete, in slices, most rows of a conversation for which `begin` is committed."""
     left = list(_IN_SLICES)
 
@@ -122,7 +122,7 @@ async def empty(journal: Journal, conversation_id: str) -> None:
 
 async def undo(journal: Journal, conversation_id: str) -> None:
     """Delete, in slices, all of a conversation that was never announced."""
-    await empty(journal, conversation_id)
+    await delete_rows(journal, conversation_id)
     journal.put(*writes(conversation_id), done(conversation_id))
     await journal.flush()
 

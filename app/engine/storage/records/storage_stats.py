@@ -72,7 +72,7 @@ class StorageStatsStore:
         """Ids of archived conversations that have not changed since."""
         return tuple(row.id for row in await self._reader.rows(_OLD_IDS, {"before": to_text(moment)}))
 
-    async def weigh_before(self, moment: datetime) -> StorageSize:
+    async def size_before(self, moment: datetime) -> StorageSize:
         """The total size of all conversations in `archived_before`."""
         before = {"before": to_text(moment)}
         (of_nodes,) = await self._reader.rows(_NODES_OF_OLD, before)

@@ -179,7 +179,7 @@ class TurnStore:
         parts = from_json(row.context, tuple[PartSize, ...]) if row.context else ()
         return SentTurn(row.turn, row.model, row.input_tokens, parts, bool(row.estimated))
 
-    async def counted(self, conversation_id: str, model: str, before: datetime | None = None) -> tuple[int, int]:
+    async def newest_counted(self, conversation_id: str, model: str, before: datetime | None = None) -> tuple[int, int]:
         """Characters and tokens of the newest counted request of a conversation to a model; zeros if none.
 
         With `before`, only of tasks that started earlier.

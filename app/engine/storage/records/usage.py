@@ -60,7 +60,9 @@ class UsageStore:
         return UsageReportResult(
             total=_summed("day", "", "", cells),
             days=tuple(_summed("day", day, day, of_day) for day, of_day in sorted(days.items())),
-            models=_most_first(_summed("model", model, model, of_model) for model, of_model in models.items()),
+            models=_most_expensive_first(
+                _summed("model", model, model, of_model) for model, of_model in models.items()
+            ),
             conversations=of_conversations,
         )
 
@@ -80,7 +82,7 @@ class UsageStore:
         )
         query = select(sums, conversations.c.title).join(conversations, conversations.c.id == sums.c.conversation_id)
         rows = await self._reader.rows(query)
-        return _most_first(_summed("conversation", row.conversation_id, row.title, (row,)) for row in rows)
+        return _most_expensive_first(_summed("conversation", row.conversation_id, row.title, (row,)) for row in rows)
 
 
 def _period(params: UsageReportParams) -> Iterator[ColumnElement[bool]]:
@@ -124,7 +126,7 @@ def _summed(by: UsageKey, key: str, title: str, rows: Sequence[Row[Any]]) -> Usa
     )
 
 
-def _most_first(rows: Iterable[UsageRow]) -> tuple[UsageRow, ...]:
+def _most_expensive_first(rows: Iterable[UsageRow]) -> tuple[UsageRow, ...]:
     """By cost, then tokens."""
 
     def size(row: UsageRow) -> tuple[float, int, str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from sqlalchemy import bindparam, func, select, text
 from sqlalchemy.sql.expression import Executable
 
-from app.engine.storage.search.hits import MARK, UNMARK, HitBuilder, moments
+from app.engine.storage.search.hits import MARK, UNMARK, HitBuilder, period_parameters
 from app.engine.storage.search.query import QueryWords, SearchQuery, parse_query, parse_words
 from app.engine.storage.search.scope import FORMER_INDEXED, NAME_INDEXED, ScopeFinder, SearchScope
 from app.engine.storage.search.titles import TitleSearch
@@ -59,7 +59,7 @@ class FtsSearch:
     async def find(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:
         query = parse_query(text)
         words = parse_words(query.words)
-        if query.advice or not (words.phrases or query.narrows):
+        if query.advice or not (words.phrases or query.has_operators):
             return ()
         scope = await self._scopes.find(query, conversation_id)
         first, last = await self._span(query)
@@ -69,9 +69,9 @@ class FtsSearch:
         parameters: dict[str, Value] = {"limit": limit, "first": first, "last": last}
         parameters |= {"query": match} if match else {}
         parameters |= {"named": scope.named} if scope.named else {}
-        parameters |= moments(query) if query.spans else {}
+        parameters |= period_parameters(query) if query.has_period else {}
         rows = await self._reader.rows(statement, parameters)
-        return await self._hits.of(rows, [row.snippet or "" for row in rows])
+        return await self._hits.build(rows, [row.snippet or "" for row in rows])
 
     async def _span(self, query: SearchQuery) -> tuple[int, int]:
         """The range of numbers for the period; after an import it may include nodes of other times."""
@@ -102,7 +102,7 @@ def _fts_query(query: SearchQuery, words: QueryWords, scope: SearchScope) -> tup
         terms.append(f"text : ({quoted}{'*' if words.unfinished else ''})")
     if not terms:
         return _NEWEST, ""
-    also = (_OF_AGENT if scope.named else "") + (_SPAN if query.spans else "")
+    also = (_OF_AGENT if scope.named else "") + (_SPAN if query.has_period else "")
     return text(_FTS.format(also=also)), " AND ".join(terms)
 
 

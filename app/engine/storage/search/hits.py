@@ -60,7 +60,7 @@ class HitContext:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
-    async def of(self, hits: Sequence[Hit]) -> tuple[HitSurroundings, ...]:
+    async def surroundings_of(self, hits: Sequence[Hit]) -> tuple[HitSurroundings, ...]:
         if not hits:
             return ()
         children = await self._children([hit.id for hit in hits])
@@ -111,10 +111,10 @@ class HitBuilder:
     def __init__(self, reader: Reader) -> None:
         self._context = HitContext(reader)
 
-    async def of(self, rows: Sequence[Row[Any]], snippets: Sequence[str]) -> tuple[SearchHit, ...]:
+    async def build(self, rows: Sequence[Row[Any]], snippets: Sequence[str]) -> tuple[SearchHit, ...]:
         """Rows have a node's columns, and the title and archived of its conversation."""
         places = [Hit(row.id, row.number, row.parent_id, row.conversation_id) for row in rows]
-        around = await self._context.of(places)
+        around = await self._context.surroundings_of(places)
         return tuple(
             SearchHit(
                 conversation_id=row.conversation_id,
@@ -133,7 +133,7 @@ class HitBuilder:
         )
 
 
-def moments(query: SearchQuery) -> dict[str, Value]:
+def period_parameters(query: SearchQuery) -> dict[str, Value]:
     """The period in database format, from the first (inclusive) to the second (exclusive); always both."""
     return {
         "after": to_text(query.after) if query.after is not None else "",

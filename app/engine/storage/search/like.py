@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, and_, not_, or_, select
 from sqlalchemy.sql.expression import Executable
 
-from app.engine.storage.search.hits import MARK, UNMARK, HitBuilder, moments
+from app.engine.storage.search.hits import MARK, UNMARK, HitBuilder, period_parameters
 from app.engine.storage.search.query import QueryWords, SearchQuery, parse_query, parse_words
 from app.engine.storage.search.scope import FORMER_ANYWHERE, NAME_ANYWHERE, ScopeFinder, SearchScope
 from app.engine.storage.search.titles import TitleSearch
@@ -27,17 +27,17 @@ class LikeSearch:
     async def find(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:
         query = parse_query(text)
         words = parse_words(query.words)
-        if query.advice or not (words.phrases or query.narrows):
+        if query.advice or not (words.phrases or query.has_operators):
             return ()
         scope = await self._scopes.find(query, conversation_id)
         if scope.is_empty:
             return ()
         rows = await self._reader.rows(_like_query(query, words, scope, limit))
-        return await self._hits.of(rows, [_around(row.body, words.phrases) for row in rows])
+        return await self._hits.build(rows, [_around(row.body, words.phrases) for row in rows])
 
 
 def _like_query(query: SearchQuery, words: QueryWords, scope: SearchScope, limit: int) -> Executable:
-    span = moments(query)
+    span = period_parameters(query)
     conditions: list[ColumnElement[bool]] = [
         nodes.c.created_at >= span["after"],
         nodes.c.created_at < span["before"],

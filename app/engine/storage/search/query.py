@@ -72,12 +72,12 @@ class SearchQuery:
     advice: str = ""
 
     @property
-    def spans(self) -> bool:
+    def has_period(self) -> bool:
         """True if the query has a period."""
         return self.after is not None or self.before is not None
 
     @property
-    def narrows(self) -> bool:
+    def has_operators(self) -> bool:
         return self != SearchQuery(self.words)
 
 
@@ -107,13 +107,13 @@ def _with(query: SearchQuery, name: str, value: str) -> SearchQuery:
 
 
 def _with_moment(query: SearchQuery, name: str, value: str) -> SearchQuery:
-    moment = _begin(value)
+    moment = _start_of_period(value)
     if moment is None:
         return replace(query, advice=query.advice or _ADVICE[name])
     return replace(query, before=moment) if name == "before" else replace(query, after=moment)
 
 
-def _begin(value: str) -> datetime | None:
+def _start_of_period(value: str) -> datetime | None:
     """The start of a day, a month or a year; None for other values."""
     if (ago := _DAYS_AGO.get(value.lower())) is not None:
         day = datetime.now(UTC).astimezone() - timedelta(days=ago)

@@ -59,7 +59,7 @@ class ScopeFinder:
     async def find(self, query: SearchQuery, conversation_id: str | None) -> SearchScope:
         places = await self._conversation_ids(query, conversation_id)
         roles = tuple(sender.lower() for sender in query.senders if sender.lower() in ("user", "agent"))
-        names = tuple(folded(sender) for sender in query.senders if sender.lower() not in ("user", "agent"))
+        names = tuple(ascii_lower(sender) for sender in query.senders if sender.lower() not in ("user", "agent"))
         by_name = {name: await self._agents(name) for name in names}
         author_ids = tuple(agent_id for found in by_name.values() for agent_id in found)
         is_empty = places == () or bool(query.senders and not roles and not author_ids)
@@ -82,10 +82,10 @@ class ScopeFinder:
     async def _agents(self, name: str) -> tuple[str, ...]:
         present = [row.id for row in await self._reader.rows(self._named, {"name": name})]
         left = await self._reader.structs(self._with_former, Conversation)
-        former = [one.id for conversation in left for one in conversation.former if folded(one.name) == name]
+        former = [one.id for conversation in left for one in conversation.former if ascii_lower(one.name) == name]
         return (*present, *former)
 
 
-def folded(name: str) -> str:
+def ascii_lower(name: str) -> str:
     """Lower case as in SQLite's `lower`: ASCII letters only."""
     return "".join(letter.lower() if letter.isascii() else letter for letter in name)

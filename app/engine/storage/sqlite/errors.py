@@ -10,7 +10,7 @@ from app.engine.core.errors import CannotSave, StorageError
 from app.protocol.engine import Condition, Trouble
 
 # SQLite's error messages (sqlite3ErrStr), which have never changed.
-_TROUBLE_BY_MESSAGE: Mapping[str, Trouble] = {
+_KIND_BY_MESSAGE: Mapping[str, Trouble] = {
     "database or disk is full": "disk_full",
     "attempt to write a readonly database": "read_only",
     "unable to open database file": "read_only",
@@ -26,7 +26,7 @@ _FREE_BYTES = 100_000_000
 def condition_kind(why: object) -> Trouble | None:
     """The kind of trouble; None if the change itself is at fault, so that retrying does not help."""
     words = str(why)
-    return next((kind for sign, kind in _TROUBLE_BY_MESSAGE.items() if sign in words), None)
+    return next((kind for sign, kind in _KIND_BY_MESSAGE.items() if sign in words), None)
 
 
 def condition(kind: Trouble, database: str) -> Condition:
@@ -37,7 +37,7 @@ def condition(kind: Trouble, database: str) -> Condition:
 def _texts(kind: Trouble, database: str) -> tuple[str, str]:
     match kind:
         case "disk_full":
-            room = f"Make at least {_megabytes(_FREE_BYTES)} free on it{_free(database)}."
+            room = f"Make at least {_megabytes(_FREE_BYTES)} free on it{_free_space_text(database)}."
             return f"The disk is full: nothing can be saved in {database}.", f"{room} {_RETRIES}"
         case "read_only":
             advice = f"Make the file, its folder and the disk writable again. {_RETRIES}"
@@ -56,7 +56,7 @@ def _texts(kind: Trouble, database: str) -> tuple[str, str]:
             return "The engine may not open any more files or connections.", advice
 
 
-def _free(database: str) -> str:
+def _free_space_text(database: str) -> str:
     try:
         return f", {_megabytes(shutil.disk_usage(database).free)} are free now"
     except OSError:
@@ -71,7 +71,7 @@ def error_text(error: SQLAlchemyError) -> str:
     return str(error.orig if isinstance(error, DBAPIError) else error)
 
 
-def not_saved(why: object) -> StorageError:
+def save_error(why: object) -> StorageError:
     """`CannotSave` if the disk, the file or a lock is the cause; otherwise `StorageError`."""
     text = f"Not saved: {why}. Everything saved before is kept."
     return StorageError(text) if condition_kind(why) is None else CannotSave(text)

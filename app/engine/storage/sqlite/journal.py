@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.engine.core.errors import Busy, CannotSave, StorageError
 from app.engine.core.resources import Health
-from app.engine.storage.sqlite.errors import condition, condition_kind, error_text, not_saved
+from app.engine.storage.sqlite.errors import condition, condition_kind, error_text, save_error
 from app.engine.storage.sqlite.statements import Write, upsert
 from app.engine.storage.sqlite.tables import meta
 from app.engine.storage.sqlite.writer import Writer, synchronous
@@ -52,7 +52,7 @@ class _Owner:
 _owner: ContextVar[_Owner | None] = ContextVar("owner of changes", default=None)
 
 
-def own_changes() -> None:
+def begin_ownership() -> None:
     """From here on, this asyncio task and those it starts own their changes: failures are not reported to others."""
     _owner.set(_Owner())
 
@@ -70,7 +70,7 @@ class JournalChange:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
+class _FlushMarker:
     """A flush that waits for everything before it."""
 
     done: asyncio.Future[None]
@@ -79,7 +79,7 @@ class _Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _ExclusiveTurn:
     """An exclusive transaction: the queue is blocked from `granted` to `over`."""
 
     granted: asyncio.Future[None]
@@ -93,7 +93,7 @@ class _Probe:
     done: asyncio.Future[None]
 
 
-_Entry: TypeAlias = JournalChange | _Mark | _Turn | _Probe
+_Entry: TypeAlias = JournalChange | _FlushMarker | _ExclusiveTurn | _Probe
 
 
 class Journal:
@@ -103,7 +103,7 @@ class Journal:
     are saved, and flushes wait. Before `wait_saved` and after `fail_fast`, such a change is lost and fails the flush.
 
     A change that the database rejects fails alone, with those put to come `after` it. This is reported to its owner
-    (see `own_changes`); changes of other owners are committed in order.
+    (see `begin_ownership`); changes of other owners are committed in order.
     """
 
     def __init__(self, writer: Writer, engine: AsyncEngine, limit: int = 100_000) -> None:
@@ -132,7 +132,7 @@ class Journal:
         """
         if len(self._entries) >= self._limit:
             raise Busy(f"{self._limit:,} changes wait to be saved: the disk does not keep up. Try again shortly.")
-        change = JournalChange(writes, self._caller(), after)
+        change = JournalChange(writes, self._current_owner(), after)
         self._add(change)
         return change
 
@@ -142,7 +142,7 @@ class Journal:
         If not `durable`, it survives only a crash of the engine, and is on disk a moment later. Raises the first
         `StorageError` of the caller's changes since its previous flush.
         """
-        mark = _Mark(self._loop.create_future(), self._caller(), durable)
+        mark = _FlushMarker(self._loop.create_future(), self._current_owner(), durable)
         self._add(mark)
         await mark.done
 
@@ -161,7 +161,7 @@ class Journal:
 
     async def probe(self) -> None:
         """Test whether a change can be saved now. Raises `CannotSave`, with advice, if not."""
-        if self.health.holding is None:
+        if self.health.blocking_condition is None:
             probe = _Probe(self._loop.create_future())
             self._add(probe)
             await probe.done
@@ -174,9 +174,9 @@ class Journal:
         The journal is blocked meanwhile: `work` must not wait for a flush. If not `durable`, the transaction is on
         disk only with the next durable commit. Raises `CannotSave` at once while saving fails.
         """
-        if self.health.holding is not None:
+        if self.health.blocking_condition is not None:
             raise self._refusal()
-        turn = _Turn(self._loop.create_future(), self._loop.create_future())
+        turn = _ExclusiveTurn(self._loop.create_future(), self._loop.create_future())
         self._add(turn)
         try:
             await turn.granted
@@ -194,7 +194,7 @@ class Journal:
                     await connection.exec_driver_sql("BEGIN IMMEDIATE")
                 return await work(connection)
         except SQLAlchemyError as error:
-            raise not_saved(error_text(error)) from error
+            raise save_error(error_text(error)) from error
 
     async def close(self) -> None:
         """Commit queued changes, then stop. Later changes are refused; a second call only waits."""
@@ -207,7 +207,7 @@ class Journal:
         if first:
             await self._writer.close()
 
-    def _caller(self) -> _Owner:
+    def _current_owner(self) -> _Owner:
         return _owner.get() or self._default_owner
 
     def _add(self, entry: _Entry) -> None:
@@ -227,7 +227,7 @@ class Journal:
             self._batch = self._take()
             await self._commit(self._batch)
             for entry in self._batch:
-                await self._settle(entry)
+                await self._complete_entry(entry)
             self._batch = []
         if self._is_behind:
             await self._flush_to_disk()
@@ -257,7 +257,7 @@ class Journal:
         self._closing = True
         for entry in (*self._batch, *self._entries):
             match entry:
-                case _Mark(waiting) | _Probe(waiting) | _Turn(waiting) if not waiting.done():
+                case _FlushMarker(waiting) | _Probe(waiting) | _ExclusiveTurn(waiting) if not waiting.done():
                     waiting.set_exception(StorageError(f"Nothing can be saved any more ({error!r}). Restart Errand."))
                 case _:
                     pass
@@ -267,14 +267,14 @@ class Journal:
         batch: list[_Entry] = []
         while self._entries and len(batch) < _BATCH:
             batch.append(self._entries.popleft())
-            if isinstance(batch[-1], _Turn | _Probe):
+            if isinstance(batch[-1], _ExclusiveTurn | _Probe):
                 break
         if not self._entries and not self._closing:
             self._is_awaited.clear()
         return batch
 
     async def _commit(self, batch: Sequence[_Entry]) -> None:
-        marks = [entry.durable for entry in batch if isinstance(entry, _Mark)]
+        marks = [entry.durable for entry in batch if isinstance(entry, _FlushMarker)]
         durable = any(marks) or not marks
         await self._save([entry for entry in batch if isinstance(entry, JournalChange)], durable=durable)
         if durable and marks and self._is_behind:
@@ -331,7 +331,7 @@ class Journal:
         self.health.report(condition(kind, self._engine.url.database or ""))
         for entry in (*self._batch, *self._entries):
             match entry:
-                case _Probe(waiting) | _Turn(waiting) if not waiting.done():
+                case _Probe(waiting) | _ExclusiveTurn(waiting) if not waiting.done():
                     waiting.set_exception(self._refusal())
                 case _:
                     pass
@@ -343,7 +343,7 @@ class Journal:
                 self.health.clear(known.kind)
 
     def _refusal(self) -> CannotSave:
-        held = self.health.holding
+        held = self.health.blocking_condition
         assert held is not None
         return CannotSave(f"Not saved: {held.text} {held.advice}")
 
@@ -364,7 +364,7 @@ class Journal:
             if not done.done():
                 done.set_result(None)
 
-    async def _settle(self, entry: _Entry) -> None:
+    async def _complete_entry(self, entry: _Entry) -> None:
         match entry:
             case JournalChange() if entry.failure is not None:
                 entry.owner.failure = entry.owner.failure or entry.failure
@@ -377,14 +377,14 @@ class Journal:
                         # Through the loop: a callback's exception goes to the loop's handler, not into the journal.
                         self._loop.call_soon(write.on_commit)
                 entry.after = None  # frees the chain of earlier changes
-            case _Mark():
-                _answer(entry)
+            case _FlushMarker():
+                _resolve(entry)
                 # Lets each waiter run in a separate loop iteration: fifty in one would block all others.
                 await asyncio.sleep(0)
             case _Probe(done):
                 if not done.done():
                     await self._probe(done)
-            case _Turn(granted, over):
+            case _ExclusiveTurn(granted, over):
                 if not granted.done():
                     granted.set_result(None)
                     await over
@@ -404,7 +404,7 @@ def _has_failed(change: JournalChange) -> bool:
     return change.failure is not None
 
 
-def _answer(mark: _Mark) -> None:
+def _resolve(mark: _FlushMarker) -> None:
     if mark.done.done():
         return  # its flush was cancelled; the owner's next flush reports the failure
     failure, mark.owner.failure = mark.owner.failure, None

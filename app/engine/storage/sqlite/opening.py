@@ -32,7 +32,7 @@ def prepare_file(path: Path, copies: Path) -> None:
     if (loss := find_loss(path, copies)) is not None:
         raise StorageError(f"{loss.text} Nothing was made or changed. {_REPAIR_ADVICE[loss.what]}")
     if not os.path.exists(path):  # unlike Path.exists, no error for an unreadable folder: creating the file then fails
-        _make(path)
+        _create(path)
         return
     if (cut := missing_end(path)) is not None:
         raise StorageError(
@@ -56,7 +56,7 @@ def prepare_file(path: Path, copies: Path) -> None:
             ) from error
 
 
-def _make(path: Path) -> None:
+def _create(path: Path) -> None:
     # Created under another name: a crash must not leave an empty database that looks like a real one.
     unfinished = path.with_name(path.name + ".new")
     try:

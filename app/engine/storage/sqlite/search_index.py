@@ -2,13 +2,13 @@
 
 # Sender and tools of a node as search terms: "fromuser", "fromagent bya1", "toolshell". Separator characters are
 # removed from names.
-_BARE = "replace(replace(replace(replace(replace({0}, '-', ''), '_', ''), '.', ''), '/', ''), ':', '')"
+_WITHOUT_PUNCTUATION = "replace(replace(replace(replace(replace({0}, '-', ''), '_', ''), '.', ''), '/', ''), ':', '')"
 _FACETS = f"""
 CASE role
 WHEN 'user' THEN CASE json_extract(body, '$.author') WHEN 'engine' THEN '' ELSE 'fromuser' END
-WHEN 'assistant' THEN 'fromagent by' || {_BARE.format("json_extract(body, '$.author')")}
+WHEN 'assistant' THEN 'fromagent by' || {_WITHOUT_PUNCTUATION.format("json_extract(body, '$.author')")}
 ELSE '' END || coalesce((
-    SELECT ' ' || group_concat('tool' || {_BARE.format("json_extract(block.value, '$.tool')")}, ' ')
+    SELECT ' ' || group_concat('tool' || {_WITHOUT_PUNCTUATION.format("json_extract(block.value, '$.tool')")}, ' ')
     FROM json_each(nodes.body, '$.blocks') AS block
     WHERE json_extract(block.value, '$.type') IN ('toolCall', 'toolResult')
 ), '')
@@ -94,12 +94,13 @@ DELETE FROM title_search WHERE id = old.id AND rowid IN (
 );
 """
 
-_MOVED = "old.title <> new.title OR old.updated_at <> new.updated_at"
+_TITLE_OR_TIME_CHANGED = "old.title <> new.title OR old.updated_at <> new.updated_at"
 
 CREATE_TITLES = (
     _TITLE_INDEX,
     f"CREATE TRIGGER titles_indexed AFTER INSERT ON conversations BEGIN {_ADD_TITLE} END",
-    f"CREATE TRIGGER titles_moved AFTER UPDATE ON conversations WHEN {_MOVED} BEGIN {_REMOVE_TITLE} {_ADD_TITLE} END",
+    f"CREATE TRIGGER titles_moved AFTER UPDATE ON conversations WHEN {_TITLE_OR_TIME_CHANGED} "
+    f"BEGIN {_REMOVE_TITLE} {_ADD_TITLE} END",
     f"CREATE TRIGGER titles_deleted AFTER DELETE ON conversations BEGIN {_REMOVE_TITLE} END",
 )
 

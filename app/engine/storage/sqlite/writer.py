@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.sql.dml import UpdateBase
 
-from app.engine.storage.sqlite.errors import error_text, not_saved
+from app.engine.storage.sqlite.errors import error_text, save_error
 from app.engine.storage.sqlite.statements import Value, Write
 
 _dialect = SQLiteDialect_pysqlite(paramstyle="named")
@@ -61,7 +61,7 @@ class SqliteWriter:
             with suppress(sqlite3.Error):
                 if self._connection.in_transaction:
                     execute("ROLLBACK")
-            raise not_saved(error) from error
+            raise save_error(error) from error
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
@@ -99,9 +99,9 @@ class EngineWriter:
                     rows: list[dict[str, Value]] = [dict(write.parameters) for write in writes]
                     await connection.execute(statement, rows)
         except SQLAlchemyError as error:
-            raise not_saved(error_text(error)) from error
+            raise save_error(error_text(error)) from error
         except (ValueError, TypeError, OverflowError) as error:
-            raise not_saved(error) from error
+            raise save_error(error) from error
 
     async def close(self) -> None:
         """The engine's owner closes it."""

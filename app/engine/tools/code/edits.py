@@ -16,10 +16,10 @@ _LONGEST = 200
 _MOST_TEXTS = 20_000
 _MOST_PIECES = 40
 _MOST_COMPARED = 8
-_ALIKE = 0.6
+_MIN_SIMILARITY = 0.6
 
 _MOST_LINES = 20_000
-_SHOWN = 12
+_HINT_LINES = 12
 _LONGEST_SHOWN = 2_000
 
 _CONTEXT = 3
@@ -40,7 +40,7 @@ def close_matches(wanted: str, texts: Sequence[str], most: int) -> list[int]:
     shared = ((sum(piece in text for piece in pieces), -index) for index, text in enumerate(begins))
     likeliest = [-index for count, index in heapq.nlargest(_MOST_COMPARED, shared) if count]
     ratios = [(difflib.SequenceMatcher(None, begins[index], wanted).ratio(), -index) for index in likeliest]
-    return [-index for ratio, index in heapq.nlargest(most, ratios) if ratio >= _ALIKE]
+    return [-index for ratio, index in heapq.nlargest(most, ratios) if ratio >= _MIN_SIMILARITY]
 
 
 def replace_exactly(text: str, old: str, new: str, replace_all: bool, name: str) -> str:
@@ -51,7 +51,7 @@ def replace_exactly(text: str, old: str, new: str, replace_all: bool, name: str)
         raise ToolError("`old` and `new` are the same: there is nothing to change.")
     count = text.count(old)
     if count == 0:
-        raise ToolError(f"`old` was not found in {name}. {_nearest(text, old)}", "text to replace not found")
+        raise ToolError(f"`old` was not found in {name}. {_position_hint(text, old)}", "text to replace not found")
     if count > 1 and not replace_all:
         raise ToolError(
             f"`old` was found {count} times in {name}, at lines {_places(text, old)}. Give more of the lines around "
@@ -70,7 +70,7 @@ def _places(text: str, old: str) -> str:
     return ", ".join(places) + (", …" if at >= 0 else "")
 
 
-def _nearest(text: str, old: str) -> str:
+def _position_hint(text: str, old: str) -> str:
     """A hint to the probable position: the line most similar to the first line of `old` that is not blank."""
     wanted = old.split("\n")
     lead = next((index for index, line in enumerate(wanted) if line.strip()), 0)
@@ -79,7 +79,7 @@ def _nearest(text: str, old: str) -> str:
     if not close:
         return "Nothing there is like it: read the file again."
     first = max(0, close[0] - lead)
-    shown = lines[first : first + min(len(wanted), _SHOWN)]
+    shown = lines[first : first + min(len(wanted), _HINT_LINES)]
     same = [line.split() for line in shown] == [line.split() for line in wanted]
     hint = "It differs in white space only." if same else "Copy the text exactly, blanks and all."
     body = "\n".join(line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…" for line in shown)

@@ -88,9 +88,9 @@ class Code:
     # Sequential: a read that follows a write in the same reply must see it.
     execution_mode: ExecutionMode = "sequential"
 
-    def __init__(self, workplace: ToolContext) -> None:
-        self._workplace = workplace
-        self._files = WorkspaceFiles(workplace)
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
+        self._files = WorkspaceFiles(context)
         self._allowed: dict[str, Access] = {}
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
@@ -112,12 +112,12 @@ class Code:
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, CodeArguments)
-        path, action = resolve(wanted.path, self._workplace), wanted.action
+        path, action = resolve(wanted.path, self._context), wanted.action
         name = self._files.name(path)
         match action:
             case "read" | "list" | "search":
                 text = f"{action.capitalize()} {name}"
-                if self._is_own(path):
+                if self._is_task_output(path):
                     return Access("free", text)
                 return Access("read", text, reads=(path,), operation=action)
             case "create_dir":
@@ -144,7 +144,7 @@ class Code:
             return self._run(wanted, allowed, lambda: is_over or cancel.is_set)
 
         try:
-            return await in_workspace(self._workplace.workspace, run, _PATIENCE_S)
+            return await in_workspace(self._context.workspace, run, _PATIENCE_S)
         except FolderNotAnswering as error:
             changes = wanted.action in ("write", "patch", "create_dir")
             later = " It may still be done when that answers again." if changes else ""
@@ -153,23 +153,23 @@ class Code:
             is_over = True  # an abandoned call writes nothing later, unless it is writing already
 
     def _run(self, wanted: CodeArguments, allowed: Access | None, is_cancelled: Callable[[], bool]) -> ToolResult:
-        path = resolve(wanted.path, self._workplace)
-        if allowed is not None and not self._is_where(path, allowed):
+        path = resolve(wanted.path, self._context)
+        if allowed is not None and not self._is_allowed_path(path, allowed):
             raise with_real_path(path)
         basis = allowed.basis if allowed is not None and allowed.writes else None
         try:
-            return self._act(wanted, path, basis, is_cancelled)
+            return self._run_action(wanted, path, basis, is_cancelled)
         except OSError as error:
             raise ToolError(f"{self._files.name(path)[:200]}: {error.strerror or error}") from error
 
-    def _is_where(self, path: Path, allowed: Access) -> bool:
-        return self._is_own(path) if allowed.tier == "free" else path in (*allowed.reads, *allowed.writes)
+    def _is_allowed_path(self, path: Path, allowed: Access) -> bool:
+        return self._is_task_output(path) if allowed.tier == "free" else path in (*allowed.reads, *allowed.writes)
 
-    def _is_own(self, path: Path) -> bool:
+    def _is_task_output(self, path: Path) -> bool:
         """True for long output of the task's own commands, which the task may always read."""
-        return path.is_relative_to(os.path.realpath(self._workplace.output_dir))
+        return path.is_relative_to(os.path.realpath(self._context.output_dir))
 
-    def _act(
+    def _run_action(
         self, wanted: CodeArguments, path: Path, basis: str | None, is_cancelled: Callable[[], bool]
     ) -> ToolResult:
         match wanted.action:
@@ -198,7 +198,7 @@ class Code:
         self, wanted: CodeArguments, path: Path, basis: str | None, is_cancelled: Callable[[], bool]
     ) -> ToolResult:
         is_new = not path.exists()
-        load = self._files.form_of if wanted.action == "write" else self._files.load
+        load = self._files.current_file if wanted.action == "write" else self._files.load
         before = load(path, basis)
         text = self._new_text(wanted, before.text, path)
         if is_cancelled():
@@ -236,7 +236,7 @@ class Code:
                     "the whole file" if wanted.action == "write" else f"{_counted(len(wanted.old), 'character')} of it"
                 )
                 return f"Too large to be compared: {_counted(len(new), 'character')} for {part} ({size:,} bytes now).\n"
-            before = self._files.form_of(path).text
+            before = self._files.current_file(path).text
             new_text = self._new_text(wanted, before, path)
             change: TextDiff = diff_texts(before, new_text, self._files.name(path), longest=3 * _LARGEST_PREVIEWED)
         except (ToolError, OSError):

@@ -18,14 +18,14 @@ from app.regular_file import NotRegularFile, open_regular, read_at_most, write_a
 
 _LARGEST_EDITED = 20_000_000
 _LARGEST_COMPARED = 1_000_000
-_NOTHING = "nothing"
+_NO_FILE_STATE = "nothing"
 
 
 class WorkspaceFiles:
     """Records what the task has read, so that it does not overwrite changes that others made since."""
 
-    def __init__(self, workplace: ToolContext) -> None:
-        self._workplace = workplace
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
         self._read: dict[Path, bytes] = {}
 
     def name(self, path: Path) -> str:
@@ -35,7 +35,7 @@ class WorkspaceFiles:
     @cached_property
     def _workspace(self) -> Path:
         """Resolved on first use, in a thread, since the folder may not answer."""
-        return Path(os.path.realpath(self._workplace.workspace))
+        return Path(os.path.realpath(self._context.workspace))
 
     def window(self, path: Path, first: int, last: int) -> LineRange:
         with self._open(path) as file:
@@ -57,7 +57,7 @@ class WorkspaceFiles:
                 found = os.fstat(file.fileno())
                 return _state(found, read_at_most(file, _LARGEST_COMPARED + 1))
         except _NoFile:
-            return _NOTHING
+            return _NO_FILE_STATE
         except (ToolError, OSError):
             return "no file"
 
@@ -84,12 +84,12 @@ class WorkspaceFiles:
         self._read[path] = _digest(data)
         return diff_texts(before.text, text.replace("\r\n", "\n") if before.newline == "\r\n" else text, name)
 
-    def form_of(self, path: Path, state: str | None = None) -> TextFile:
+    def current_file(self, path: Path, state: str | None = None) -> TextFile:
         """The current file; an empty one if it does not exist or is binary."""
         try:
             return decode(self._current(path, state)) or TextFile("")
         except _NoFile:
-            if state not in (None, _NOTHING):
+            if state not in (None, _NO_FILE_STATE):
                 raise self._changed(path) from None
             return TextFile("")
 
@@ -117,7 +117,7 @@ class WorkspaceFiles:
             with opened_folder(path.parent) as folder:
                 return open_regular(name_in(folder, path), follow_links=False, folder=folder)
         except FileNotFoundError as error:
-            raise _NoFile(f"There is no file {self.name(path)}.{_alike(path)}") from error
+            raise _NoFile(f"There is no file {self.name(path)}.{_similar_names_hint(path)}") from error
         except NotRegularFile as error:
             if path.is_symlink():
                 raise with_real_path(path) from error
@@ -141,7 +141,7 @@ def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
-def _alike(path: Path) -> str:
+def _similar_names_hint(path: Path) -> str:
     try:
         names = os.listdir(path.parent)
     except OSError:

@@ -85,14 +85,14 @@ def note_process(mark: ProcessMark, pid: int, started: float) -> None:
     _seen[pid, started] = mark.number
 
 
-def noted(pid: int, started: float, session: int) -> set[int]:
+def recorded_calls(pid: int, started: float, session: int) -> set[int]:
     """The numbers of the calls that a process belongs to, according to the records."""
     its = _sessions.get(session)
     numbers = (_seen.get((pid, started)), its and its.number)
     return {number for number in numbers if number is not None}
 
 
-def may_be_left_by(marks: tuple[ProcessMark, ...], started: float) -> bool:
+def may_belong_to(marks: tuple[ProcessMark, ...], started: float) -> bool:
     """True if a process without a mark cannot belong to another task: all other tasks started after it."""
     tasks = {mark.task_id for mark in marks}
     others = [mark.began for task, its in _by_task.items() if task not in tasks for mark in its]

@@ -12,7 +12,14 @@ from typing import Protocol
 
 import psutil
 
-from app.engine.tools.processes.marks import ProcessMark, may_be_left_by, note_process, note_session, noted, stamp_of
+from app.engine.tools.processes.marks import (
+    ProcessMark,
+    may_belong_to,
+    note_process,
+    note_session,
+    recorded_calls,
+    stamp_of,
+)
 
 _NAME_LENGTH = 120
 _CALL = b"ERRAND_CALL"
@@ -84,7 +91,7 @@ class ProcessTable(Protocol):
         ...
 
 
-def plain_name(arguments: list[str]) -> str:
+def display_name(arguments: list[str]) -> str:
     if arguments[1:3] == ["--noprofile", "--norc"]:  # our own shells
         arguments = ["bash", *arguments[3:]]
     name = " ".join(" ".join(arguments).split())
@@ -135,7 +142,7 @@ class ProcTable:
         return found
 
     def name(self, pid: int) -> str:
-        return plain_name([part.decode("utf-8", "replace") for part in _read(f"/proc/{pid}/cmdline").split(b"\0")])
+        return display_name([part.decode("utf-8", "replace") for part in _read(f"/proc/{pid}/cmdline").split(b"\0")])
 
 
 @cache
@@ -168,7 +175,7 @@ def send_to_all(entry: ProcessEntry, number: int) -> None:
     send_signal(entry, number)
 
 
-def is_of_tools(entry: ProcessEntry) -> bool:
+def is_tool_process(entry: ProcessEntry) -> bool:
     """True for a command's process that was reparented to the engine and dropped all other marks.
 
     A child of a command cannot return to the engine's session, and the engine's own processes do not have the raised
@@ -182,11 +189,11 @@ def _mark_of(entry: ProcessEntry, wanted: Mapping[int, ProcessMark]) -> ProcessM
     """The matching mark of a process that does not have our limit, found by its other marks."""
     if entry.session == os.getsid(0):
         return None
-    numbers = noted(entry.pid, entry.started, entry.session) | set(_numbers_in(_environment(entry.pid)))
+    numbers = recorded_calls(entry.pid, entry.started, entry.session) | set(_numbers_in(_environment(entry.pid)))
     if numbers:
         return next((wanted[number] for number in numbers if number in wanted), None)
     marks = tuple(wanted.values())
-    return marks[-1] if marks and is_of_tools(entry) and may_be_left_by(marks, entry.started) else None
+    return marks[-1] if marks and is_tool_process(entry) and may_belong_to(marks, entry.started) else None
 
 
 def _numbers_in(variables: list[bytes]) -> list[int]:
@@ -238,7 +245,7 @@ class PortableTable:
 
     def name(self, pid: int) -> str:
         try:
-            return plain_name(psutil.Process(pid).cmdline())
+            return display_name(psutil.Process(pid).cmdline())
         except psutil.Error:
             return ""
 

@@ -21,7 +21,7 @@ _DISCARD_PAUSE_S = 0.05
 _DISCARD_CHUNKS = 16
 
 _watched: set[int] = set()
-_OWN_SCORE = "/proc/self/oom_score_adj"
+_OOM_SCORE_FILE = "/proc/self/oom_score_adj"
 
 
 class Pipe:
@@ -35,7 +35,7 @@ class Pipe:
         os.set_blocking(descriptor, False)
         self._loop.add_reader(descriptor, self._on_readable)
 
-    def take_rest(self, chunks: int = 256) -> None:
+    def read_available(self, chunks: int = 256) -> None:
         """Deliver the current content of the pipe without waiting for more."""
         for _ in range(chunks):
             if self.ended.done() or not self._read():
@@ -53,7 +53,7 @@ class Pipe:
         self._read()
 
     def _on_discardable(self) -> None:
-        self.take_rest(_DISCARD_CHUNKS)
+        self.read_available(_DISCARD_CHUNKS)
         if not self.ended.done():
             self._loop.remove_reader(self._descriptor)
             self._loop.call_later(_DISCARD_PAUSE_S, self._loop.add_reader, self._descriptor, self._on_discardable)
@@ -81,7 +81,7 @@ def is_watched(pid: int) -> bool:
     return pid in _watched
 
 
-def may_have_left(pid: int) -> bool:
+def may_have_leftovers(pid: int) -> bool:
     """False if an ended command certainly left nothing behind: a cheap check before the full scan.
 
     Remaining processes are in its process group or were adopted by the engine; always True without /proc.
@@ -89,13 +89,13 @@ def may_have_left(pid: int) -> bool:
     try:
         os.killpg(pid, 0)
     except ProcessLookupError:
-        return not has_proc() or any(_is_left(child) for child in children_of(os.getpid()))
+        return not has_proc() or any(_is_leftover(child) for child in children_of(os.getpid()))
     except PermissionError:
         pass
     return True
 
 
-def _is_left(child: int) -> bool:
+def _is_leftover(child: int) -> bool:
     return child not in _watched and not watchdog.is_watchdog(child)
 
 
@@ -161,7 +161,7 @@ def _offered_to_the_oom_killer() -> Generator[None]:
     engine.
     """
     try:
-        file = open(_OWN_SCORE, "r+b", buffering=0) if sys.platform == "linux" else None  # noqa: SIM115 -- closed below
+        file = open(_OOM_SCORE_FILE, "r+b", buffering=0) if sys.platform == "linux" else None  # noqa: SIM115 -- closed below
     except OSError:
         file = None
     if file is None:

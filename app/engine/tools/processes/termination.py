@@ -24,7 +24,7 @@ from app.engine.tools.processes.process_table import (
     children_of,
     entry_of,
     has_proc,
-    is_of_tools,
+    is_tool_process,
     send_signal,
     send_to_all,
 )
@@ -41,7 +41,7 @@ PATIENCE_S = 10.0
 
 _SHORTEST_PAUSE_S = 0.001
 # The time one thread chases forking processes before it yields to others.
-_SPURT_S = 0.1
+_CHASE_S = 0.1
 # Fifty tasks stopped at once must not compete with the event loop for the interpreter with as many threads.
 _one_at_a_time = threading.Lock()
 
@@ -72,7 +72,7 @@ def reap_orphans(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
         timer = None
         for pid in children_of(os.getpid()):
             entry = entry_of(pid) if not is_watched(pid) else None
-            if entry and (stamp_of(pid) is not None or is_of_tools(entry)):
+            if entry and (stamp_of(pid) is not None or is_tool_process(entry)):
                 reap(entry)
 
     def on_child_ended() -> None:
@@ -108,14 +108,14 @@ def alive(task_id: str) -> int:
 
 def running(of: tuple[ProcessMark, ...]) -> tuple[EndedProcess, ...]:
     """The running processes with one of the marks."""
-    return tuple(_named(entry) for entry in _table.find(of, Search()) if not entry.zombie) if of else ()
+    return tuple(_ended_process(entry) for entry in _table.find(of, Search()) if not entry.zombie) if of else ()
 
 
 async def end_abandoned(task_ids: frozenset[str]) -> tuple[EndedProcess, ...]:
     """End the processes of tasks of an engine that died: scans all processes of the machine by their environment."""
     if not task_ids:
         return ()
-    return await _Ending(lambda search: _table.find_tasks(task_ids, search)).run()
+    return await _Termination(lambda search: _table.find_tasks(task_ids, search)).run()
 
 
 def _ignore(count: int) -> None:
@@ -132,7 +132,7 @@ class ProcessSweep:
         self.ended: dict[tuple[int, float], EndedProcess] = {}
         self._task_id = task_id
         self._on_progress = on_progress
-        self._shared: _Ending | None = None
+        self._shared: _Termination | None = None
 
     async def end(self, mark: ProcessMark | None = None) -> tuple[EndedProcess, ...]:
         """End the processes of one call, or of the whole task, wait until they are gone, and return them.
@@ -145,12 +145,12 @@ class ProcessSweep:
             if mark is not None and shared.is_complete:
                 return tuple(shared.seen[key] for key, call in shared.calls.items() if call == mark.number)
         if mark is not None:
-            return await _Ending(partial(_find, (mark,))).run()
+            return await _Termination(partial(_find, (mark,))).run()
         of = marks.marks_of(self._task_id)
         return await self._end_all(of) if of else ()
 
     async def _end_all(self, of: tuple[ProcessMark, ...]) -> tuple[EndedProcess, ...]:
-        ending = self._shared = _Ending(partial(_find, of), self._on_progress, frozenset(of))
+        ending = self._shared = _Termination(partial(_find, of), self._on_progress, frozenset(of))
         try:
             ended = await ending.run()
         finally:
@@ -166,7 +166,7 @@ def _find(of: tuple[ProcessMark, ...], search: Search) -> list[ProcessEntry]:
 
 
 @dataclass(slots=True)
-class _Ending:
+class _Termination:
     """One run of: find, signal, wait, until two scans in a row find nothing (a fork may evade one scan).
 
     First each process gets SIGTERM. Then each is stopped as soon as it is found, so that none starts another during
@@ -196,7 +196,7 @@ class _Ending:
             if age >= GRACE_S and not forced:
                 forced, pause = True, _SHORTEST_PAUSE_S
                 self._search.on_found = self._stop
-            left = await asyncio.to_thread(self._outrun if forced else self._ask)
+            left = await asyncio.to_thread(self._kill_until_none_new if forced else self._terminate_all)
             count = sum(not entry.zombie for entry in left)
             if count != shown:
                 self.on_progress(shown := count)
@@ -213,35 +213,35 @@ class _Ending:
         self.is_complete = True
         return tuple(self.seen.values())
 
-    def _ask(self) -> list[ProcessEntry]:
-        left = self._look()
-        for entry in self._name(left):
+    def _terminate_all(self) -> list[ProcessEntry]:
+        left = self._scan()
+        for entry in self._record_new(left):
             self._signal(send_signal, entry, signal.SIGTERM)
         return left
 
-    def _outrun(self) -> list[ProcessEntry]:
+    def _kill_until_none_new(self) -> list[ProcessEntry]:
         """Scan again immediately while new processes appear, since only a scan of equal speed catches a fork loop."""
-        give_up_at = time.monotonic() + _SPURT_S
+        give_up_at = time.monotonic() + _CHASE_S
         while True:
-            left = self._look()
-            new = self._name(left)
+            left = self._scan()
+            new = self._record_new(left)
             # Last found first: a stopped group continues when it loses its parent.
             for entry in reversed(left):
                 self._signal(send_to_all, entry, signal.SIGKILL)
             if (not new and self._search.is_whole) or time.monotonic() > give_up_at:
                 return left
 
-    def _look(self) -> list[ProcessEntry]:
+    def _scan(self) -> list[ProcessEntry]:
         with _one_at_a_time:
             return [entry for entry in self.find(self._search) if not reap(entry)]
 
     def _stop(self, entry: ProcessEntry) -> None:
         self._signal(send_to_all, entry, signal.SIGSTOP)
 
-    def _name(self, left: list[ProcessEntry]) -> list[ProcessEntry]:
+    def _record_new(self, left: list[ProcessEntry]) -> list[ProcessEntry]:
         """Name the processes seen for the first time and return them."""
         new = [entry for entry in left if not entry.zombie and (entry.pid, entry.started) not in self.seen]
-        self.seen |= {(entry.pid, entry.started): _named(entry) for entry in new}
+        self.seen |= {(entry.pid, entry.started): _ended_process(entry) for entry in new}
         self.calls |= {(entry.pid, entry.started): entry.call for entry in new}
         return new
 
@@ -255,5 +255,5 @@ class _Ending:
             self.denied.add(entry.pid)
 
 
-def _named(entry: ProcessEntry) -> EndedProcess:
+def _ended_process(entry: ProcessEntry) -> EndedProcess:
     return EndedProcess(pid=entry.pid, started=entry.started, name=_table.name(entry.pid) or "process")

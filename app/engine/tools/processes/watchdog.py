@@ -20,7 +20,7 @@ from app.paths import Paths
 from app.protocol.engine import Condition
 
 # The watchdog drops old marks when it receives the full list.
-_ANEW_EACH = 256
+_RESEND_EVERY = 256
 _LAST_S = 1.0
 # Space for the marks of ten thousand calls while the watchdog does not read.
 _PIPE_BYTES = 1024 * 1024
@@ -35,49 +35,49 @@ class _Watchdog:
     """The watchdog of this process; idle until `start_watchdog`."""
 
     def __init__(self) -> None:
-        self.is_wanted = False
+        self.is_enabled = False
         self.process: subprocess.Popen[bytes] | None = None
-        self._told = 0
+        self._sent_count = 0
         self._heartbeat: Heartbeat | None = None
         self._stall: tuple[Path, float] = (Path(), 0.0)
 
     def watch(self, heartbeat: Heartbeat, report: Path, longest_s: float) -> None:
         self._heartbeat, self._stall = heartbeat, (report, longest_s)
-        heartbeat.watch(self._look)
+        heartbeat.watch(self._request_check)
 
-    def _look(self) -> None:
-        if not self.is_wanted:
+    def _request_check(self) -> None:
+        if not self.is_enabled:
             return
-        if self._is_there():
+        if self._is_running():
             self._write(["look\n"])
         else:
             self._start()  # it starts with a check
-            self._tell_all()
+            self._send_all()
 
-    def tell(self, mark: ProcessMark) -> None:
-        if not self.is_wanted:
+    def send_mark(self, mark: ProcessMark) -> None:
+        if not self.is_enabled:
             return
-        self._told += 1
-        if not self._is_there():
+        self._sent_count += 1
+        if not self._is_running():
             self._start()
-        elif self._told % _ANEW_EACH:
+        elif self._sent_count % _RESEND_EVERY:
             self._write([_line(mark)])
             return
-        self._tell_all()
+        self._send_all()
 
-    def tell_session(self, session: MarkedSession) -> None:
-        if self.is_wanted:
+    def send_session(self, session: MarkedSession) -> None:
+        if self.is_enabled:
             self._write([_session_line(session)])
 
-    def _tell_all(self) -> None:
+    def _send_all(self) -> None:
         self._write(["clear\n", *map(_line, all_marks())])
         self._write([*map(_session_line, all_sessions())])
 
-    def _is_there(self) -> bool:
+    def _is_running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
     def end(self) -> None:
-        self.is_wanted = False
+        self.is_enabled = False
         if self.process is None:
             return
         self._write(["bye\n"])
@@ -119,7 +119,7 @@ _watchdog = _Watchdog()
 
 def start_watchdog() -> Callable[[], None]:
     """Start watching tool processes. Returns the function that ends it in order; does nothing without /proc."""
-    _watchdog.is_wanted = has_proc()
+    _watchdog.is_enabled = has_proc()
     return _watchdog.end
 
 
@@ -133,12 +133,12 @@ def watch(heartbeat: Heartbeat, report: Path, longest_s: float) -> None:
 
 def watch_mark(mark: ProcessMark) -> None:
     """Announce a process that is about to start with this mark."""
-    _watchdog.tell(mark)
+    _watchdog.send_mark(mark)
 
 
 def watch_session(session: MarkedSession) -> None:
     """Announce a command that leads a session: all processes of the session belong to it."""
-    _watchdog.tell_session(session)
+    _watchdog.send_session(session)
 
 
 def is_watchdog(pid: int) -> bool:
@@ -181,7 +181,7 @@ def take_report(paths: Paths) -> Condition | None:
         return None
     if ENDED not in report:
         return None
-    place = _place(report)
+    place = _innermost_frame(report)
     text = f"The engine stood still and was ended{f': {place}' if place else ''}."
     _logger.error("%s\n%s", text, report)
     since = datetime.fromtimestamp(found.st_mtime, UTC)
@@ -192,7 +192,7 @@ def take_report(paths: Paths) -> Condition | None:
     return Condition(kind="stalled", text=text, advice=advice, since=since, holds=False)
 
 
-def _place(report: str) -> str:
+def _innermost_frame(report: str) -> str:
     """The innermost frame of our code in the main thread, which comes last: `app/engine/x.py, line 5, in work`."""
     _, _, main_thread = report.rpartition("hread 0x")
     for line in main_thread.splitlines():

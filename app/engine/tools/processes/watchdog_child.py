@@ -18,17 +18,17 @@ from contextlib import suppress
 from typing import NamedTuple
 
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
-_EMPTY_LOOKS = 2
+_EMPTY_SCANS = 2
 _PAUSE_S = 0.02
 _LONGEST_S = 10.0
 # This many scans without a new process end the race against fork loops.
-_QUIET_LOOKS = 20
+_QUIET_SCANS = 20
 _PF_EXITING = 0x4  # linux/sched.h
 
 _STDIN = 0
 _OOM_SCORE = "500"  # same as in `process_table.py`
 # Checks within the stall limit, and checks of an idle loop before they stop.
-_LOOKS = 5
+_CHECKS = 5
 # Time for the engine to write its stacks.
 _REPORT_S = 0.5
 # Without this text another process requested the report, and the engine kept running.
@@ -48,8 +48,8 @@ def main(arguments: Sequence[str]) -> int:
     poll.register(_STDIN, select.POLLIN)
     rest = b""
     while True:
-        if loop is not None and loop.is_looked_at and not poll.poll(loop.look_s * 1000):
-            loop.look()
+        if loop is not None and loop.is_checking and not poll.poll(loop.check_s * 1000):
+            loop.check()
             continue
         data = os.read(_STDIN, 65_536)
         if not data:
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
                     tools.marks.clear()
                     tools.sessions.clear()
                 case ["look"] if loop is not None:
-                    loop.is_looked_at = True
+                    loop.is_checking = True
                 case _:
                     return 0
     if tools.marks:
@@ -81,58 +81,58 @@ class _Loop:
     """The state of the engine's event loop, from the heartbeat that `heartbeat.py` writes and from the system."""
 
     def __init__(self, tools: "_Tools", heartbeat: int, pid: int, report: str, longest_s: float) -> None:
-        self.is_looked_at = True
+        self.is_checking = True
         self._tools = tools
-        self.look_s = longest_s / _LOOKS
+        self.check_s = longest_s / _CHECKS
         self._longest_s = longest_s
         self._heartbeat = heartbeat
         self._pid = pid
         self._process = os.pidfd_open(pid)
         self._report = report
         self._began = 0
-        self._stood_s = 0.0
-        self._at_rest = 0
+        self._stalled_s = 0.0
+        self._idle_checks = 0
         self._cpu_s = 0.0
-        self._looked = time.monotonic()
+        self._last_check = time.monotonic()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check once; end the engine if its loop has stalled for too long although it could have run."""
         now = time.monotonic()
         # At most two intervals: this process may have been suspended too, for example by a sleeping machine.
-        passed, self._looked = min(now - self._looked, 2 * self.look_s), now
+        passed, self._last_check = min(now - self._last_check, 2 * self.check_s), now
         (began,) = struct.unpack("=q", os.pread(self._heartbeat, 8, 0))
         state, cpu_s = _main_thread(self._pid)
         used_s, self._cpu_s = cpu_s - self._cpu_s, cpu_s
         if not began:
-            self._rest()
+            self._on_idle()
         elif began != self._began or state in "tT" or _is_traced(self._pid):
-            self._began, self._stood_s, self._at_rest = began, 0.0, 0
+            self._began, self._stalled_s, self._idle_checks = began, 0.0, 0
         elif state != "R" or used_s > passed / 10:  # else it gets no processor time: the machine is busy
-            self._stood_s += passed
-            if self._stood_s >= self._longest_s:
+            self._stalled_s += passed
+            if self._stalled_s >= self._longest_s:
                 self._end()
 
-    def _rest(self) -> None:
-        self._began, self._stood_s = 0, 0.0
-        self._at_rest += 1
-        if self._at_rest < _LOOKS:
+    def _on_idle(self) -> None:
+        self._began, self._stalled_s = 0, 0.0
+        self._idle_checks += 1
+        if self._idle_checks < _CHECKS:
             return
-        self._at_rest = 0
+        self._idle_checks = 0
         os.pwrite(self._heartbeat, struct.pack("=q", 0), 8)
         (began,) = struct.unpack("=q", os.pread(self._heartbeat, 8, 0))
         # If it became active meanwhile, it may have seen the old mark and will not send `look`.
-        self.is_looked_at = began != 0
+        self.is_checking = began != 0
 
     def _end(self) -> None:
         with suppress(OSError):
             signal.pidfd_send_signal(self._process, signal.SIGUSR1)
             time.sleep(_REPORT_S)
             with open(self._report, "a", encoding="utf-8") as file:
-                file.write(f"Its loop had made no turn for {self._stood_s:.0f} s: {ENDED}.\n")
-        self._tools.see_all_of(self._pid)
+                file.write(f"Its loop had made no turn for {self._stalled_s:.0f} s: {ENDED}.\n")
+        self._tools.record_processes_of(self._pid)
         with suppress(OSError):
             signal.pidfd_send_signal(self._process, signal.SIGKILL)
-        self.is_looked_at = False
+        self.is_checking = False
 
 
 def _main_thread(pid: int) -> tuple[str, float]:
@@ -173,7 +173,7 @@ class _Tools:
         # The engine's own session: a starting command is in it for a moment.
         self._spared = os.getsid(os.getppid())
 
-    def see_all_of(self, engine: int) -> None:
+    def record_processes_of(self, engine: int) -> None:
         """Remember all tool processes below an engine: their parents are unknown once it has ended."""
         table = _processes()
         own = table[engine].session if engine in table else 0
@@ -186,21 +186,21 @@ class _Tools:
         """End them all, until two scans in a row find nothing: a fork may evade one scan."""
         give_up_at = time.monotonic() + _LONGEST_S
         empty = 0
-        while empty < _EMPTY_LOOKS and time.monotonic() < give_up_at:
+        while empty < _EMPTY_SCANS and time.monotonic() < give_up_at:
             table = _processes()
             found = _with_descendants({pid for pid, one in table.items() if self._has(pid, one, table)}, table)
             # An ended process that nobody reaps does not count: not every init process reaps.
             found = {pid for pid in found if not table[pid].is_zombie}
             for pid in found:
                 self._end(pid, table[pid])
-            is_outrun = self._outrun(set(table), give_up_at)
+            is_outrun = self._kill_until_none_new(set(table), give_up_at)
             empty = 0 if found or is_outrun else empty + 1
             time.sleep(_PAUSE_S)
 
-    def _outrun(self, known: set[int], give_up_at: float) -> bool:
+    def _kill_until_none_new(self, known: set[int], give_up_at: float) -> bool:
         """End new processes. True if there were any: a fork loop can outrun a full scan."""
         is_one, quiet = False, 0
-        while quiet < _QUIET_LOOKS and time.monotonic() < give_up_at:
+        while quiet < _QUIET_SCANS and time.monotonic() < give_up_at:
             new = _pids() - known
             quiet = 0 if new else quiet + 1
             for pid in sorted(new, reverse=True):
@@ -220,7 +220,7 @@ class _Tools:
             return False
         if (pid, process.started) in self.seen or self._has_session(pid, process, table):
             return True
-        variables = {name: value for name, _, value in map(_parted, _read(pid, "environ").split("\0"))}
+        variables = {name: value for name, _, value in map(_split_variable, _read(pid, "environ").split("\0"))}
         if "ERRAND_TASK" in variables:
             return (variables["ERRAND_TASK"], variables.get("ERRAND_CALL", "")) in self.marks
         return _stamp(pid) in {number for _, number in self.marks}
@@ -266,7 +266,7 @@ def _with_descendants(roots: set[int], table: dict[int, _Process]) -> set[int]:
     return found
 
 
-def _parted(entry: str) -> tuple[str, str, str]:
+def _split_variable(entry: str) -> tuple[str, str, str]:
     return entry.partition("=")
 
 

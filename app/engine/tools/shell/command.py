@@ -26,7 +26,7 @@ _CONTINUATION = bytes(range(0x80, 0xC0))  # of a truncated UTF-8 character
 
 End = Literal["exited", "timeout", "cancelled"]
 # Time for writers other than the command itself, such as a `>(tee log)`, to finish after it.
-_LAST_WORDS_S = 0.2
+_DRAIN_S = 0.2
 
 
 class OutputCapture:
@@ -83,7 +83,7 @@ class OutputCapture:
         if len(data) < self.total:
             data = data[data.find(b"\n") + 1 :] or data
             data = data.lstrip(_CONTINUATION)
-        return clean_output(data, goes_on=True)
+        return clean_output(data, has_more=True)
 
     def _write(self, data: bytes) -> None:
         room = FILE_LIMIT - self._written
@@ -134,17 +134,17 @@ def shell() -> tuple[str, ...]:
 class ShellCommand:
     """Runs once. `stdout` and `stderr` can be read while it runs; `on_output` is called when they grow."""
 
-    def __init__(self, workplace: ToolContext, call_id: str, on_output: Callable[[], None]) -> None:
-        self._workplace = workplace
+    def __init__(self, context: ToolContext, call_id: str, on_output: Callable[[], None]) -> None:
+        self._context = context
         self._on_output = on_output
         # The id comes from a model: only a safe part of it may enter a file name.
         name = "".join(letter for letter in call_id if letter.isalnum() or letter in "-_")[-60:] or "call"
-        self.stdout = OutputCapture(workplace.output_dir / f"{name}-stdout.txt")
-        self.stderr = OutputCapture(workplace.output_dir / f"{name}-stderr.txt")
+        self.stdout = OutputCapture(context.output_dir / f"{name}-stdout.txt")
+        self.stderr = OutputCapture(context.output_dir / f"{name}-stderr.txt")
 
     async def run(self, line: str, working_dir: Path, timeout_s: float, cancel: CancelSignal) -> CommandResult:
         adopt_orphans()
-        mark = marks.new_mark(self._workplace.task_id)
+        mark = marks.new_mark(self._context.task_id)
         started = time.monotonic()
         try:
             child = self._start(line, working_dir, mark)
@@ -153,10 +153,10 @@ class ShellCommand:
             raise
         try:
             end = await _wait(child.exit, timeout_s, cancel)
-            ended = () if end == "exited" else await self._workplace.processes.end(mark)
-            await self._take_rest(child)
+            ended = () if end == "exited" else await self._context.processes.end(mark)
+            await self._drain(child)
         except asyncio.CancelledError:
-            await self._workplace.processes.end(mark)
+            await self._context.processes.end(mark)
             raise
         finally:
             child.stdout.discard()
@@ -164,7 +164,7 @@ class ShellCommand:
             self.stdout.close()
             self.stderr.close()
         # The mark stays until the end of the task: a scan may miss a process that forks at that moment.
-        running = termination.running((mark,)) if spawn.may_have_left(child.pid) else ()
+        running = termination.running((mark,)) if spawn.may_have_leftovers(child.pid) else ()
         code = child.exit.result() if end == "exited" else None
         return CommandResult(end, code, time.monotonic() - started, ended, running)
 
@@ -173,29 +173,29 @@ class ShellCommand:
             return spawn.start(
                 [*shell(), line],
                 working_dir,
-                self._workplace.environment,
+                self._context.environment,
                 mark,
-                self._sink(self.stdout),
-                self._sink(self.stderr),
+                self._writer_to(self.stdout),
+                self._writer_to(self.stderr),
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise ToolError(f"The command could not be started: {reason}. Working directory: {working_dir}") from error
 
-    def _sink(self, capture: OutputCapture) -> Callable[[bytes], None]:
+    def _writer_to(self, capture: OutputCapture) -> Callable[[bytes], None]:
         def take(data: bytes) -> None:
             capture.add(data)
             self._on_output()
 
         return take
 
-    async def _take_rest(self, child: spawn.Child) -> None:
+    async def _drain(self, child: spawn.Child) -> None:
         pipes = (child.stdout, child.stderr)
         for pipe in pipes:
-            pipe.take_rest()
+            pipe.read_available()
         open_ends = [pipe.ended for pipe in pipes if not pipe.ended.done()]
         if open_ends:
-            await asyncio.wait(open_ends, timeout=_LAST_WORDS_S)
+            await asyncio.wait(open_ends, timeout=_DRAIN_S)
 
 
 async def _wait(exit_code: asyncio.Future[int], timeout_s: float, cancel: CancelSignal) -> End:

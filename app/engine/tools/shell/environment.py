@@ -16,7 +16,7 @@ client_environment: ContextVar[Mapping[str, str]] = ContextVar("client_environme
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NO_EDITOR = "sh -c 'echo \"There is no editor and nobody to type: {advice}.\" >&2; exit 1' editor"
 # Commands have no terminal: programs that would wait for input fail at once, with advice.
-_NOBODY_THERE = {
+_NON_INTERACTIVE = {
     "EDITOR": _NO_EDITOR.format(advice="change the file in another way"),
     "VISUAL": _NO_EDITOR.format(advice="change the file in another way"),
     # Accepts git's prepared text unchanged: right for merge, revert, rebase --continue and commit --amend, while git
@@ -47,5 +47,5 @@ def environment_of_commands() -> dict[str, str]:
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """An environment without secrets and with interactive programs disabled. PATH is always set."""
     # Some programs have variables that override EDITOR: KUBE_EDITOR, SVN_EDITOR, HGEDITOR.
-    editors = {name: _NOBODY_THERE["EDITOR"] for name in environ if name.endswith("EDITOR")}
-    return {"PATH": _DEFAULT_PATH} | without_secrets(environ) | editors | _NOBODY_THERE
+    editors = {name: _NON_INTERACTIVE["EDITOR"] for name in environ if name.endswith("EDITOR")}
+    return {"PATH": _DEFAULT_PATH} | without_secrets(environ) | editors | _NON_INTERACTIVE

@@ -53,8 +53,8 @@ class Shell:
     parameters = schema_of(ShellArguments)
     execution_mode: ExecutionMode = "sequential"
 
-    def __init__(self, workplace: ToolContext) -> None:
-        self._workplace = workplace
+    def __init__(self, context: ToolContext) -> None:
+        self._context = context
         self._allowed: dict[str, Access] = {}
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
@@ -94,7 +94,7 @@ class Shell:
         if cancel.is_set:
             raise ToolError("Operation aborted")
         updates = _Updates(on_update)
-        command = ShellCommand(self._workplace, call_id, updates.grew)
+        command = ShellCommand(self._context, call_id, updates.grew)
         updates.of = command
         try:
             outcome = await command.run(wanted.command, folder, wanted.timeout_secs, cancel)
@@ -103,12 +103,12 @@ class Shell:
         return _result(command, outcome, wanted.timeout_secs)
 
     def _no_folder(self, folder: Path) -> str:
-        if not self._workplace.workspace.is_dir():
-            return f"The workspace {self._workplace.workspace} is gone. Tell the person, and do not make it again."
+        if not self._context.workspace.is_dir():
+            return f"The workspace {self._context.workspace} is gone. Tell the person, and do not make it again."
         return f"There is no folder {folder}. Leave working_dir out to run in the workspace."
 
     def _folder(self, wanted: ShellArguments) -> Path:
-        return resolve(wanted.working_dir or ".", self._workplace)
+        return resolve(wanted.working_dir or ".", self._context)
 
 
 def _identity(folder: Path) -> str:
@@ -167,11 +167,11 @@ def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float) -> 
     summary = "Timed out" if outcome.end == "timeout" else "Operation aborted"
     what = f"{summary} after {timeout_s:g} s" if outcome.end == "timeout" else summary
     head = [part for part in (f"{what}.", ended_text(outcome.ended)) if part]
-    details["last_lines"] = _last_lines("\n".join((*head, _so_far(written))))
-    raise ToolError("\n".join((*head, _so_far(output))), summary, details)
+    details["last_lines"] = _last_lines("\n".join((*head, _output_so_far(written))))
+    raise ToolError("\n".join((*head, _output_so_far(output))), summary, details)
 
 
-def _so_far(output: str) -> str:
+def _output_so_far(output: str) -> str:
     return f"Output so far:\n{output}" if output else "No output so far."
 
 
@@ -189,14 +189,14 @@ def _joined(stdout: str, stderr: str) -> str:
 def _remarks(outcome: CommandResult) -> list[str]:
     remarks: list[str] = []
     if outcome.exit_code:
-        remarks.append(f"[exit code {outcome.exit_code}{_why(outcome.exit_code)}]")
+        remarks.append(f"[exit code {outcome.exit_code}{_exit_remark(outcome.exit_code)}]")
     if outcome.running:
         names = ", ".join(map(process_text, outcome.running[:5])) + (", …" if len(outcome.running) > 5 else "")
         remarks.append(f"[{len(outcome.running)} still running in the background, until the task ends: {names}]")
     return remarks
 
 
-def _why(exit_code: int) -> str:
+def _exit_remark(exit_code: int) -> str:
     """The cause of a killed command, which died itself or whose last program did, as its shell reports it."""
     if exit_code in (-_KILLED, 128 + _KILLED):
         return ": killed from outside; that is also how the system ends a command when memory runs out"

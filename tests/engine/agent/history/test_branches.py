@@ -190,7 +190,7 @@ async def test_an_interrupted_task_is_resumed_on_its_own_branch_only(tmp_path: P
     async with engine_parts(tmp_path, ModelServer(turns=[DONE, DONE, DONE])) as engine:
         stored = await engine.services.database.tasks.get(started.id)
         assert stored is not None
-        engine.services.keys.choose("openai_compatible", engine.model.url)
+        engine.services.keys.allow_address("openai_compatible", engine.model.url)
         engine.services.log.publish(TaskUpdate(task=msgspec.structs.replace(stored, api_base=engine.model.url)))
         agent = await agent_of(engine, started)
         agents, runner = engine.services.agents, engine.services.runner

@@ -16,7 +16,7 @@ UPDATE = Reply(text="Half way.", calls=(Call("send_update", {"message": "hi"}),)
 
 
 async def held(health: Health) -> None:
-    await until(lambda: health.holding is not None)
+    await until(lambda: health.blocking_condition is not None)
 
 
 async def test_a_full_disk_makes_tasks_wait_without_a_further_step_and_they_go_on_when_there_is_room(

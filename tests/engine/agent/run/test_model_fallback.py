@@ -48,7 +48,7 @@ async def test_the_reply_stands_under_the_model_that_gave_it_and_a_notice_says_w
     async with ModelServer(replies) as other:
         first = ModelServer([DOWN, DOWN])
         async with engine_parts(tmp_path, first, RetryPolicy(attempts=1)) as engine:
-            engine.services.keys.offer({"OLLAMA_HOST": other.url.removesuffix("/v1")})
+            engine.services.keys.add_environment({"OLLAMA_HOST": other.url.removesuffix("/v1")})
             engine.services.settings.set("fallback_models", "ollama/second")
             task = await engine.watcher.end((await engine.start()).id)
             nodes = engine.watcher.nodes()

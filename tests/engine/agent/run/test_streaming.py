@@ -28,18 +28,20 @@ async def test_a_client_that_comes_in_the_middle_of_a_reply_gets_all_of_it(tmp_p
         log, database = engine.services.log, engine.services.database
         deltas = log.deltas
         await until(
-            lambda: [delta.text for delta in deltas.so_far(started.conversation_id)] == ["Let me see.", "A long story"]
+            lambda: (
+                [delta.text for delta in deltas.text_so_far(started.conversation_id)] == ["Let me see.", "A long story"]
+            )
         )
-        assert [delta.offset for delta in deltas.so_far(started.conversation_id)] == [0, 0]
+        assert [delta.offset for delta in deltas.text_so_far(started.conversation_id)] == [0, 0]
         await log.flush()
         (agent,) = await database.agents.list(started.conversation_id)
         (newest,), _ = await database.nodes.branch(agent.head_id or "", limit=1)
         assert newest.status == "streaming"
         assert newest.blocks == (ThinkingBlock(text="Let me see."), TextBlock(text="A long story"))
-        assert {delta.node_id for delta in deltas.so_far(started.conversation_id)} == {newest.id}
+        assert {delta.node_id for delta in deltas.text_so_far(started.conversation_id)} == {newest.id}
         await engine.services.runner.stop(started.id, "me")
         await engine.watcher.end(started.id)
-        assert deltas.so_far(started.conversation_id) == []
+        assert deltas.text_so_far(started.conversation_id) == []
 
 
 async def test_the_deltas_of_a_reply_are_the_whole_of_it(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ async def _point_to(engine: EngineParts, task_id: str) -> None:
     """Tell the interrupted task the model server's new port."""
     stored = await engine.services.database.tasks.get(task_id)
     assert stored is not None
-    engine.services.keys.choose("openai_compatible", engine.model.url)
+    engine.services.keys.allow_address("openai_compatible", engine.model.url)
     engine.services.log.publish(TaskUpdate(task=msgspec.structs.replace(stored, api_base=engine.model.url)))
     await engine.services.log.flush()
 

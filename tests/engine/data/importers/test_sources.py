@@ -158,7 +158,7 @@ def test_every_program_is_named_in_the_documents() -> None:
 
 
 def test_a_picture_whose_name_is_longer_than_names_can_be_is_kept(tmp_path: Path) -> None:
-    intake = ImportContext(tmp_path, lambda beginning: None, Counter())
+    context = ImportContext(tmp_path, lambda beginning: None, Counter())
     picture = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
-    (block,) = intake.picture(picture, "\U00020000" * 300 + ".png")
+    (block,) = context.picture(picture, "\U00020000" * 300 + ".png")
     assert block.name.endswith("\U00020000.png") and Path(block.path).read_bytes() == b"\x89PNG\r\n\x1a\n"

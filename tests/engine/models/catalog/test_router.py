@@ -248,7 +248,7 @@ async def test_a_key_that_a_client_offers_is_used_by_the_next_call(tmp_path: Pat
         assert await models.available.default_model() is None
         assert "no key" in ((await final(model, request_for("mistral/x"))).error or "")
         for key in ("first-key", "second-key"):
-            keys.offer({"MISTRAL_API_KEY": key})
+            keys.add_environment({"MISTRAL_API_KEY": key})
             assert (await final(model, request_for("mistral/x"))).text == "hi"
         assert await models.available.default_model() == "mistral/mistral-medium-latest"
         await models.close()
@@ -260,10 +260,10 @@ async def test_a_key_never_goes_to_an_address_of_another_terminal(tmp_path: Path
     keys = KeyStore(tmp_path / "keys", NO_LOCAL_SERVERS, lambda: None)
     models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1))
     async with ModelServer([Reply(text="hi")] * 2) as one, ModelServer([Reply(text="hi")] * 2) as two:
-        keys.offer({"OPENAI_API_KEY": "key-of-one", "OPENAI_BASE_URL": one.url})
+        keys.add_environment({"OPENAI_API_KEY": "key-of-one", "OPENAI_BASE_URL": one.url})
         first = models.open("openai/gpt-4o")
         await final(first, request_for("openai/gpt-4o"))
-        keys.offer({"OPENAI_API_KEY": "key-of-two", "OPENAI_BASE_URL": two.url})
+        keys.add_environment({"OPENAI_API_KEY": "key-of-two", "OPENAI_BASE_URL": two.url})
         for model in (first, models.open("openai/gpt-4o")):
             await final(model, request_for("openai/gpt-4o"))
         await models.close()
@@ -276,6 +276,6 @@ async def test_a_local_server_whose_address_a_client_offers_is_found(tmp_path: P
     models = ModelRouter(keys, tmp_path)
     async with ModelServer(models=["llama-9"]) as server:
         assert await models.available.default_model() is None
-        keys.offer({"OLLAMA_HOST": server.url.removesuffix("/v1")})
+        keys.add_environment({"OLLAMA_HOST": server.url.removesuffix("/v1")})
         assert await models.available.default_model() == "ollama/llama-9"
         await models.close()

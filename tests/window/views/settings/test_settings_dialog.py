@@ -174,7 +174,7 @@ async def test_a_provider_is_tried_for_real_and_can_be_tried_again(settings: Set
     gate = asyncio.Event()
     replies = [Reply(status=401, error="no"), Reply(text="OK", gate=gate)]
     async with ModelServer(replies) as server:
-        engine.services.keys.offer({"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.url})
+        engine.services.keys.add_environment({"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.url})
         settings.dialog.open_page("providers")
         await until(lambda: "Test OpenAI" in settings.buttons())
         assert "Test Mistral" not in settings.buttons()
@@ -196,7 +196,7 @@ async def test_the_list_of_a_provider_is_fetched_and_what_fails_is_said_on_its_r
     settings: Settings, engine: EngineServer
 ) -> None:
     async with ModelServer(models=("first-model", "second-model")) as server:
-        engine.services.keys.offer({"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.url})
+        engine.services.keys.add_environment({"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.url})
         settings.dialog.open_page("providers")
         await until(lambda: "Fetch lists of models" in settings.buttons())
         settings.buttons()["Fetch lists of models"].click()
