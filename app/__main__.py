@@ -28,12 +28,12 @@ def no_window(environment: Mapping[str, str]) -> str | None:
     display = environment.get("DISPLAY")
     if not display:
         return "No display was found"
-    if not _answers(display):
+    if not _is_display_available(display):
         return f"The display {display} does not answer"
     return None
 
 
-def _answers(display: str) -> bool:
+def _is_display_available(display: str) -> bool:
     """True if the X server accepts a connection, or if xcb is missing and only Qt can tell."""
     name = ctypes.util.find_library("xcb")
     if name is None:
@@ -51,7 +51,7 @@ def _answers(display: str) -> bool:
 
 
 def main() -> int:
-    sys.excepthook = _say_error
+    sys.excepthook = _print_error
     arguments = sys.argv[1:]
     # Import only the selected program: each has its own start-up budget.
     if arguments[:1] == ["engine"] and not {"--stop", "-h", "--help"} & set(arguments):
@@ -79,7 +79,7 @@ def main() -> int:
     return command_line(arguments)
 
 
-def _say_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _print_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """An error text may come from an untrusted source."""
     import traceback
 
@@ -113,7 +113,7 @@ def _window(arguments: list[str]) -> int:
     quick = arguments == ["quick"]
     try:
         paths.prepare()
-        lock = FileLock.take(paths.window_lock)
+        lock = FileLock.acquire(paths.window_lock)
     except OSError as error:
         sys.stderr.write(f"errand: The data directory {printable(str(paths.home))} cannot be used ({error.strerror}). ")
         sys.stderr.write("Make it writable, or set ERRAND_HOME to another folder.\n")

@@ -19,7 +19,7 @@ _PAGES = 256
 _PAUSE_S = 0.002
 
 _NEWEST = "SELECT (SELECT value FROM meta WHERE name = 'epoch'), (SELECT coalesce(max(sequence), 0) FROM events)"
-_ANEW = "anew"
+_EMPTY_ACCEPTED = "anew"
 
 
 def open_to_read(file: Path) -> sqlite3.Connection:
@@ -73,38 +73,38 @@ def copy_database(source: Path, target: Path, done: Callable[[int, int], None] =
         os.replace(part, target)
         flush_folder(target.parent)
     except BaseException:
-        for left_behind in (part, *beside(part)):
+        for left_behind in (part, *log_files(part)):
             with suppress(OSError):
                 left_behind.unlink(missing_ok=True)
         raise
 
 
-def beside(file: Path) -> tuple[Path, Path]:
+def log_files(file: Path) -> tuple[Path, Path]:
     """The files of SQLite beside a database: the write-ahead log and its index."""
     return file.with_name(file.name + "-wal"), file.with_name(file.name + "-shm")
 
 
 def move_database(file: Path, target: Path) -> None:
     """Move a database together with its write-ahead log and index."""
-    for old, new in zip((file, *beside(file)), (target, *beside(target)), strict=True):
+    for old, new in zip((file, *log_files(file)), (target, *log_files(target)), strict=True):
         if old.exists():
             os.replace(old, new)
 
 
-def successor(database: Path) -> Path:
+def replacement_path(database: Path) -> Path:
     """The path of a complete database that is about to replace this one."""
     return database.with_name(database.name + ".next")
 
 
-def finish_move(database: Path) -> None:
+def finish_replacement(database: Path) -> None:
     """Complete a replacement that was interrupted halfway, so that no empty database is created in between."""
-    waiting = successor(database)
+    waiting = replacement_path(database)
     if not waiting.exists():
         return
     if database.exists():
         waiting.unlink()  # nothing had been moved yet
         return
-    for left in beside(database):
+    for left in log_files(database):
         if left.exists():
             os.replace(left, left.with_name(left.name + ".replaced"))
     os.replace(waiting, database)
@@ -121,17 +121,17 @@ def revision(file: Path) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Truncation:
     """The actual size of a truncated file and its full size, in bytes."""
 
-    there: int
-    whole: int
+    actual: int
+    expected: int
 
 
-def missing_end(file: Path) -> Cut | None:
+def find_truncation(file: Path) -> Truncation | None:
     """None if the file has the size in its header, or if its log may hold the rest. Raises no OSError."""
     with suppress(OSError):
-        if beside(file)[0].exists() and beside(file)[0].stat().st_size:
+        if log_files(file)[0].exists() and log_files(file)[0].stat().st_size:
             return None
         size, header = file.stat().st_size, read_beginning(file, 100)
         # https://sqlite.org/fileformat2.html: the page size, the page count, and whether the count is current.
@@ -139,7 +139,7 @@ def missing_end(file: Path) -> Cut | None:
             return None
         page = int.from_bytes(header[16:18]) if header[16:18] != b"\0\1" else 65_536
         whole = page * int.from_bytes(header[28:32])
-        return Cut(size, whole) if size < whole else None
+        return Truncation(size, whole) if size < whole else None
     return None
 
 
@@ -149,11 +149,11 @@ def open_untouched(file: Path) -> sqlite3.Connection:
     SQLite creates them even for reading, unless `immutable` promises that nobody writes.
     """
     _check_is_file(file)
-    alone = "" if beside(file)[0].exists() else "&immutable=1"
+    alone = "" if log_files(file)[0].exists() else "&immutable=1"
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro{alone}", uri=True, timeout=5)
 
 
-def fault(file: Path) -> str:
+def find_fault(file: Path) -> str:
     """The first fault in pages and indexes, empty if there is none. Takes seconds for a large database."""
     try:
         with closing(open_to_read(file)) as connection:
@@ -177,7 +177,7 @@ class Loss:
     text: str
 
 
-class NewestNote:
+class NewestEventNote:
     """A note file beside a database with its epoch and its newest event. Written without waiting for the disk.
 
     At most one write per iteration of the event loop. After a crash or a power cut the note may be older than the
@@ -215,13 +215,13 @@ def find_loss(database: Path, copies: Path) -> Loss | None:
     """None if nothing is missing as far as a quick check can tell, or if there has never been a database."""
     note = _read(database)
     if not os.path.lexists(database):
-        return _missing_file(database, copies, is_known=bool(note)) if note != [_ANEW] else None
+        return _missing_file(database, copies, is_known=bool(note)) if note != [_EMPTY_ACCEPTED] else None
     if len(note) != 2 or _has_log(database) or not database.is_file():
         return None
     there = newest_event(database)
     if there is None or there[0] != note[0] or there[1] >= int(note[1]):
         return None
-    log = beside(database)[0].name
+    log = log_files(database)[0].name
     return Loss(
         "changes",
         f"{database} is older than what was stored last: it ends at event {there[1]:,} of {int(note[1]):,}. "
@@ -237,31 +237,31 @@ def newest_event(file: Path) -> tuple[str, int] | None:
     return None
 
 
-def copies_of(database: Path, copies: Path) -> list[Path]:
+def list_copies(database: Path, copies: Path) -> list[Path]:
     """The copies of a database, newest first."""
     files = [file for file in copies.glob(f"{database.stem}-*.db") if file.is_file() and not file.is_symlink()]
     return sorted(files, key=lambda file: file.stat().st_mtime_ns, reverse=True)
 
 
-def date_of(file: Path) -> str:
+def date_text(file: Path) -> str:
     return f"{datetime.fromtimestamp(file.stat().st_mtime, UTC).astimezone():%Y-%m-%d %H:%M}"
 
 
-def begin_anew(database: Path) -> None:
+def accept_missing_database(database: Path) -> None:
     """Accept that a database is missing: the next start creates an empty one. Raises OSError."""
-    for left in beside(database):
+    for left in log_files(database):
         if left.exists():
             os.replace(left, left.with_name(left.name + ".replaced"))
-    _note(database).write_text(f"{_ANEW}\n")
+    _note(database).write_text(f"{_EMPTY_ACCEPTED}\n")
 
 
 def _missing_file(database: Path, copies: Path, *, is_known: bool) -> Loss | None:
     signs: list[str] = []
     if _has_log(database):
-        signs.append(f"its log {beside(database)[0].name} is there")
-    if made := copies_of(database, copies):
+        signs.append(f"its log {log_files(database)[0].name} is there")
+    if made := list_copies(database, copies):
         number = "a copy of it is" if len(made) == 1 else f"{len(made)} copies of it are"
-        signs.append(f"{number} in {copies}, the newest of {date_of(made[0])}")
+        signs.append(f"{number} in {copies}, the newest of {date_text(made[0])}")
     if is_known:
         signs.append("Errand has worked with it here")
     return Loss("file", f"The database {database} is missing, but {', and '.join(signs)}.") if signs else None
@@ -269,7 +269,7 @@ def _missing_file(database: Path, copies: Path, *, is_known: bool) -> Loss | Non
 
 def _has_log(database: Path) -> bool:
     with suppress(OSError):
-        return beside(database)[0].stat().st_size > 0
+        return log_files(database)[0].stat().st_size > 0
     return False
 
 
@@ -281,5 +281,5 @@ def _read(database: Path) -> list[str]:
     """The fields of the note; empty if there is none, or if it is truncated."""
     with suppress(OSError, UnicodeDecodeError):
         words = read_beginning(_note(database), 200).decode().split()
-        return words if words == [_ANEW] or (len(words) == 2 and words[1].isdecimal()) else []
+        return words if words == [_EMPTY_ACCEPTED] or (len(words) == 2 and words[1].isdecimal()) else []
     return []

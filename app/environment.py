@@ -9,7 +9,7 @@ from app.protocol.engine import is_offered
 _LONGEST = 32_768
 _MOST = 131_072
 # Variables that describe the shell and its terminal, not the user.
-_OF_THE_SHELL = frozenset(("PWD", "OLDPWD", "SHLVL", "_", "GPG_TTY", "SSH_TTY"))
+_SHELL_VARIABLES = frozenset(("PWD", "OLDPWD", "SHLVL", "_", "GPG_TTY", "SSH_TTY"))
 
 _SHORTEST_KEY = 8
 _LONGEST_KEY = 10_000  # longer values are not keys; the first message must stay small
@@ -73,7 +73,7 @@ def for_commands(environment: Mapping[str, str]) -> dict[str, str]:
     size = 0
     for name, value in without_secrets(environment).items():
         length = len(name) + len(value)
-        if name in _OF_THE_SHELL or length > _LONGEST or size + length > _MOST or not _is_text(name + value):
+        if name in _SHELL_VARIABLES or length > _LONGEST or size + length > _MOST or not _is_text(name + value):
             continue
         kept[name] = value
         size += length

@@ -31,7 +31,7 @@ class FileLock:
         self._file = file
 
     @classmethod
-    def take(cls, path: Path) -> "FileLock | None":
+    def acquire(cls, path: Path) -> "FileLock | None":
         """Returns None immediately if another process holds the lock. The file stays after release."""
         file = open(path, "a+b")  # noqa: SIM115 -- open as long as the lock is held
         try:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from app.regular_file import open_regular
 
-_LISTENS = "0A"  # the listening state in /proc/net/tcp; listening sockets come first
+_LISTENING = "0A"  # the listening state in /proc/net/tcp; listening sockets come first
 _MOST_BYTES = 65_536
 
 
@@ -31,7 +31,7 @@ def proof(token: str, side: Literal["asks", "answers"], asking: str, answering: 
     return hmac.digest(token.encode(), f"{side}\n{asking}\n{answering}".encode(), "sha256").hex()
 
 
-def is_proof(given: str, token: str, side: Literal["asks", "answers"], asking: str, answering: str) -> bool:
+def is_valid_proof(given: str, token: str, side: Literal["asks", "answers"], asking: str, answering: str) -> bool:
     return hmac.compare_digest(given.encode(errors="replace"), proof(token, side, asking, answering).encode())
 
 
@@ -52,7 +52,7 @@ def own_user() -> int:
     return os.geteuid() if os.name == "posix" else 0
 
 
-def start_of(pid: int) -> int:
+def process_start(pid: int) -> int:
     """Start time of a process in clock ticks since boot, 0 if unknown; with the pid it identifies the process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -61,7 +61,7 @@ def start_of(pid: int) -> int:
         return 0
 
 
-def listener_of(port: int) -> int | None:
+def listener_user(port: int) -> int | None:
     """The user id of the process that listens on a loopback port; None if the system does not provide it."""
     if sys.platform != "linux":
         return None
@@ -71,7 +71,7 @@ def listener_of(port: int) -> int | None:
             next(lines)
             for line in lines:
                 fields = line.split()
-                if fields[3] != _LISTENS:
+                if fields[3] != _LISTENING:
                     return None
                 if fields[1] == address:
                     return int(fields[7])

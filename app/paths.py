@@ -6,10 +6,10 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-_ALL_OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OTHERS_PERMISSIONS = stat.S_IRWXG | stat.S_IRWXO
 
 # Relative to the home directory: a person's skills for all workspaces.
-OWN_SKILLS = (".config/errand/skills", ".agents/skills")
+USER_SKILLS = (".config/errand/skills", ".agents/skills")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Paths:
         return self.run / "engine.lock"
 
     @property
-    def room(self) -> Path:
+    def disk_reserve(self) -> Path:
         """A filler file that reserves disk space for a start on a full disk."""
         return self.run / "room"
 
@@ -106,18 +106,18 @@ class Paths:
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A directory that also holds other files stays readable: other users may be meant to read those.
         is_new = not any(self.home.iterdir())
-        _close(self.home, _ALL_OF_OTHERS if is_new else stat.S_IWGRP | stat.S_IWOTH)
+        _restrict(self.home, _OTHERS_PERMISSIONS if is_new else stat.S_IWGRP | stat.S_IWOTH)
         for folder in folders:
             folder.mkdir(mode=0o700, exist_ok=True)
-            _close(folder, _ALL_OF_OTHERS)
+            _restrict(folder, _OTHERS_PERMISSIONS)
         for file in (*self.home.glob(f"{self.database.name}*"), self.settings, self.models):
             if file.is_file() and not file.is_symlink():
-                _close(file, _ALL_OF_OTHERS)
+                _restrict(file, _OTHERS_PERMISSIONS)
         if os.name == "posix" and self.run.stat().st_uid != os.geteuid():
             raise PermissionError(errno.EPERM, "it belongs to another user", str(self.run))
 
 
-def _close(path: Path, to_others: int) -> None:
+def _restrict(path: Path, to_others: int) -> None:
     """Remove other users' permissions from a path of ours; shared folders such as /tmp stay unchanged."""
     if os.name != "posix":
         return

@@ -5,8 +5,8 @@ from functools import cache
 
 # Control characters except newline and tab (an escape sequence could move the cursor, hide a command, fill the
 # clipboard), marks that reverse the writing direction, and separators that some terminals treat as a newline.
-_STEERING = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-_ANY = re.compile(_STEERING)
+_CONTROL_CHARACTERS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+_ANY = re.compile(_CONTROL_CHARACTERS)
 
 
 def printable(text: str, own: str = "") -> str:
@@ -22,4 +22,4 @@ def printable(text: str, own: str = "") -> str:
 @cache
 def _pattern(own: str) -> re.Pattern[str]:
     ours = rf"\x1b\[{own}([0-9;]*[A-Za-z])" if own else r"(?!)()"
-    return re.compile(f"{ours}|{_STEERING}")
+    return re.compile(f"{ours}|{_CONTROL_CHARACTERS}")

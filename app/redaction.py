@@ -120,24 +120,24 @@ class Redactor:
 class RedactedStream:
     """Redacts a text in pieces: holds back a possible partial secret until it is decided."""
 
-    __slots__ = ("_held", "_redactor")
+    __slots__ = ("_buffer", "_redactor")
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._held = ""
+        self._buffer = ""
 
     @property
-    def holds(self) -> bool:
-        return bool(self._held)
+    def holds_text(self) -> bool:
+        return bool(self._buffer)
 
     def feed(self, piece: str) -> str:
         """Returns the text that is safe to pass on now."""
-        safe, self._held = self._redactor.split(self._held + piece, is_end=False)
+        safe, self._buffer = self._redactor.split(self._buffer + piece, is_end=False)
         return safe
 
     def finish(self) -> str:
         """Returns the rest; a new text may follow."""
-        held, self._held = self._held, ""
+        held, self._buffer = self._buffer, ""
         return self._redactor.hide(held) if held else ""
 
 

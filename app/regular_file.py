@@ -68,7 +68,7 @@ def read_beginning(path: Path, most: int, *, follow_links: bool = True) -> bytes
         return read_at_most(file, most)
 
 
-def check_place(path: Path, paths: Paths, *, overwrite: bool) -> None:
+def check_write_path(path: Path, paths: Paths, *, overwrite: bool) -> None:
     """Raises OSError for a path where a file that a person asked for must not be written.
 
     Refused are system folders, Errand's data directory `paths`, and existing paths that are not regular files.
@@ -96,7 +96,7 @@ def check_replaceable(path: Path, *, overwrite: bool, folder: int | None = None)
 
 
 @contextmanager
-def written_whole(path: Path, *, overwrite: bool, mode: int = 0o600, folder: int | None = None) -> Generator[BinaryIO]:
+def atomic_writer(path: Path, *, overwrite: bool, mode: int = 0o600, folder: int | None = None) -> Generator[BinaryIO]:
     """A file to write to, which appears at `path` once it is complete and flushed to disk; an error leaves nothing.
 
     Replaces an existing file only with `overwrite`, and never anything but a regular file. A relative path starts at
@@ -182,7 +182,7 @@ def write_atomically(path: Path, data: bytes, *, folder: int | None = None) -> N
     old = None
     with suppress(FileNotFoundError):
         old = os.stat(path, dir_fd=folder, follow_symlinks=False)
-    with written_whole(path, overwrite=True, mode=0o666, folder=folder) as file:
+    with atomic_writer(path, overwrite=True, mode=0o666, folder=folder) as file:
         if old:
             _keep_rights(file.fileno(), old)
         file.write(data)

@@ -10,11 +10,11 @@ from app.paths import Paths
 from app.regular_file import (
     FileTooLarge,
     NotRegularFile,
-    check_place,
+    atomic_writer,
+    check_write_path,
     open_regular,
     read_beginning,
     read_regular,
-    written_whole,
 )
 
 
@@ -56,7 +56,7 @@ def test_what_is_no_regular_file_is_never_opened(make: Callable[[Path], None], w
 def test_what_is_no_regular_file_is_never_replaced(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(tmp_path / "odd")
     before = os.lstat(tmp_path / "odd")
-    with pytest.raises(NotRegularFile), written_whole(tmp_path / "odd", overwrite=True):
+    with pytest.raises(NotRegularFile), atomic_writer(tmp_path / "odd", overwrite=True):
         raise AssertionError("nothing may be written")
     assert os.path.samestat(before, os.lstat(tmp_path / "odd"))
 
@@ -78,7 +78,7 @@ def test_a_link_is_followed_to_read_where_the_caller_says_so(tmp_path: Path) -> 
 def test_a_link_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"text")
     (tmp_path / "link").symlink_to("file")
-    with pytest.raises(NotRegularFile, match="it is a link"), written_whole(tmp_path / "link", overwrite=True):
+    with pytest.raises(NotRegularFile, match="it is a link"), atomic_writer(tmp_path / "link", overwrite=True):
         raise AssertionError("nothing may be written")
     assert (tmp_path / "file").read_bytes() == b"text"
 
@@ -108,25 +108,25 @@ def test_a_name_that_no_file_can_have_is_an_error_of_the_system(name: str) -> No
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), written_whole(tmp_path / "file", overwrite=False) as file:
+    with pytest.raises(RuntimeError), atomic_writer(tmp_path / "file", overwrite=False) as file:
         file.write(b"half")
         raise RuntimeError
     assert not list(tmp_path.iterdir())
-    with written_whole(tmp_path / "file", overwrite=False) as file:
+    with atomic_writer(tmp_path / "file", overwrite=False) as file:
         file.write(b"all")
         assert not (tmp_path / "file").exists()
     assert (tmp_path / "file").read_bytes() == b"all" and os.listdir(tmp_path) == ["file"]
 
 
 def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
-    with pytest.raises(FileExistsError), written_whole(tmp_path / "file", overwrite=False) as file:
+    with pytest.raises(FileExistsError), atomic_writer(tmp_path / "file", overwrite=False) as file:
         file.write(b"ours")
         (tmp_path / "file").write_bytes(b"theirs")
     assert (tmp_path / "file").read_bytes() == b"theirs" and os.listdir(tmp_path) == ["file"]
 
 
 def test_a_pipe_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
-    with pytest.raises(NotRegularFile), written_whole(tmp_path / "file", overwrite=True) as file:
+    with pytest.raises(NotRegularFile), atomic_writer(tmp_path / "file", overwrite=True) as file:
         file.write(b"ours")
         os.mkfifo(tmp_path / "file")
     assert os.listdir(tmp_path) == ["file"]
@@ -134,7 +134,7 @@ def test_a_pipe_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 
 def test_a_name_as_long_as_names_can_be_is_written(tmp_path: Path) -> None:
     path = tmp_path / ("日" * 85)
-    with written_whole(path, overwrite=False) as file:
+    with atomic_writer(path, overwrite=False) as file:
         file.write(b"x")
     assert path.read_bytes() == b"x"
 
@@ -146,9 +146,9 @@ def test_folders_of_the_system_and_the_data_directory_are_no_places_for_files_of
     (tmp_path / "back door").symlink_to(paths.home)
     for place in ("/etc/errand-test", "/dev/errand-test", tmp_path / "way in" / "errand-test"):
         with pytest.raises(PermissionError, match="belongs to the system"):
-            check_place(Path(place), paths, overwrite=True)
+            check_write_path(Path(place), paths, overwrite=True)
     for place in (paths.database, paths.settings, tmp_path / "back door" / "errand.db", paths.keys / "keys.bin"):
         with pytest.raises(PermissionError, match="Errand's own data"):
-            check_place(place, paths, overwrite=True)
-    check_place(paths.workspaces / "conv" / "page.md", paths, overwrite=False)
-    check_place(tmp_path / "page.md", paths, overwrite=False)
+            check_write_path(place, paths, overwrite=True)
+    check_write_path(paths.workspaces / "conv" / "page.md", paths, overwrite=False)
+    check_write_path(tmp_path / "page.md", paths, overwrite=False)

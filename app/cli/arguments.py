@@ -62,7 +62,7 @@ class TaskOptions(CommandOptions, frozen=True, kw_only=True):
     budget: Annotated[float | None, Option("--budget", "US dollars before it asks to go on", "USD")] = None
 
 
-def start_params(prompt: str, target: TargetOptions, task: TaskOptions, *, someone: bool) -> TaskStartParams:
+def start_params(prompt: str, target: TargetOptions, task: TaskOptions, *, attended: bool) -> TaskStartParams:
     """The options as start parameters of a task; raises `UsageError`."""
     return TaskStartParams(
         prompt=prompt,
@@ -72,8 +72,8 @@ def start_params(prompt: str, target: TargetOptions, task: TaskOptions, *, someo
         api_key=read_api_key(task.api_key_env),
         workspace=None if target.conversation and not task.workspace else _workspace(task.workspace),
         mode=task.mode,
-        approve="never" if task.approve == "ask" and not someone else task.approve,
-        attended=someone,
+        approve="never" if task.approve == "ask" and not attended else task.approve,
+        attended=attended,
         thinking_level=task.thinking,
         max_turns=task.max_turns,
         budget_usd=task.budget,

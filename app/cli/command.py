@@ -41,20 +41,20 @@ class Command(Generic[OptionsT]):
 class Entry:
     """A line in the table of commands.
 
-    `place` is the module below app/cli and the name of its `Command`. It is imported on use, so that no command pays
+    `location` is the module below app/cli and the name of its `Command`. It is imported on use, so that no command pays
     for another's imports.
     """
 
     name: str
     help: str
-    place: str
+    location: str
 
     def load(self) -> Command[CommandOptions]:
-        module, _, name = self.place.partition(":")
+        module, _, name = self.location.partition(":")
         return getattr(import_module(f"app.cli.{module}"), name)
 
 
-def parse(arguments: list[str], entries: Iterable[Entry], alone: Entry) -> Invocation:
+def parse(arguments: list[str], entries: Iterable[Entry], default: Entry) -> Invocation:
     """Parse the command line; returns `alone` if it names no command.
 
     Raises SystemExit(2) with an error text for wrong usage, SystemExit(0) after --help and --version.
@@ -73,7 +73,7 @@ def parse(arguments: list[str], entries: Iterable[Entry], alone: Entry) -> Invoc
             own.epilog = command.epilog
             declare(command.options, own)
     values = vars(parser.parse_args(arguments))
-    return (command or alone.load()).invocation(values)
+    return (command or default.load()).invocation(values)
 
 
 class _Version(argparse.Action):

@@ -54,7 +54,7 @@ COMMANDS = (
     Entry("restore", "go back to a copy; what is there now is kept aside", "recovery.restore:RESTORE"),
     Entry("tour", "three tasks at once with a scripted model: scripted replies, real tools", "commands.tour:TOUR"),
 )
-ALONE = Entry("", "", "commands.start:START")
+DEFAULT = Entry("", "", "commands.start:START")
 
 # Error codes of the engine that the user can fix by changing the command.
 _USAGE_CODES = frozenset({"invalid_params", "configuration_error", "not_found", "unconfirmed_workspace"})
@@ -62,7 +62,7 @@ _USAGE_CODES = frozenset({"invalid_params", "configuration_error", "not_found", 
 
 def main(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
-    invocation = parse([_as_text(argument) for argument in arguments], COMMANDS, ALONE)
+    invocation = parse([_as_text(argument) for argument in arguments], COMMANDS, DEFAULT)
     terminal = standard_terminal()
     try:
         return asyncio.run(_run(invocation, terminal))

@@ -81,15 +81,15 @@ def declare(options: type[CommandOptions], parser: argparse.ArgumentParser) -> N
 
 def read(options: type[OptionsT], values: Mapping[str, object]) -> OptionsT:
     """The options from the parser's result; a field for which that has None keeps its default."""
-    return msgspec.convert(_gathered(options, values), options)
+    return msgspec.convert(_collect(options, values), options)
 
 
-def _gathered(options: type[CommandOptions], values: Mapping[str, object]) -> dict[str, object]:
+def _collect(options: type[CommandOptions], values: Mapping[str, object]) -> dict[str, object]:
     found: dict[str, object] = {}
     for field in msgspec.structs.fields(options):
         kind, how = _annotation(field.type)
         if how is None:
-            found[field.name] = _gathered(kind, values)
+            found[field.name] = _collect(kind, values)
         elif (value := values[field.name]) is not None:
             found[field.name] = value
     return found
@@ -119,17 +119,17 @@ def _value(kind: type) -> _Value:
         return _Value(str, choices=members)
     if get_origin(kind) is tuple:
         return _Value(str, nargs="*" if Ellipsis in members else len(members))
-    return _Value({int: _whole, float: _amount}.get(kind, str))
+    return _Value({int: _positive_integer, float: _positive_number}.get(kind, str))
 
 
-def _whole(text: str) -> int:
+def _positive_integer(text: str) -> int:
     number = int(text) if text.isdecimal() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return number
 
 
-def _amount(text: str) -> float:
+def _positive_number(text: str) -> float:
     try:
         number = float(text)
     except ValueError:

@@ -90,9 +90,9 @@ class AgentView:
     def __init__(self) -> None:
         self._heads: dict[str, Position] = {}
         self._agents: dict[str, str] = {}  # by task id
-        self._ends: dict[str, Position] = {}  # the newest node by task id
-        self._said: dict[tuple[str, int], str] = {}
-        self._known: set[str] = set()
+        self._task_ends: dict[str, Position] = {}  # the newest node by task id
+        self._streamed_text: dict[tuple[str, int], str] = {}
+        self._finished_nodes: set[str] = set()
 
     def data(self, agent: Agent) -> AgentData:
         """The data of an agent; remembers its head."""
@@ -117,17 +117,17 @@ class AgentView:
                 return ()
 
     def delta(self, delta: told.Delta) -> tuple[AgentEvent, ...]:
-        if not isinstance(delta, told.TextDelta) or delta.kind != "text" or delta.node_id in self._known:
+        if not isinstance(delta, told.TextDelta) or delta.kind != "text" or delta.node_id in self._finished_nodes:
             return ()
         agent_id = self._agents.get(delta.task_id)
         place = (delta.node_id, delta.block)
-        before = self._said.get(place, "")
+        before = self._streamed_text.get(place, "")
         again: tuple[AgentEvent, ...] = ()
         if delta.offset == 0 and before:
             again, before = (Error(message="The reply begins again."),), ""
         if agent_id is None or delta.offset != len(before):
             return ()  # a delta was missed: the finished node has the rest
-        self._said[place] = before + delta.text
+        self._streamed_text[place] = before + delta.text
         return (*again, ChatContent(agent_id=agent_id, content=delta.text))
 
     def _agent(self, agent: Agent) -> tuple[AgentEvent, ...]:
@@ -138,35 +138,35 @@ class AgentView:
         return (HeadUpdated(agent_id=agent.id, old_head=old, new_head=new),) if old != new else ()
 
     def _node(self, node: Node) -> tuple[AgentEvent, ...]:
-        if node.status == "streaming" or node.task_id is None or node.id in self._known:
+        if node.status == "streaming" or node.task_id is None or node.id in self._finished_nodes:
             return ()
-        self._known.add(node.id)
+        self._finished_nodes.add(node.id)
         position = Position(tree_id=node.conversation_id, node_id=node.id)
-        self._ends[node.task_id] = position
+        self._task_ends[node.task_id] = position
         agent_id = self._agents.get(node.task_id, node.author)
         if node.is_from_person:
             return (ChatStart(agent_id=agent_id, user_position=position),)
-        return tuple(self._rest(node, agent_id)) if node.role == "assistant" else ()
+        return tuple(self._final_events(node, agent_id)) if node.role == "assistant" else ()
 
-    def _rest(self, node: Node, agent_id: str) -> Iterable[AgentEvent]:
+    def _final_events(self, node: Node, agent_id: str) -> Iterable[AgentEvent]:
         """The parts of a finished reply that did not arrive as deltas."""
         for index, block in enumerate(node.blocks):
             if isinstance(block, TextBlock):
-                said = self._said.pop((node.id, index), "")
+                said = self._streamed_text.pop((node.id, index), "")
                 rest = block.text[len(said) :] if block.text.startswith(said) else block.text
                 if rest:
                     yield ChatContent(agent_id=agent_id, content=rest)
 
     def _task(self, task: Task) -> tuple[AgentEvent, ...]:
-        is_new = task.id not in self._known
+        is_new = task.id not in self._finished_nodes
         self._agents[task.id] = task.agent_id
         if task.ended_at is None or not is_new:
             return ()
-        self._known.add(task.id)
+        self._finished_nodes.add(task.id)
         if task.stop_reason != "completed":
             return (Error(message=task.error or f"The chat ended before its time: {task.stop_reason}."),)
         nowhere = Position(tree_id=task.conversation_id, node_id=None)
-        head = self._ends.pop(task.id, nowhere)
+        head = self._task_ends.pop(task.id, nowhere)
         used = task.usage
         usage = ChatUsage(used.input_tokens, used.output_tokens, used.cost_usd)
         return (ChatComplete(agent_id=task.agent_id, new_head=head, usage=usage),)

@@ -104,7 +104,7 @@ class Connection:
         self._listeners = Listeners[[ConnectionMessage]]()
         self._follows = FollowedScopes()
         self._socket: Socket | None = None
-        self._keeper: asyncio.Task[None] | None = None
+        self._serve_task: asyncio.Task[None] | None = None
         self._down = ""  # the reason why calls fail at once
         self.instance_id = ""
         self._has_conditions = False
@@ -119,8 +119,8 @@ class Connection:
     async def open(self) -> None:
         """Connect for the first time. Raises `NoEngine`, `CallError` or DIAL_ERRORS."""
         self._socket = await self._dial()
-        keeping = self._keep(self._socket)
-        self._keeper = asyncio.get_running_loop().create_task(keeping, name="connection to the engine")
+        keeping = self._serve_until_closed(self._socket)
+        self._serve_task = asyncio.get_running_loop().create_task(keeping, name="connection to the engine")
 
     async def call(self, method: Method[P, R], params: P) -> R:
         """Return the engine's answer. Raises `CallError`, or `ConnectionLost` if reconnection fails.
@@ -179,7 +179,7 @@ class Connection:
     async def close(self) -> None:
         """Close the connection; the engine and its tasks keep running. Pending calls raise `ConnectionLost`."""
         self._down = "The connection was closed."
-        keeper, self._keeper = self._keeper, None
+        keeper, self._serve_task = self._serve_task, None
         if keeper is None:
             return
         keeper.cancel()
@@ -199,7 +199,7 @@ class Connection:
         self._has_conditions = self._has_conditions or bool(engine.health)
         return socket
 
-    async def _keep(self, socket: "Socket") -> None:
+    async def _serve_until_closed(self, socket: "Socket") -> None:
         """Serve the socket and its replacements after each loss until closed."""
         try:
             reason = await self._serve(socket, self._resend)
@@ -234,7 +234,7 @@ class Connection:
             match message.method:
                 case "event":
                     record = _event.decode(message.params)
-                    self._follows.saw(record)
+                    self._follows.record_event(record)
                     self._listeners.notify(record)
                 case "delta":
                     self._listeners.notify(_delta.decode(message.params))
@@ -273,7 +273,7 @@ class Connection:
         for follow in self._follows.all:
             try:
                 result = await self.subscribe_scope(
-                    follow.scope, follow.detail, self._follows.after(follow), follow.epoch
+                    follow.scope, follow.detail, self._follows.last_received(follow), follow.epoch
                 )
             except CallError:
                 self._follows.drop(follow.scope)  # the conversation was deleted

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from app.client.errors import CallError, SocketFailed
-from app.local_trust import is_proof, new_nonce, proof
+from app.local_trust import is_valid_proof, new_nonce, proof
 from app.protocol.base import Method, Wire
 from app.protocol.engine import (
     CHALLENGE,
@@ -58,9 +58,9 @@ async def _greet(socket: "Socket", endpoint: Endpoint, params: InitializeParams)
         engine = await _ask(socket, CHALLENGE, ChallengeParams(nonce=nonce))
     except CallError as error:  # the text of an untrusted server is not shown
         raise SocketFailed(f"What answers on port {endpoint.port} takes no part in the handshake.") from error
-    if not is_proof(engine.proof, endpoint.token, "answers", nonce, engine.nonce):
+    if not is_valid_proof(engine.proof, endpoint.token, "answers", nonce, engine.nonce):
         raise SocketFailed(f"What answers on port {endpoint.port} is not the engine that wrote the endpoint file.")
-    socket.trust()
+    socket.lift_size_limit()
     own = proof(endpoint.token, "asks", nonce, engine.nonce)
     return await _ask(socket, INITIALIZE, msgspec.structs.replace(params, proof=own))
 

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from app.client.number_format import count
-from app.client.safe_text import exact
+from app.client.safe_text import escape_hidden
 from app.protocol.asks import Approval, ReachedLimit, UnknownCall
 from app.protocol.base import JsonObject
 from app.protocol.blocks import SummaryBlock, TextBlock, ToolCallBlock
@@ -38,9 +38,9 @@ _NUMBER = re.compile(r"(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+", re.ASCII)
 _MONEY: tuple[LimitKind, ...] = ("money", "day_money")
 
 
-def asked_text(asked: Approval | UnknownCall) -> str:
+def subject_text(asked: Approval | UnknownCall) -> str:
     """The subject of an approval: the exact command, or a description of a call that runs none."""
-    return exact(asked.text if asked.command is None else asked.command)
+    return escape_hidden(asked.text if asked.command is None else asked.command)
 
 
 def text_of(arguments: JsonObject, key: str) -> str:
@@ -60,14 +60,14 @@ def without_file_names(diff: str) -> str:
     return lines[2] if len(lines) == 3 and lines[0].startswith("--- ") and lines[1].startswith("+++ ") else diff
 
 
-def summary_words(summary: SummaryBlock) -> str:
+def summary_text(summary: SummaryBlock) -> str:
     """The number of summarised entries and the saved tokens, in one line."""
     entries = count(summary.nodes, "earlier entry", "earlier entries")
-    saved = f"{_short(summary.tokens_before)} → {_short(summary.tokens_after)} tokens"
+    saved = f"{_short_count(summary.tokens_before)} → {_short_count(summary.tokens_after)} tokens"
     return f"Summary of {entries} · {saved}" if summary.tokens_before else f"Summary of {entries}"
 
 
-def _short(tokens: int) -> str:
+def _short_count(tokens: int) -> str:
     if tokens < 1_000:
         return f"{tokens}"
     return f"{tokens / 1_000:.1f}k" if tokens < 9_950 else f"{tokens / 1_000:,.0f}k"
@@ -78,7 +78,7 @@ def is_unfinished(task: Task) -> bool:
     return task.stop_reason == "completed" and task.completion in ("undeclared", "refused", "cut")
 
 
-def unfinished_words(task: Task) -> str:
+def unfinished_text(task: Task) -> str:
     """The reason, for a task that `is_unfinished`."""
     match task.completion:
         case "cut":
@@ -89,17 +89,17 @@ def unfinished_words(task: Task) -> str:
             return "ended without saying that it is done"
 
 
-def refused_words(task: Task) -> str:
+def refused_text(task: Task) -> str:
     """The number of refused calls; empty if there are none."""
     return f"{count(task.refused_calls, 'call')} not allowed" if task.refused_calls else ""
 
 
-def engine_words(node: Node) -> str:
+def engine_message_text(node: Node) -> str:
     said = " ".join(block.text.strip() for block in node.blocks if isinstance(block, TextBlock))
     return f"Errand told the agent: “{said}”"
 
 
-def import_words(done: DataImportResult) -> tuple[str, ...]:
+def import_text(done: DataImportResult) -> tuple[str, ...]:
     """Sentences about imported, existing and skipped content."""
     source = f" from {done.source}" if done.source not in ("", "Errand") else ""
     parts = [f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"]
@@ -116,7 +116,7 @@ def limit_unit(kind: LimitKind) -> str:
     return "$" if kind in _MONEY else limit_name(kind)
 
 
-def limit_words(kind: LimitKind, amount: float) -> str:
+def limit_amount_text(kind: LimitKind, amount: float) -> str:
     """An amount of a limit: `$2.50`, `50 turns`."""
     if kind in _MONEY:
         return f"${amount:.2f}"
@@ -152,7 +152,7 @@ def period_of(days: int | None, now: datetime | None = None) -> UsageReportParam
     return UsageReportParams(since=since, utc_offset_minutes=round(offset.total_seconds() / 60))
 
 
-def unpriced_words(row: UsageRow) -> str:
+def unpriced_text(row: UsageRow) -> str:
     """Empty if all prices are known."""
     if not row.unpriced_turns:
         return ""

@@ -17,7 +17,7 @@ from app.client.dial import DIAL_ERRORS
 from app.client.errors import CallError, ConnectionLost, EngineDied, LaunchError, NoEngine, NotOurs
 from app.environment import without_secrets
 from app.file_lock import FileLock
-from app.local_trust import listener_of, own_user, read_private, start_of
+from app.local_trust import listener_user, own_user, process_start, read_private
 from app.paths import Paths
 from app.protocol.engine import ENGINE_SHUTDOWN, Endpoint, EngineShutdownParams
 
@@ -48,7 +48,7 @@ class EngineProcess:
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
-    def last_words(self) -> str:
+    def output_tail(self) -> str:
         """The end of its output, for people."""
         text = self._output.read_text(encoding="utf-8", errors="replace").strip()[-_MOST_OUTPUT:]
         said = f"It said:\n{text}" if text else "It said nothing."
@@ -126,9 +126,9 @@ def read_endpoint(paths: Paths) -> Endpoint:
         endpoint = msgspec.json.decode(data, type=Endpoint)
     except msgspec.DecodeError as error:
         raise NoEngine(f"The endpoint file {paths.endpoint} cannot be read: {error}.") from error
-    if not has_engine(paths) or start_of(endpoint.pid) not in (0, endpoint.process_start):
+    if not has_engine(paths) or process_start(endpoint.pid) not in (0, endpoint.process_start):
         raise EngineDied(f"The engine that ran on {paths.home} has ended without a word.")
-    if listener_of(endpoint.port) not in (None, own_user()):
+    if listener_user(endpoint.port) not in (None, own_user()):
         raise NotOurs(f"Another user of this machine listens on port {endpoint.port}, which was the engine's.")
     return endpoint
 
@@ -174,11 +174,11 @@ async def _start(paths: Paths, connection: Connection) -> None:
     try:
         give_up_at, delay = time.monotonic() + _START_S, _POLL_S
         while not await _try_open(connection):
-            starter = starter or FileLock.take(paths.run / "start.lock")
+            starter = starter or FileLock.acquire(paths.run / "start.lock")
             if process is None and starter is not None:
                 process = EngineProcess(paths)
             if process is not None and process.has_ended() and not has_engine(paths):
-                raise LaunchError("The engine did not start.", process.last_words())
+                raise LaunchError("The engine did not start.", process.output_tail())
             if time.monotonic() > give_up_at:
                 raise LaunchError(f"The engine did not answer in {_START_S:.0f} s. See {paths.logs / 'engine.log'}.")
             await asyncio.sleep(delay)
@@ -192,7 +192,7 @@ def _prepare(paths: Paths) -> FileLock | None:
     """Create the data directory and take the start lock; None if another client holds it."""
     try:
         paths.prepare()
-        return FileLock.take(paths.run / "start.lock")
+        return FileLock.acquire(paths.run / "start.lock")
     except OSError as error:
         raise LaunchError(
             f"The data directory {paths.home} cannot be used ({error.strerror}: {error.filename}). "

@@ -47,7 +47,7 @@ def tokens(usage: Usage) -> str:
     return f"~{amount}" if usage.estimated and amount else amount
 
 
-def counted(number: int, usage: Usage) -> str:
+def token_count(number: int, usage: Usage) -> str:
     """A part of a usage's tokens; `~` marks an estimate."""
     return f"~{number:,}" if usage.estimated and number else f"{number:,}"
 
@@ -69,7 +69,7 @@ def time_left(task: Task) -> str:
     return f"goes on in {duration(seconds)}"
 
 
-def account(task: Task) -> tuple[str, ...]:
+def task_totals(task: Task) -> tuple[str, ...]:
     """Turns, tokens, money and time of a task; unknown values are omitted."""
     parts = (count(task.step_count, "turn"), tokens(task.usage), money(task.usage), duration(max(0.0, elapsed(task))))
     return tuple(part for part in parts if part)

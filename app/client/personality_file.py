@@ -10,7 +10,7 @@ import msgspec
 from app.client.safe_text import plain
 from app.paths import default_paths
 from app.protocol.agents import Personality
-from app.regular_file import check_place, read_regular, written_whole
+from app.regular_file import atomic_writer, check_write_path, read_regular
 
 _LARGEST = 1_000_000
 
@@ -23,8 +23,8 @@ class NotAPersonality(Exception):
 
 def write(path: Path, personality: Personality, *, overwrite: bool) -> None:
     """Raises OSError, with a text for people in its `strerror`."""
-    check_place(path, default_paths(), overwrite=overwrite)
-    with written_whole(path, overwrite=overwrite, mode=0o666) as file:
+    check_write_path(path, default_paths(), overwrite=overwrite)
+    with atomic_writer(path, overwrite=overwrite, mode=0o666) as file:
         file.write(msgspec.json.format(msgspec.json.encode(personality)) + b"\n")
 
 
@@ -56,12 +56,12 @@ def new_personality(found: Personality, there: Iterable[Personality], tools: Col
     known = tuple(tool for tool in found.tools if tool in tools)
     if found.tools and not known:
         raise NotAPersonality(f"It needs tools that there are not: {', '.join(found.tools)}.")
-    name = free_name(_sayable(found.name)[:_LONGEST].strip() or "Imported", there)
+    name = free_name(_clean_name(found.name)[:_LONGEST].strip() or "Imported", there)
     taken = msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=known)
     return NewPersonality(taken, tuple(tool for tool in found.tools if tool not in known))
 
 
-def _sayable(name: str) -> str:
+def _clean_name(name: str) -> str:
     """One line, without characters that the engine refuses in a name: a file may contain anything."""
     line = " ".join(plain(name).replace("@", " ").split())
     return "".join(character for character in line if character.isprintable())

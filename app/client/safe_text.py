@@ -37,7 +37,7 @@ def output_text(text: str) -> str:
     return plain(text)
 
 
-def exact(text: str) -> str:
+def escape_hidden(text: str) -> str:
     """Escape every hidden or misleading character, for text that a person is asked to allow.
 
     Newlines and tabs stay. A letter keeps as many combining marks as living scripts use.
@@ -53,13 +53,13 @@ def exact(text: str) -> str:
             kind = "seen" if is_letter and marks <= _MOST_MARKS else "hidden"
         else:
             is_letter, marks = kind == "letter", 0
-        shown.append(_written_out(character) if kind == "hidden" else character)
+        shown.append(_escape(character) if kind == "hidden" else character)
     return "".join(shown)
 
 
-def exact_line(text: str) -> str:
-    """`exact` on one line, with a symbol for each newline."""
-    return exact(text).replace("\t", " ").replace("\n", " ↵ ")
+def escape_hidden_line(text: str) -> str:
+    """`escape_hidden` on one line, with a symbol for each newline."""
+    return escape_hidden(text).replace("\t", " ").replace("\n", " ↵ ")
 
 
 @cache
@@ -76,6 +76,6 @@ def _kind(character: str) -> Literal["hidden", "letter", "mark", "seen"]:
     return "letter" if category[0] in "LM" else "seen"
 
 
-def _written_out(character: str) -> str:
+def _escape(character: str) -> str:
     code = ord(character)
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

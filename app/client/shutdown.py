@@ -11,7 +11,7 @@ from typing import Literal
 from app.client.connection import Connection
 from app.client.errors import CallError, ConnectionLost, NoEngine
 from app.client.launch import has_engine, read_endpoint
-from app.local_trust import start_of
+from app.local_trust import process_start
 from app.paths import Paths
 from app.protocol.engine import ENGINE_SHUTDOWN, Endpoint, EngineShutdownParams
 
@@ -76,7 +76,7 @@ def _is_running(endpoint: Endpoint) -> bool:
     try:
         ended = select.poll()
         ended.register(process, select.POLLIN)
-        return start_of(endpoint.pid) == endpoint.process_start and not ended.poll(0)
+        return process_start(endpoint.pid) == endpoint.process_start and not ended.poll(0)
     finally:
         os.close(process)
 
@@ -89,7 +89,7 @@ def _signal(endpoint: Endpoint, number: int) -> None:
             return
         process = os.pidfd_open(endpoint.pid)
         try:
-            if start_of(endpoint.pid) == endpoint.process_start:
+            if process_start(endpoint.pid) == endpoint.process_start:
                 signal.pidfd_send_signal(process, number)
         finally:
             os.close(process)

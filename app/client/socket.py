@@ -7,7 +7,7 @@ from app.client.errors import SocketFailed
 
 _OPEN_S = 5.0
 _CLOSE_S = 1.0
-_FIRST_BYTES = 65_536
+_MOST_BYTES_UNTRUSTED = 65_536
 
 
 class Socket:
@@ -20,15 +20,15 @@ class Socket:
         try:
             await self._socket.send(frame, text=True)
         except WebSocketException as error:
-            raise SocketFailed(_why(error)) from error
+            raise SocketFailed(_close_reason(error)) from error
 
     async def receive(self) -> bytes:
         try:
             return await self._socket.recv(decode=False)
         except WebSocketException as error:
-            raise SocketFailed(_why(error)) from error
+            raise SocketFailed(_close_reason(error)) from error
 
-    def trust(self) -> None:
+    def lift_size_limit(self) -> None:
         """The server is the engine: accept messages of any length, such as a page of pictures."""
         self._socket.protocol.max_message_size = None
 
@@ -43,7 +43,7 @@ async def open_socket(url: str) -> Socket:
             url,
             compression=None,
             proxy=None,  # the loopback needs none, whatever the environment says
-            max_size=_FIRST_BYTES,  # until the server is authenticated
+            max_size=_MOST_BYTES_UNTRUSTED,  # until the server is authenticated
             ping_interval=None,  # the engine pings; a loopback socket ends with its process
             open_timeout=_OPEN_S,
             close_timeout=_CLOSE_S,
@@ -53,7 +53,7 @@ async def open_socket(url: str) -> Socket:
     return Socket(socket)
 
 
-def _why(error: WebSocketException) -> str:
+def _close_reason(error: WebSocketException) -> str:
     """The engine's reason for closing. A killed engine sends none, and the library's text is for experts."""
     if not isinstance(error, ConnectionClosed):
         return str(error)

@@ -39,11 +39,11 @@ class FollowedScopes:
     def drop(self, scope: str) -> None:
         self._follows.pop(scope, None)
 
-    def after(self, follow: FollowedScope) -> int:
+    def last_received(self, follow: FollowedScope) -> int:
         """The last event that this scope is known to have received."""
         return max(follow.head, self._position)
 
-    def saw(self, record: EventRecord) -> None:
+    def record_event(self, record: EventRecord) -> None:
         self._latest = record.sequence
         if not self._catching_up:
             self._position = record.sequence

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from app.client.display_text import is_unfinished, unfinished_words
+from app.client.display_text import is_unfinished, unfinished_text
 from app.protocol import events as told
 from app.protocol.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
@@ -99,7 +99,7 @@ class ThoughtView:
 
 def _end(task: Task) -> ThoughtEvent:
     if is_unfinished(task):
-        return FinalResponse(text=f"I tried but could not finish: it {unfinished_words(task)}. {task.summary}".rstrip())
+        return FinalResponse(text=f"I tried but could not finish: it {unfinished_text(task)}. {task.summary}".rstrip())
     if task.stop_reason == "completed":
         return FinalResponse(text=task.summary)
     if task.stop_reason in _UNFINISHED:

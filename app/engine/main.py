@@ -20,7 +20,7 @@ import msgspec
 
 from app import log as logs
 from app.arguments import Parser
-from app.database_file import NewestNote
+from app.database_file import NewestEventNote
 from app.engine.agent.history.attachments import Attachments
 from app.engine.agent.run.limits import DailyBudget
 from app.engine.agent.run.pending_asks import PendingAsks
@@ -58,7 +58,7 @@ from app.engine.storage.sqlite.errors import condition
 from app.engine.tools.processes import watchdog
 from app.engine.tools.processes.termination import reap_orphans
 from app.engine.tools.processes.watchdog import take_report, write_on_signal
-from app.local_trust import start_of
+from app.local_trust import process_start
 from app.paths import Paths, default_paths
 from app.printable import printable
 from app.protocol.engine import PROTOCOL_VERSION, Endpoint
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
     store = KeyStore(paths.keys, keys)
     try:
         paths.prepare()
-        release_disk_reserve(paths.room)
+        release_disk_reserve(paths.disk_reserve)
         logs.configure(paths, "engine", store.redactor)
         heartbeat = new_heartbeat()
         with asyncio.Runner(loop_factory=heartbeat.loop if heartbeat is not None else None) as runner:
@@ -159,7 +159,7 @@ async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat |
             heartbeat.on_turn = services.stalls.turn
             if stall_s:
                 watchdog.watch(heartbeat, paths.stall, stall_s)
-        keep_disk_reserve(paths.room)
+        keep_disk_reserve(paths.disk_reserve)
         # Everything allocated so far is permanent: the garbage collector need not scan it.
         gc.freeze()
         await end.wait()
@@ -196,7 +196,7 @@ async def open_services(
     database = await Database.open(settings.values.database_url or sqlite_url(paths.database), paths.copies)
     stack.push_async_callback(database.close)
     _, head = await database.events.bounds()
-    newest = NewestNote(None if settings.values.database_url else paths.database, database.epoch)
+    newest = NewestEventNote(None if settings.values.database_url else paths.database, database.epoch)
     stack.callback(newest.close)
     stack.callback(end_idle)
     log = EventLog(database.journal, database.epoch, head, newest.write)
@@ -279,7 +279,7 @@ async def _listen(services: Services, listener: socket.socket, stack: AsyncExitS
         token=token,
         instance_id=services.instance_id,
         protocol_version=PROTOCOL_VERSION,
-        process_start=start_of(os.getpid()),
+        process_start=process_start(os.getpid()),
     )
     file = services.paths.endpoint
     write_endpoint(file, endpoint)

@@ -130,7 +130,7 @@ async def _run_quick(
     stores.session.spawn(stores.session.start())
     conversation_id = await run_quick_task_dialog(application, stores.session, state, theme)
     if conversation_id:
-        lock = FileLock.take(paths.window_lock)
+        lock = FileLock.acquire(paths.window_lock)
         state.settings.tabs = [*(known for known in state.settings.tabs if known != conversation_id), conversation_id]
         state.settings.current = conversation_id
         window = _open_window(application, paths, state, theme, stores)

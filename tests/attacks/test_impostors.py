@@ -16,7 +16,7 @@ from app.client.connection import Connection
 from app.client.errors import SocketFailed
 from app.client.launch import read_endpoint
 from app.file_lock import FileLock
-from app.local_trust import start_of
+from app.local_trust import process_start
 from app.paths import Paths
 from app.protocol.engine import PROTOCOL_VERSION, Endpoint
 from tests.attacks.campaign import Campaign
@@ -120,7 +120,9 @@ async def test_who_took_the_port_of_a_killed_engine_is_not_even_called(own_erran
 async def test_a_file_of_another_process_with_the_same_number_is_no_engine(own_errand: Errand) -> None:
     """The pid in the file is alive and the lock is held, but another process wrote the file."""
     async with impostor(_says({})) as other:
-        with _left_behind(own_errand, msgspec.structs.replace(other.endpoint, process_start=start_of(os.getpid()) + 1)):
+        with _left_behind(
+            own_errand, msgspec.structs.replace(other.endpoint, process_start=process_start(os.getpid()) + 1)
+        ):
             done = await own_errand.run("engine", "--stop")
     assert (done.code, other.heard) == (0, [])
 
@@ -139,7 +141,7 @@ async def test_a_port_on_which_another_user_listens_is_not_called(own_errand: Er
         token=_TOKEN,
         instance_id="engine_gone",
         protocol_version=PROTOCOL_VERSION,
-        process_start=start_of(os.getpid()),
+        process_start=process_start(os.getpid()),
     )
     with _left_behind(own_errand, endpoint):
         done = await own_errand.run("tasks", variables=_AS_PERSON)
@@ -206,7 +208,7 @@ async def test_two_clients_that_look_at_the_lock_do_not_keep_an_engine_from_taki
     file = tmp_path / "lock"
     file.touch()
     assert not FileLock.is_held(file)
-    lock = FileLock.take(file)
+    lock = FileLock.acquire(file)
     assert lock is not None
     assert FileLock.is_held(file)
     lock.release()
@@ -220,7 +222,7 @@ def _left_behind(errand: Errand, endpoint: Endpoint) -> Generator[None]:
     paths.prepare()
     paths.endpoint.touch(0o600)
     paths.endpoint.write_bytes(msgspec.json.encode(endpoint))
-    lock = FileLock.take(paths.lock)
+    lock = FileLock.acquire(paths.lock)
     assert lock is not None
     try:
         yield

@@ -109,12 +109,12 @@ def _writings(folder: Path, paths: Paths) -> dict[str, Callable[[], Callable[[],
 
     def copy() -> Callable[[], str]:
         database_file.copy_database(paths.database, paths.copies / "copy.db")
-        return lambda: database_file.fault(paths.copies / "copy.db") or "new"
+        return lambda: database_file.find_fault(paths.copies / "copy.db") or "new"
 
     def new_database() -> Callable[[], str]:
         made = folder / "another" / "home" / "errand.db"
         prepare_file(made, paths.copies)
-        return lambda: database_file.fault(made) or "new"
+        return lambda: database_file.find_fault(made) or "new"
 
     return {
         "settings": settings,

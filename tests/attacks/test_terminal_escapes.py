@@ -26,7 +26,7 @@ from app.engine.server.endpoint_file import take_engine_lock, write_endpoint
 from app.engine.server.route import ServedMethod
 from app.engine.server.services import Services
 from app.engine.server.session import ClientSession
-from app.local_trust import start_of
+from app.local_trust import process_start
 from app.paths import Paths
 from app.protocol.base import Wire
 from app.protocol.engine import Condition
@@ -98,7 +98,7 @@ async def served(home: Path) -> AsyncGenerator[None]:
     paths = Paths(home)
     async with engine_server(home, routes=hostile_routes()) as engine:
         lock = take_engine_lock(paths)
-        here = msgspec.structs.replace(engine.endpoint(), pid=os.getpid(), process_start=start_of(os.getpid()))
+        here = msgspec.structs.replace(engine.endpoint(), pid=os.getpid(), process_start=process_start(os.getpid()))
         write_endpoint(paths.endpoint, here)
         try:
             yield

@@ -6,7 +6,7 @@ import pytest
 
 from app.arguments import Parser
 from app.cli.command import Command, Entry, parse
-from app.cli.main import ALONE, COMMANDS
+from app.cli.main import COMMANDS, DEFAULT
 from app.cli.options import Argument, CommandOptions, Flag, Option, declare, read
 
 
@@ -31,7 +31,7 @@ def _read(*arguments: str) -> _Options:
     return read(_Options, vars(parser.parse_args(arguments)))
 
 
-@pytest.mark.parametrize("entry", [*COMMANDS, ALONE], ids=lambda entry: entry.name or "alone")
+@pytest.mark.parametrize("entry", [*COMMANDS, DEFAULT], ids=lambda entry: entry.name or "alone")
 def test_every_line_of_the_table_names_a_command(entry: Entry) -> None:
     assert isinstance(entry.load(), Command)
 
@@ -39,7 +39,7 @@ def test_every_line_of_the_table_names_a_command(entry: Entry) -> None:
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
 def test_every_command_has_help(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        parse([entry.name, "--help"], COMMANDS, ALONE)
+        parse([entry.name, "--help"], COMMANDS, DEFAULT)
     assert end.value.code == 0
     assert capsys.readouterr().out.startswith(f"usage: errand {entry.name} [-h]")
 

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from app.client.safe_text import exact, exact_line
+from app.client.safe_text import escape_hidden, escape_hidden_line
 
 # https://www.unicode.org/Public/14.0.0/ucd/DerivedCoreProperties.txt, Default_Ignorable_Code_Point
 IGNORABLE = (
@@ -15,7 +15,7 @@ IGNORABLE = (
 
 
 def test_every_code_point_that_shows_nothing_is_written_out() -> None:
-    seen = [code for code in IGNORABLE if chr(code) in exact(f"rm{chr(code)}x")]
+    seen = [code for code in IGNORABLE if chr(code) in escape_hidden(f"rm{chr(code)}x")]
     assert (len(IGNORABLE), seen) == (4174, [])
 
 
@@ -23,7 +23,9 @@ def test_no_control_blank_or_unassigned_code_point_is_shown_as_it_is() -> None:
     unseen = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
     codes = (code for code in range(0x110000) if code not in (9, 10, 32))
     assert [
-        hex(code) for code in codes if unicodedata.category(chr(code)) in unseen and chr(code) in exact(chr(code))
+        hex(code)
+        for code in codes
+        if unicodedata.category(chr(code)) in unseen and chr(code) in escape_hidden(chr(code))
     ] == []
 
 
@@ -42,8 +44,8 @@ def test_no_control_blank_or_unassigned_code_point_is_shown_as_it_is() -> None:
     ],
 )
 def test_what_misleads_is_written_out_and_what_people_write_stays(text: str, shown: str) -> None:
-    assert exact(text) == shown
+    assert escape_hidden(text) == shown
 
 
 def test_on_one_line_a_newline_is_a_sign() -> None:
-    assert exact_line("ls\nrm x\ty\r") == "ls ↵ rm x y\\u000d"
+    assert escape_hidden_line("ls\nrm x\ty\r") == "ls ↵ rm x y\\u000d"

@@ -90,7 +90,7 @@ class RestlessClient:
         self.epoch, self.head = str(answer["epoch"]), msgspec.convert(answer["head"], int)
         self.follows.begin_catching_up()
         for follow in self.follows.all:
-            await self.follow(follow.scope, follow.detail, after=self.follows.after(follow), epoch=follow.epoch)
+            await self.follow(follow.scope, follow.detail, after=self.follows.last_received(follow), epoch=follow.epoch)
         self.follows.caught_up()
 
     async def follow(
@@ -200,7 +200,7 @@ class RestlessClient:
         match notice.method:
             case "event":
                 record = msgspec.json.decode(notice.params, type=EventRecord)
-                self.follows.saw(record)
+                self.follows.record_event(record)
                 self.picture.apply(record.event)
             case "delta":
                 self.picture.stream(msgspec.json.decode(notice.params, type=Delta))

@@ -10,7 +10,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from app.client.connection import Connection
 from app.client.errors import NoEngine
 from app.client.subscription import ConnectionMessage
-from app.local_trust import is_proof, proof
+from app.local_trust import is_valid_proof, proof
 from app.protocol.base import JsonObject
 from app.protocol.engine import Endpoint
 from app.protocol.events import EventRecord
@@ -141,7 +141,7 @@ class RawClient:
         challenge = (await self.ask("challenge", "c", nonce=nonce))["result"]
         assert isinstance(challenge, dict)
         other = str(challenge["nonce"])
-        assert is_proof(str(challenge["proof"]), TOKEN, "answers", nonce, other)
+        assert is_valid_proof(str(challenge["proof"]), TOKEN, "answers", nonce, other)
         return proof(token, "asks", nonce, other)
 
     async def initialize(self, client_id: str) -> JsonObject:

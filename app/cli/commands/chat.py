@@ -158,7 +158,7 @@ class Chat:
         self._slash = SlashCommands(connection, prompt)
         self._conversation: str | None = first.conversation_id
         self._task_id: str | None = None
-        self._left = asyncio.Event()
+        self._is_leaving = asyncio.Event()
 
     async def run(self) -> None:
         """Read lines until the person leaves."""
@@ -168,7 +168,7 @@ class Chat:
         with self._prompt.opened():
             try:
                 async with asyncio.TaskGroup() as group:
-                    watching = group.create_task(self._watch.until(self._left.is_set))
+                    watching = group.create_task(self._watch.until(self._is_leaving.is_set))
                     await self._read()
                     watching.cancel()
             except BaseExceptionGroup as errors:
@@ -176,11 +176,11 @@ class Chat:
         self._watch.close()
 
     async def _read(self) -> None:
-        while not self._left.is_set():
+        while not self._is_leaving.is_set():
             how, line = await self._prompt.read()
-            await self._told(how, line)
+            await self._on_key(how, line)
 
-    async def _told(self, how: SendMode, line: str) -> None:
+    async def _on_key(self, how: SendMode, line: str) -> None:
         try:
             match how:
                 case "interrupt":
@@ -210,7 +210,7 @@ class Chat:
     async def _start(self, prompt: str) -> None:
         before = self._connection.welcome
         model = self._slash.model or self._first.model
-        params = _with(self._first, prompt, self._conversation, model)
+        params = _next_params(self._first, prompt, self._conversation, model)
         task = (await self._connection.call(TASK_START, params)).task
         self._task_id = task.id
         if task.conversation_id != self._conversation:
@@ -231,7 +231,7 @@ class Chat:
             case "resume" if self._task_id:
                 await self._connection.call(TASK_RESUME, TaskIdParams(task_id=self._task_id))
             case "as" if self._task_id and rest.strip() in ("task", "chat"):
-                await self._take_for(self._task_id, "task" if rest.strip() == "task" else "chat")
+                await self._set_mode(self._task_id, "task" if rest.strip() == "task" else "chat")
             case "as" if self._task_id:
                 self._prompt.note("Say which: /as task or /as chat")
             case "pause" | "resume" | "as":
@@ -241,7 +241,7 @@ class Chat:
             case _:
                 await self._slash.run(name, rest.strip())
 
-    async def _take_for(self, task_id: str, mode: DecidedMode) -> None:
+    async def _set_mode(self, task_id: str, mode: DecidedMode) -> None:
         taken = (await self._connection.call(TASK_SET_MODE, TaskSetModeParams(task_id=task_id, mode=mode))).task
         self._task_id = taken.id
         if taken.id == task_id:
@@ -278,7 +278,7 @@ class Chat:
                     return
                 case other:
                     self._prompt.note(f"There is no {other!r} to choose. Type l or s, or Enter to stay.")
-        self._left.set()
+        self._is_leaving.set()
 
 
 class ChatOptions(CommandOptions, frozen=True, kw_only=True):
@@ -292,7 +292,7 @@ async def chat(options: ChatOptions, paths: Paths, terminal: Terminal) -> int:
     async with await connect(paths, "errand chat") as connection:
         terminal.line(terminal.style.dim(wrapped(WELCOME, terminal.width)))
         prompt = LivePrompt(terminal.style, lambda: terminal.width, paths.home / "chat_history")
-        params = start_params("", options.target, options.task, someone=True)
+        params = start_params("", options.target, options.task, attended=True)
         first = await resolve_agent(connection, params, options.target)
         await confirm_workspace(connection, first, terminal)
         await Chat(connection, prompt, first).run()
@@ -307,6 +307,6 @@ def _is_command(line: str) -> bool:
     return line.startswith("/") and "/" not in line[1:].partition(" ")[0]
 
 
-def _with(first: TaskStartParams, prompt: str, conversation: str | None, model: str | None) -> TaskStartParams:
+def _next_params(first: TaskStartParams, prompt: str, conversation: str | None, model: str | None) -> TaskStartParams:
     agent = first.agent_id if conversation == first.conversation_id else None
     return msgspec.structs.replace(first, prompt=prompt, conversation_id=conversation, agent_id=agent, model=model)

@@ -18,7 +18,7 @@ from app.cli.rendering.screen import ShownMessage, TextScreen
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import short_id, side_by_side, usage_line
 from app.client.connection import Connection
-from app.client.display_text import is_unfinished, unfinished_words
+from app.client.display_text import is_unfinished, unfinished_text
 from app.client.launch import connect
 from app.client.number_format import count, duration, money, tokens
 from app.paths import Paths
@@ -48,7 +48,9 @@ async def compare(options: CompareOptions, paths: Paths, terminal: Terminal) -> 
     if options.json:
         terminal.line(msgspec.json.encode(told).decode())
         return 0
-    sides = [(_heading(side, node_id), _text(side), _took(side)) for side, node_id in ((told.a, one), (told.b, other))]
+    sides = [
+        (_heading(side, node_id), _text(side), _side_usage(side)) for side, node_id in ((told.a, one), (told.b, other))
+    ]
     for line in side_by_side(sides, terminal.width, terminal.style):
         terminal.line(line)
     return 0
@@ -67,10 +69,10 @@ def _text(side: BranchSide) -> str:
         return "Nothing more: the other branch goes on from here."
     more = side.count - len(side.nodes)
     left = [f"… and {count(more, 'further entry', 'further entries')}"] if more else []
-    return "\n\n".join([*filter(None, map(_said, side.nodes)), *left])
+    return "\n\n".join([*filter(None, map(_node_text, side.nodes)), *left])
 
 
-def _said(node: Node) -> str:
+def _node_text(node: Node) -> str:
     lines = [
         block.text.strip() if isinstance(block, TextBlock) else f"(calls {block.tool})"
         for block in node.blocks
@@ -80,7 +82,7 @@ def _said(node: Node) -> str:
     return f"> {said}" if said and node.is_from_person else said
 
 
-def _took(side: BranchSide) -> str:
+def _side_usage(side: BranchSide) -> str:
     parts = (count(len(side.tasks), "task"), tokens(side.usage), money(side.usage), duration(side.usage.seconds))
     return " · ".join(part for part in parts if part)
 
@@ -122,16 +124,18 @@ async def ask_models(options: AskModelsOptions, paths: Paths, terminal: Terminal
         raise UsageError("Name the models, at least two: errand ask-models -m MODEL -m MODEL 'what to ask'")
     someone = terminal.interactive and not options.json
     start = start_params(
-        read_prompt(options.prompt), TargetOptions(conversation=options.conversation), options.task, someone=someone
+        read_prompt(options.prompt), TargetOptions(conversation=options.conversation), options.task, attended=someone
     )
     async with await connect(paths, "errand ask-models") as connection:
         if someone:
             await confirm_workspace(connection, start, terminal)
         params = TaskCompareModelsParams(models=options.models, start=start)
-        tasks = await _asked(connection, params, terminal, someone=someone)
+        tasks = await _ask(connection, params, terminal, attended=someone)
     if not tasks:
         return EXIT_STOPPED
-    for line in [msgspec.json.encode(task).decode() for task in tasks] if options.json else _lines(tasks, terminal):
+    for line in (
+        [msgspec.json.encode(task).decode() for task in tasks] if options.json else _answer_columns(tasks, terminal)
+    ):
         terminal.line(line)
     codes = [exit_code(task) for task in tasks]
     return 0 if 0 in codes else codes[0]
@@ -140,14 +144,14 @@ async def ask_models(options: AskModelsOptions, paths: Paths, terminal: Terminal
 ASK_MODELS = Command(AskModelsOptions, ask_models)
 
 
-async def _asked(
-    connection: Connection, params: TaskCompareModelsParams, terminal: Terminal, *, someone: bool
+async def _ask(
+    connection: Connection, params: TaskCompareModelsParams, terminal: Terminal, *, attended: bool
 ) -> tuple[Task, ...]:
     """The ended tasks; empty after a second Ctrl+C. The first Ctrl+C stops all of them."""
     before = connection.welcome
     stopper = OrderlyStop(connection, terminal)
     with Interrupts(stopper.stop) as interrupts:
-        answers: Answerer = PersonAnswerer(terminal, interrupts) if someone else NoAnswerer(terminal)
+        answers: Answerer = PersonAnswerer(terminal, interrupts) if attended else NoAnswerer(terminal)
         watch = TaskWatcher(connection, _Progress(terminal, len(params.models)), answers)
         try:
             tasks = (await connection.call(TASK_COMPARE_MODELS, params)).tasks
@@ -158,7 +162,7 @@ async def _asked(
         except asyncio.CancelledError:
             if interrupts.count < 2:
                 raise
-            await stopper.delivered()
+            await stopper.wait_accepted()
             return ()
         finally:
             watch.close()
@@ -166,7 +170,7 @@ async def _asked(
     return tuple(watch.tasks[task.id] for task in tasks)
 
 
-def _lines(tasks: tuple[Task, ...], terminal: Terminal) -> list[str]:
+def _answer_columns(tasks: tuple[Task, ...], terminal: Terminal) -> list[str]:
     style = terminal.style
     told = [(f"{task.model} · {short_id(task.id)}", _answer(task), usage_line(task, style)) for task in tasks]
     return side_by_side(told, terminal.width, style)
@@ -174,5 +178,5 @@ def _lines(tasks: tuple[Task, ...], terminal: Terminal) -> list[str]:
 
 def _answer(task: Task) -> str:
     if task.stop_reason == "completed":
-        return f"({unfinished_words(task)})\n\n{task.summary}" if is_unfinished(task) else task.summary
+        return f"({unfinished_text(task)})\n\n{task.summary}" if is_unfinished(task) else task.summary
     return task.error or f"It ended without an answer: {(task.stop_reason or task.status).replace('_', ' ')}."

@@ -13,7 +13,7 @@ from app.cli.terminal.style import Style
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import one_line
 from app.client.connection import Connection
-from app.client.display_text import import_words
+from app.client.display_text import import_text
 from app.client.launch import connect
 from app.client.number_format import count, file_size
 from app.paths import Paths
@@ -141,7 +141,7 @@ class ImportOptions(CommandOptions, frozen=True, kw_only=True):
 async def import_file(options: ImportOptions, paths: Paths, terminal: Terminal) -> int:
     async with await connect(paths, "errand import") as connection:
         done = await connection.call(DATA_IMPORT, DataImportParams(path=_absolute(options.path)))
-    for words in import_words(done):
+    for words in import_text(done):
         terminal.line(words)
     return 0
 
@@ -201,9 +201,9 @@ async def orphans(options: OrphansOptions, paths: Paths, terminal: Terminal) -> 
                 msgspec.json.encode(orphan).decode() if options.json else format_orphan(orphan, terminal.style)
             )
         if not options.json:
-            terminal.note(f"errand: {_words(found)}")
+            terminal.note(f"errand: {_orphans_text(found)}")
         if options.archive or (options.delete and options.yes):
-            await _put_away(connection, found, delete=options.delete)
+            await _archive_or_delete(connection, found, delete=options.delete)
             terminal.note(f"errand: {'deleted' if options.delete else 'archived'}: {len(found.orphans):,}")
         elif options.delete and found.orphans:
             terminal.note("errand: this cannot be undone. Add --yes to delete them, or export them first.")
@@ -221,14 +221,14 @@ def format_orphan(orphan: Orphan, style: Style) -> str:
     return f"{conversation.id}  {facts}  {one_line(conversation.title, 60)}{archived}"
 
 
-def _words(found: OrphansResult) -> str:
+def _orphans_text(found: OrphansResult) -> str:
     if not found.count:
         return "every conversation has an agent"
     more = f"; the {_MOST} largest are shown" if found.count > _MOST else ""
     return f"{count(found.count, 'conversation')} without any agent, {file_size(found.bytes)} in all{more}"
 
 
-async def _put_away(connection: Connection, found: OrphansResult, *, delete: bool) -> None:
+async def _archive_or_delete(connection: Connection, found: OrphansResult, *, delete: bool) -> None:
     for orphan in found.orphans:
         conversation_id = orphan.conversation.id
         params = ConversationChangeParams(conversation_id=conversation_id, archived=True)

@@ -25,7 +25,7 @@ from app.protocol.base import EmptyParams
 from app.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
 from app.protocol.settings import MODEL_LIST, ModelListParams
 
-_STALL_TOLD_S = 7 * 86_400
+_STALL_REPORTED_S = 7 * 86_400
 _LONGEST_LINE = 500
 
 FindingState: TypeAlias = Literal["good", "could_be_better", "bad"]
@@ -51,12 +51,12 @@ async def doctor(options: DoctorOptions, paths: Paths, terminal: Terminal) -> in
     if options.repair:
         return await repair(options.how, paths, terminal)
     findings: list[Finding] = []
-    for finding in _local(paths):
+    for finding in _local_findings(paths):
         findings.append(finding)
-        _say(finding, terminal)
+        _print(finding, terminal)
     for finding in [*await _engine(paths), *_last_stall(paths)]:
         findings.append(finding)
-        _say(finding, terminal)
+        _print(finding, terminal)
     bad = sum(finding.state == "bad" for finding in findings)
     terminal.line()
     terminal.line("Everything that is needed is there." if not bad else f"{bad} of these must be put right.")
@@ -66,7 +66,7 @@ async def doctor(options: DoctorOptions, paths: Paths, terminal: Terminal) -> in
 DOCTOR = Command(DoctorOptions, doctor)
 
 
-def _say(finding: Finding, terminal: Terminal) -> None:
+def _print(finding: Finding, terminal: Terminal) -> None:
     style = terminal.style
     sign = {
         "good": style.green(style.sign("tick")),
@@ -78,7 +78,7 @@ def _say(finding: Finding, terminal: Terminal) -> None:
         terminal.line(f"{'':<15}{style.dim(line)}")
 
 
-def _local(paths: Paths) -> Iterator[Finding]:
+def _local_findings(paths: Paths) -> Iterator[Finding]:
     yield _python()
     yield _packages()
     yield _folder(paths.home)
@@ -153,13 +153,13 @@ def _program(name: str, if_missing: FindingState, advice: str) -> Finding:
 async def _engine(paths: Paths) -> list[Finding]:
     """Connect to the engine, starting one if none runs, and ask it for models and keys."""
     try:
-        connection, was_running = await _reach(paths)
+        connection, was_running = await _connect(paths)
     except LaunchError as error:
         return [Finding("bad", "engine", error.reason, error.details or f"Its log is in {paths.logs}.")]
     except ConnectionLost as error:
         return [Finding("bad", "engine", str(error), f"Its log is in {paths.logs}.")]
     try:
-        return [await _running(connection, was_running), await _models(connection)]
+        return [await _engine_finding(connection, was_running), await _models(connection)]
     except (CallError, ConnectionLost) as error:
         return [Finding("bad", "engine", str(error), f"Its log is in {paths.logs}.")]
     finally:
@@ -176,18 +176,18 @@ def _last_stall(paths: Paths) -> Iterator[Finding]:
             text = file.readline(_LONGEST_LINE).strip()
     except OSError:
         return
-    if age_s < _STALL_TOLD_S:
+    if age_s < _STALL_REPORTED_S:
         yield Finding("could_be_better", "stall", text, f"Please report it, with {paths.last_stall}.")
 
 
-async def _reach(paths: Paths) -> tuple[Connection, bool]:
+async def _connect(paths: Paths) -> tuple[Connection, bool]:
     try:
         return await connect(paths, "errand doctor", start=False), True
     except NoEngine:
         return await connect(paths, "errand doctor"), False
 
 
-async def _running(connection: Connection, was_running: bool) -> Finding:
+async def _engine_finding(connection: Connection, was_running: bool) -> Finding:
     status = await connection.call(ENGINE_STATUS, EmptyParams())
     memory = f"{status.memory_bytes / 1e6:.0f} MB"
     if not was_running:

@@ -121,12 +121,12 @@ def format_ready(found: ModelListResult, style: Style) -> list[str]:
     """The usable providers, one per line."""
     ready = [provider for provider in found.providers if provider.ready]
     return [
-        f"{_sign(provider, style)} {plain(provider.title)}  {style.join(_source(provider), _listed(provider))}"
+        f"{_status(provider, style)} {plain(provider.title)}  {style.join(_source(provider), _list_date(provider))}"
         for provider in ready
     ]
 
 
-def _sign(provider: Provider, style: Style) -> str:
+def _status(provider: Provider, style: Style) -> str:
     """A server without a model list may be switched off."""
     return style.amber(style.sign("warn")) if provider.list_error else style.green(style.sign("tick"))
 
@@ -174,7 +174,7 @@ def _source(provider: Provider) -> str:
     return where[provider.key_source]
 
 
-def _listed(provider: Provider) -> str:
+def _list_date(provider: Provider) -> str:
     return f"list of models from {provider.listed_at.astimezone():%d %B %Y}" if provider.listed_at else ""
 
 
@@ -195,7 +195,7 @@ async def add_server(options: ModelsOptions, paths: Paths, terminal: Terminal) -
     name = options.name or _host(address)
     key = read_api_key(options.api_key_env)
     async with await connect(paths, "errand models") as connection:
-        known = _named(await _own(connection), name)
+        known = _find_server(await _custom_servers(connection), name)
         params = ModelServerSaveParams(
             name=name, address=address, key=key, id=known.name if known is not None else None
         )
@@ -217,8 +217,8 @@ async def remove_server(options: ModelsOptions, paths: Paths, terminal: Terminal
     """Remove the server and its key."""
     name = options.remove_server or ""
     async with await connect(paths, "errand models") as connection:
-        servers = await _own(connection)
-        known = _named(servers, name)
+        servers = await _custom_servers(connection)
+        known = _find_server(servers, name)
         if known is None:
             names = ", ".join(plain(server.title) for server in servers)
             raise UsageError(f"There is no model server {name!r}. There are: {names or 'none'}.")
@@ -234,12 +234,12 @@ def _host(address: str) -> str:
         raise UsageError(f"{address!r} is not a web address. Write one such as http://127.0.0.1:8000/v1.") from error
 
 
-async def _own(connection: Connection) -> tuple[Provider, ...]:
+async def _custom_servers(connection: Connection) -> tuple[Provider, ...]:
     found = await connection.call(MODEL_LIST, ModelListParams())
     return tuple(provider for provider in found.providers if provider.own)
 
 
-def _named(servers: tuple[Provider, ...], name: str) -> Provider | None:
+def _find_server(servers: tuple[Provider, ...], name: str) -> Provider | None:
     """The server with this name, ignoring case, or id."""
     wanted = name.casefold()
     return next((one for one in servers if wanted in (one.title.casefold(), one.name)), None)

@@ -45,7 +45,7 @@ async def personalities(options: PersonalitiesOptions, paths: Paths, terminal: T
             case ["export", name]:
                 await _export(connection, name, options, terminal)
             case ["import", file]:
-                await _take_in(connection, file, terminal)
+                await _import(connection, file, terminal)
             case _:
                 raise UsageError("Say what to do: errand personalities list, export NAME --to FILE, or import FILE")
     return 0
@@ -92,7 +92,7 @@ def _write(personality: Personality, options: PersonalitiesOptions) -> Path:
     return file
 
 
-async def _take_in(connection: Connection, file: str, terminal: Terminal) -> None:
+async def _import(connection: Connection, file: str, terminal: Terminal) -> None:
     """Import as a new personality, replacing none."""
     taken = _read(file, await connection.call(PERSONALITY_LIST, EmptyParams()))
     personality = taken.personality
@@ -102,8 +102,10 @@ async def _take_in(connection: Connection, file: str, terminal: Terminal) -> Non
         terminal.note(f"errand: tools that there are not were left out: {', '.join(taken.left_out)}")
 
 
-def _read(file: str, there: PersonalityListResult) -> NewPersonality:
+def _read(file: str, existing: PersonalityListResult) -> NewPersonality:
     try:
-        return new_personality(personality_file.read(Path(os.path.expanduser(file))), there.personalities, there.tools)
+        return new_personality(
+            personality_file.read(Path(os.path.expanduser(file))), existing.personalities, existing.tools
+        )
     except NotAPersonality as error:
         raise UsageError(str(error)) from error

@@ -22,7 +22,7 @@ from app.cli.options import Argument, Option
 from app.cli.terminal.terminal import Terminal
 from app.client.connection import Connection
 from app.client.launch import connect
-from app.client.safe_text import exact
+from app.client.safe_text import escape_hidden
 from app.paths import Paths
 from app.protocol.agents import AGENT_LIST, PERSONALITY_LIST, Agent, AgentListParams, Personality
 from app.protocol.base import EmptyParams, JsonObject
@@ -62,7 +62,7 @@ async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
     """Start the task, show it, settle its asks; the exit code reports its outcome."""
     someone = terminal.interactive and not options.json and options.events is None
     params = msgspec.structs.replace(
-        start_params(read_prompt(options.prompt), options.target, options.task, someone=someone),
+        start_params(read_prompt(options.prompt), options.target, options.task, attended=someone),
         attachments=tuple(_attachment(file) for file in options.attach),
         answer_schema=_schema(options.answer_schema),
     )
@@ -76,7 +76,7 @@ async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
         async def begin() -> Task:
             return (await connection.call(TASK_START, start)).task
 
-        return await _follower(connection, terminal, options).to_its_end(begin, is_new=True)
+        return await _follower(connection, terminal, options).run_to_end(begin, is_new=True)
 
 
 RUN = Command(RunOptions, run, epilog=EXIT_CODES_TEXT)
@@ -111,7 +111,7 @@ async def confirm_workspace(connection: Connection, start: TaskStartParams, term
     folder = (await connection.call(CONVERSATION_GET, params)).conversation.proposed_workspace
     if not folder:
         return
-    terminal.line(f"This conversation was imported, and its file names the folder {exact(folder)}")
+    terminal.line(f"This conversation was imported, and its file names the folder {escape_hidden(folder)}")
     try:
         reply = await terminal.ask("Work there? y for yes, Enter for no: ")
     except (EOFError, KeyboardInterrupt):
@@ -126,7 +126,7 @@ def _follower(connection: Connection, terminal: Terminal, options: RunOptions) -
     """With a schema only the answer goes to standard output, everything else to standard error."""
     if options.answer_schema is None or options.json or options.events is not None:
         return TaskFollower(connection, terminal, as_json=options.json, events=options.events)
-    return TaskFollower(connection, terminal.aside(), as_json=False, answer_to=terminal)
+    return TaskFollower(connection, terminal.on_standard_error(), as_json=False, answer_to=terminal)
 
 
 async def resolve_agent(connection: Connection, params: TaskStartParams, target: TargetOptions) -> TaskStartParams:

@@ -42,7 +42,7 @@ from app.protocol.executions import (
     OutputName,
 )
 from app.protocol.tasks import TASK_RECORD, TaskIdParams, TaskMode
-from app.regular_file import check_place, written_whole
+from app.regular_file import atomic_writer, check_write_path
 
 _LARGEST = 10
 
@@ -226,8 +226,8 @@ RECORD = Command(RecordOptions, write_record)
 def _write_record(file: Path, text: str, paths: Paths) -> None:
     """Readable by its owner only, like the texts of a conversation."""
     try:
-        check_place(file, paths, overwrite=False)
-        with written_whole(file, overwrite=False) as opened:
+        check_write_path(file, paths, overwrite=False)
+        with atomic_writer(file, overwrite=False) as opened:
             opened.write(text.encode())
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}. Choose another place.") from error

@@ -34,7 +34,7 @@ from app.protocol.tasks import (
 )
 
 MOST_SEARCHED = 500
-_SILENT = (
+_NO_ANSWER = (
     "errand: The engine does not answer. If it stands still, its watchdog ends it within some seconds, "
     "and the next one stops the task."
 )
@@ -66,7 +66,7 @@ TASKS = Command(TasksOptions, list_tasks)
 
 async def stop_task(options: TaskIdOptions, paths: Paths, terminal: Terminal) -> int:
     """Stop one task and wait until everything it started has ended."""
-    async with await connect(paths, "errand stop", on_silence=lambda: terminal.note(_SILENT)) as connection:
+    async with await connect(paths, "errand stop", on_silence=lambda: terminal.note(_NO_ANSWER)) as connection:
         task = await find_task(connection, options.task_id)
         if task.ended_at is not None:
             terminal.line(f"Task {short_id(task.id)} had ended already: {status_text(task)}.")
@@ -84,7 +84,7 @@ def format_task(task: Task, width: int, style: Style) -> str:
     head = f"{short_id(task.id)}  {status_text(task):<12} {age:>10}  "
     tail = usage_line(task, style)
     room = max(12, width - columns(head) - columns(tail) - 2)
-    return f"{_painted(task, head, style)}{one_line(task.prompt, room)}  {style.dim(tail)}"
+    return f"{_colored(task, head, style)}{one_line(task.prompt, room)}  {style.dim(tail)}"
 
 
 def status_text(task: Task) -> str:
@@ -102,7 +102,7 @@ def status_text(task: Task) -> str:
     return limits.get(task.stop_reason or "", task.status.replace("_", " "))
 
 
-def _painted(task: Task, text: str, style: Style) -> str:
+def _colored(task: Task, text: str, style: Style) -> str:
     match task.status:
         case "completed":
             return style.amber(text) if is_unfinished(task) else style.green(text)
@@ -134,15 +134,15 @@ async def find_task(connection: Connection, part: str) -> Task:
     """Search running tasks first, then the newest; raises `UsageError`."""
     active = await _tasks(connection, True, MOST_SEARCHED)
     if any(_matches(task, part) for task in active):
-        return _chosen(active, part)
-    return _chosen(await _tasks(connection, False, MOST_SEARCHED), part)
+        return _matching_task(active, part)
+    return _matching_task(await _tasks(connection, False, MOST_SEARCHED), part)
 
 
 def _matches(task: Task, part: str) -> bool:
     return bool(part) and (task.id.startswith(part) or task.id.endswith(part))
 
 
-def _chosen(tasks: tuple[Task, ...], part: str) -> Task:
+def _matching_task(tasks: tuple[Task, ...], part: str) -> Task:
     """The task whose id is, starts or ends with `part`; raises `UsageError` for none and for several."""
     for task in tasks:
         if task.id == part:
@@ -180,8 +180,8 @@ async def attach(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -
     async with await connect(paths, "errand attach") as connection:
         task = await find_task(connection, options.task_id)
         if task.ended_at is not None or task.status == "interrupted":
-            return _not_under_way(task, options, terminal)
-        return await TaskFollower(connection, terminal, as_json=options.json).as_onlooker(task)
+            return _report_not_running(task, options, terminal)
+        return await TaskFollower(connection, terminal, as_json=options.json).watch_only(task)
 
 
 ATTACH = Command(FollowTaskOptions, attach, epilog=f"{EXIT_CODES_TEXT[:-1]} or left at work with Ctrl+C.")
@@ -195,7 +195,7 @@ async def resume(options: FollowTaskOptions, paths: Paths, terminal: Terminal) -
         async def begin() -> Task:
             return (await connection.call(TASK_RESUME, TaskIdParams(task_id=task.id))).task
 
-        return await TaskFollower(connection, terminal, as_json=options.json).to_its_end(begin, is_new=False)
+        return await TaskFollower(connection, terminal, as_json=options.json).run_to_end(begin, is_new=False)
 
 
 RESUME = Command(FollowTaskOptions, resume, epilog=EXIT_CODES_TEXT)
@@ -213,7 +213,7 @@ async def pause(options: TaskIdOptions, paths: Paths, terminal: Terminal) -> int
 PAUSE = Command(TaskIdOptions, pause)
 
 
-def _not_under_way(task: Task, options: FollowTaskOptions, terminal: Terminal) -> int:
+def _report_not_running(task: Task, options: FollowTaskOptions, terminal: Terminal) -> int:
     code = exit_code(task) if task.ended_at is not None else EXIT_ERROR
     name = short_id(task.id)
     if task.ended_at is not None:
@@ -243,11 +243,11 @@ async def set_mode(options: ModeOptions, paths: Paths, terminal: Terminal) -> in
 MODE = Command(ModeOptions, set_mode)
 
 
-def mode_text(task: Task, taken: Task) -> str:
-    """The outcome: `taken` is the task itself, or the new task that continues it."""
-    if taken.id != task.id:
-        name = short_id(taken.id)
+def mode_text(task: Task, result: Task) -> str:
+    """The outcome: `result` is the task itself, or the new task that continues it."""
+    if result.id != task.id:
+        name = short_id(result.id)
         return f"It goes on as task {name}. Follow it: errand attach {name}"
-    if taken.mode == "chat":
+    if result.mode == "chat":
         return "It is a chat from the end of this turn on: it ends with its next answer."
     return "It is a task from the end of this turn on: it ends when it says that it is complete."

@@ -50,7 +50,7 @@ TOUR = Command(CommandOptions, tour)
 
 async def play(connection: Connection, paths: Paths, terminal: Terminal) -> int:
     workspace = make_workspace(paths.workspaces)
-    for line in opening(workspace, terminal):
+    for line in introduction(workspace, terminal):
         terminal.line(line)
     start = connection.welcome
     screen = TextScreen(terminal)
@@ -70,10 +70,10 @@ async def play(connection: Connection, paths: Paths, terminal: Terminal) -> int:
         finally:
             watch.close()
             terminal.clear_status()
-    return _close(list(watch.tasks.values()), workspace, interrupts.count, terminal)
+    return _print_outcome(list(watch.tasks.values()), workspace, interrupts.count, terminal)
 
 
-def opening(workspace: Path, terminal: Terminal) -> list[str]:
+def introduction(workspace: Path, terminal: Terminal) -> list[str]:
     style = terminal.style
     lines = [
         f"{style.bold('The Errand tour')}{style.sign('sep')}{style.amber(LABEL)}",
@@ -90,7 +90,7 @@ def _label(story: TourTask, terminal: Terminal) -> str:
     return terminal.style.paint(_COLOURS[story.name], f"{story.name:<5} {terminal.style.sign('bar')} ")
 
 
-def _close(tasks: list[Task], workspace: Path, interrupts: int, terminal: Terminal) -> int:
+def _print_outcome(tasks: list[Task], workspace: Path, interrupts: int, terminal: Terminal) -> int:
     style = terminal.style
     complete = sum(exit_code(task) == 0 for task in tasks)
     terminal.line()

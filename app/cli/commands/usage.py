@@ -9,9 +9,9 @@ from app.cli.options import CommandOptions, Flag, Option
 from app.cli.terminal.style import Style
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import columns, one_line
-from app.client.display_text import period_of, unpriced_words
+from app.client.display_text import period_of, unpriced_text
 from app.client.launch import connect
-from app.client.number_format import counted, money
+from app.client.number_format import money, token_count
 from app.paths import Paths
 from app.protocol.usage import USAGE_REPORT, UsageKey, UsageReportResult, UsageRow
 
@@ -47,13 +47,13 @@ def format_usage(found: UsageReportResult, by: str, style: Style) -> list[str]:
     table = [(by, *_HEADS), *(_cells(row, row.title) for row in rows), _cells(found.total, "in all")]
     widths = [max(columns(cells[place]) for cells in table) for place in range(len(table[0]))]
     lines = ["  ".join(_aligned(cells, widths)).rstrip() for cells in table]
-    notes = [style.amber(note) for note in (unpriced_words(found.total),) if note]
+    notes = [style.amber(note) for note in (unpriced_text(found.total),) if note]
     return [style.dim(lines[0]), *lines[1:-1], style.bold(lines[-1]), *notes]
 
 
 def _cells(row: UsageRow, name: str) -> tuple[str, ...]:
     used = row.usage
-    sent, given = counted(used.input_tokens, used), counted(used.output_tokens, used)
+    sent, given = token_count(used.input_tokens, used), token_count(used.output_tokens, used)
     numbers = (f"{number:,}" for number in (used.cache_read_tokens, row.turns, row.tasks))
     return one_line(name, _LONGEST_NAME), money(used) or "?", sent, given, *numbers
 

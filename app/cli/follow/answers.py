@@ -7,7 +7,7 @@ from app.cli.follow.interrupts import Interrupts
 from app.cli.rendering.asks import AskInput, InvalidReply, hint
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import short_id
-from app.client.display_text import asked_text
+from app.client.display_text import subject_text
 from app.protocol.asks import SKIP, Ask, AskAnswerParams
 
 NOBODY = "(no one is there to answer; decide yourself and say what you assumed)"
@@ -73,6 +73,8 @@ class NoAnswerer:
             self._terminal.note(f"errand: nobody is there to answer {ask.text!r}; the agent decides itself")
             return AskAnswerParams(ask_id=ask.id, text=NOBODY)
         if ask.unknown is not None:
-            self._terminal.note(f"errand: the outcome of `{asked_text(ask.unknown)}` is not known; it is not run again")
+            self._terminal.note(
+                f"errand: the outcome of `{subject_text(ask.unknown)}` is not known; it is not run again"
+            )
             return AskAnswerParams(ask_id=ask.id, text=SKIP)
         return AskAnswerParams(ask_id=ask.id, allow=False, text=NOBODY)

@@ -41,28 +41,28 @@ class TaskFollower:
         self._events = events
         self._answer_to = answer_to
 
-    async def to_its_end(self, begin: Callable[[], Awaitable[Task]], *, is_new: bool) -> int:
+    async def run_to_end(self, begin: Callable[[], Awaitable[Task]], *, is_new: bool) -> int:
         """Follow a task that Ctrl+C stops. The exit code is that of the last task of its round."""
         stopper = OrderlyStop(self._connection, self._terminal)
         with Interrupts(stopper.stop) as interrupts:
             try:
                 task = await begin()
-                answers = self._person(interrupts) or NoAnswerer(self._terminal)
+                answers = self._person_answerer(interrupts) or NoAnswerer(self._terminal)
                 tasks = await self._watch(task, answers, stopper.add, is_new=is_new)
             except asyncio.CancelledError:
                 if interrupts.count < 2:
                     raise
-                await stopper.delivered()
+                await stopper.wait_accepted()
                 return EXIT_STOPPED
             finally:
                 self._terminal.clear_status()
         return self._finish(tasks)
 
-    async def as_onlooker(self, task: Task) -> int:
+    async def watch_only(self, task: Task) -> int:
         """Follow a task that keeps running after Ctrl+C. Without a person here, other clients answer its questions."""
         with Interrupts(None) as interrupts:
             try:
-                answers = self._person(interrupts) or OtherClientsAnswerer(self._terminal)
+                answers = self._person_answerer(interrupts) or OtherClientsAnswerer(self._terminal)
                 tasks = await self._watch(task, answers, is_new=False)
             except asyncio.CancelledError:
                 if not interrupts.count:
@@ -73,15 +73,15 @@ class TaskFollower:
                 self._terminal.clear_status()
         return self._finish(tasks)
 
-    def _person(self, interrupts: Interrupts) -> PersonAnswerer | None:
+    def _person_answerer(self, interrupts: Interrupts) -> PersonAnswerer | None:
         if self._as_json or self._events is not None or not self._terminal.interactive:
             return None
         return PersonAnswerer(self._terminal, interrupts)
 
     async def _watch(
-        self, task: Task, answers: Answerer, begun: Callable[[str], None] | None = None, *, is_new: bool
+        self, task: Task, answers: Answerer, on_started: Callable[[str], None] | None = None, *, is_new: bool
     ) -> list[Task]:
-        """A task and its successors in a round, at their ends; calls `begun` with the id of each.
+        """A task and its successors in a round, at their ends; calls `on_started` with the id of each.
 
         A new task is shown from its first event, another one with its previous events.
         """
@@ -94,8 +94,8 @@ class TaskFollower:
                 await watch.follow(task.conversation_id, task.id)
             speaks, ended = task, list[Task]()
             while speaks is not None:
-                if begun is not None:
-                    begun(speaks.id)
+                if on_started is not None:
+                    on_started(speaks.id)
                 await watch.until_ended([speaks.id])
                 ended.append(watch.tasks[speaks.id])
                 speaks = await self._next(ended[-1])

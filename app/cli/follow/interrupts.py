@@ -33,7 +33,7 @@ class Interrupts:
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             # signal.signal and not loop.add_signal_handler, which Windows does not support.
-            self._before[number] = signal.signal(number, self._caught(loop))
+            self._before[number] = signal.signal(number, self._signal_handler(loop))
         return self
 
     def __exit__(
@@ -42,7 +42,7 @@ class Interrupts:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _caught(self, loop: asyncio.AbstractEventLoop) -> Callable[[int, FrameType | None], None]:
+    def _signal_handler(self, loop: asyncio.AbstractEventLoop) -> Callable[[int, FrameType | None], None]:
         def caught(number: int, frame: FrameType | None) -> None:
             loop.call_soon_threadsafe(self.press)
 
@@ -78,7 +78,7 @@ class OrderlyStop:
         for task_id in self.task_ids:
             self._send(task_id)
 
-    async def delivered(self) -> None:
+    async def wait_accepted(self) -> None:
         """Wait until the engine has accepted the stop, but not for the stop itself."""
         if self._calls:
             await asyncio.wait(self._calls, timeout=_LONGEST_S)

@@ -95,7 +95,7 @@ class TaskWatcher:
     async def _message(self, message: ConnectionMessage, group: asyncio.TaskGroup) -> None:
         match message:
             case Resync():
-                await self._refollow()
+                await self._follow_again()
             case ConnectionDown(gave_up=True):
                 raise ConnectionLost(
                     f"The engine cannot be reached: {message.reason.rstrip('.')}. What it had committed is kept: "
@@ -108,16 +108,16 @@ class TaskWatcher:
             case HealthUpdate(conditions=conditions):
                 self._health(conditions)
             case _:
-                self._shown(message, group)
+                self._show(message, group)
         if self._overflowed and self._waiting.empty():
             self._overflowed = False
-            await self._refollow()
+            await self._follow_again()
 
-    async def _refollow(self) -> None:
+    async def _follow_again(self) -> None:
         for conversation_id, task_id in tuple(self._followed.items()):
             await self.follow(conversation_id, task_id)
 
-    def _shown(self, message: ShownMessage, group: asyncio.TaskGroup) -> None:
+    def _show(self, message: ShownMessage, group: asyncio.TaskGroup) -> None:
         conversation_id = conversation_of(message)
         if conversation_id not in self._followed:
             return
@@ -127,20 +127,20 @@ class TaskWatcher:
                 case TaskUpdate(task=task):
                     self.tasks[task.id] = task
                 case AskUpdate(ask=ask):
-                    self._ask(ask, group)
+                    self._on_ask(ask, group)
                 case _:
                     pass
 
-    def _ask(self, ask: Ask, group: asyncio.TaskGroup) -> None:
+    def _on_ask(self, ask: Ask, group: asyncio.TaskGroup) -> None:
         if ask.status != "waiting":
             self._settled.add(ask.id)
             asking = self._asking.pop(ask.id, None)
             if asking is not None:
                 asking.cancel()
         elif ask.id not in self._asking and ask.id not in self._settled:
-            self._asking[ask.id] = group.create_task(self._settle(ask))
+            self._asking[ask.id] = group.create_task(self._answer(ask))
 
-    async def _settle(self, ask: Ask) -> None:
+    async def _answer(self, ask: Ask) -> None:
         async with self._one_at_a_time:
             reply = await self._answers.answer(ask)
         self._asking.pop(ask.id, None)  # from here on the update about this answer must not cancel the call

@@ -22,10 +22,10 @@ from app.cli.exit_codes import EXIT_ERROR
 from app.cli.options import CommandOptions, Option
 from app.cli.terminal.terminal import Terminal
 from app.client.number_format import count, file_size
-from app.database_file import copy_database, fault, open_to_read
+from app.database_file import copy_database, find_fault, open_to_read
 from app.paths import Paths
 from app.protocol.base import JsonObject
-from app.regular_file import check_replaceable, open_regular, read_regular, written_whole
+from app.regular_file import atomic_writer, check_replaceable, open_regular, read_regular
 
 _DATABASE, _SETTINGS = "errand.db", "settings.json"
 _PICTURE = re.compile(r"attachments/([\w-]{1,100})/([^/\0]{1,255})")
@@ -48,7 +48,7 @@ def write_backup(database: Path, paths: Paths, target: Path) -> BackupContents:
     """Write the copy `database` and its files into `target`, which appears once it is complete. Raises OSError."""
     pictures = [file for file in sorted(paths.attachments.glob("*/*")) if file.is_file() and not file.is_symlink()]
     has_settings = paths.settings.is_file()
-    with written_whole(target, overwrite=False) as file, tarfile.open(fileobj=file, mode="w") as archive:
+    with atomic_writer(target, overwrite=False) as file, tarfile.open(fileobj=file, mode="w") as archive:
         archive.add(database, _DATABASE)
         if has_settings:
             archive.add(paths.settings, _SETTINGS)
@@ -68,8 +68,8 @@ def unpack_database(backup: Path, to: Path) -> bool:
     """False if the file has no database of that name. Raises OSError or tarfile.TarError."""
     with open_backup(backup) as archive:
         for member in archive:
-            if member.name == _DATABASE and _is_whole_file(member):
-                _copy(_opened(archive, member), to)
+            if member.name == _DATABASE and _is_plain_file(member):
+                _copy(_open_member(archive, member), to)
                 return True
     return False
 
@@ -88,10 +88,10 @@ def unpack_rest(backup: Path, paths: Paths, kept_settings: Path) -> BackupConten
                 picture = paths.attachments / place[1] / place[2]
                 if not picture.exists():
                     picture.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    _copy(_opened(archive, member), picture)
+                    _copy(_open_member(archive, member), picture)
                     pictures += 1
             elif member.name == _SETTINGS and member.size <= _LARGEST_SETTINGS:
-                settings, left_out = _with_own_addresses(_settings(_opened(archive, member).read()), paths)
+                settings, left_out = _with_local_addresses(_settings(_open_member(archive, member).read()), paths)
                 if paths.settings.exists():
                     os.replace(paths.settings, kept_settings)
                 _copy(BytesIO(msgspec.json.format(msgspec.json.encode(settings), indent=2)), paths.settings)
@@ -106,7 +106,7 @@ def _settings(data: bytes) -> JsonObject:
         raise OSError(errno.EINVAL, f"the settings in it cannot be read ({error})") from error
 
 
-def _with_own_addresses(settings: JsonObject, paths: Paths) -> tuple[JsonObject, tuple[str, ...]]:
+def _with_local_addresses(settings: JsonObject, paths: Paths) -> tuple[JsonObject, tuple[str, ...]]:
     """The settings with this machine's addresses, and the names of the addresses that differed."""
     try:
         present = _settings(read_regular(paths.settings, _LARGEST_SETTINGS))
@@ -118,22 +118,22 @@ def _with_own_addresses(settings: JsonObject, paths: Paths) -> tuple[JsonObject,
 
 
 def _files(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    return (member for member in archive if _is_whole_file(member))
+    return (member for member in archive if _is_plain_file(member))
 
 
-def _is_whole_file(member: tarfile.TarInfo) -> bool:
+def _is_plain_file(member: tarfile.TarInfo) -> bool:
     """False for a sparse file, which could need more space than the backup."""
     return member.isfile() and not member.issparse()
 
 
-def _opened(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+def _open_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     file = archive.extractfile(member)
     assert file is not None, "it is a file"
     return file
 
 
 def _copy(source: IO[bytes], to: Path) -> None:
-    with source, written_whole(to, overwrite=True) as target:
+    with source, atomic_writer(to, overwrite=True) as target:
         while piece := source.read(_PIECE):
             target.write(piece)
 
@@ -151,7 +151,7 @@ async def backup(options: BackupOptions, paths: Paths, terminal: Terminal) -> in
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         await asyncio.to_thread(copy_database, paths.database, copy)
-        wrong, conversations = await asyncio.to_thread(_look, copy)
+        wrong, conversations = await asyncio.to_thread(_inspect, copy)
         contents = await asyncio.to_thread(write_backup, copy, paths, target)
     except (OSError, sqlite3.Error) as error:
         terminal.note(f"errand: No backup was made: {error}. Nothing was changed.")
@@ -161,7 +161,7 @@ async def backup(options: BackupOptions, paths: Paths, terminal: Terminal) -> in
     if wrong:
         terminal.note(f"errand: {target} was made, but the database is damaged: {wrong}. Run: errand doctor --repair")
         return EXIT_ERROR
-    terminal.line(f"{target}: {_words(conversations, contents)}, {file_size(target.stat().st_size)}, whole.")
+    terminal.line(f"{target}: {_contents_text(conversations, contents)}, {file_size(target.stat().st_size)}, whole.")
     terminal.line(f"Keys, long output and workspaces are not in it; they are in {paths.home}.")
     terminal.line(f"Back to it: errand restore {target}")
     return 0
@@ -170,7 +170,7 @@ async def backup(options: BackupOptions, paths: Paths, terminal: Terminal) -> in
 BACKUP = Command(BackupOptions, backup)
 
 
-def _words(conversations: int, contents: BackupContents) -> str:
+def _contents_text(conversations: int, contents: BackupContents) -> str:
     settings = " and your settings" if contents.has_settings else ""
     return f"{count(conversations, 'conversation')}, {count(contents.pictures, 'picture')}{settings}"
 
@@ -191,8 +191,8 @@ def _target(given: str | None, paths: Paths) -> Path:
     return target
 
 
-def _look(file: Path) -> tuple[str, int]:
-    wrong = fault(file)
+def _inspect(file: Path) -> tuple[str, int]:
+    wrong = find_fault(file)
     with closing(open_to_read(file)) as connection:
         (conversations,) = connection.execute("SELECT count(*) FROM conversations").fetchone()
         return wrong, int(conversations)

@@ -5,13 +5,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
-from app.database_file import fault, find_loss, open_to_read
+from app.database_file import find_fault, find_loss, open_to_read
 
 _ADVICE = (
     "Nothing was changed. To mend what can be mended, and learn what is missing: errand doctor --repair\n"
     "The broken file is kept. Copies of each day are in the folder copies: errand restore FILE"
 )
-_WAYS_BACK = {
+_LOSS_ADVICE = {
     "file": "Put it back if you have it. To go back to a copy, or to begin anew: errand doctor --repair",
     "changes": "Put back what was there if you have it. To go on with what there is: errand doctor --repair",
 }
@@ -24,7 +24,7 @@ AND NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = json_extract(agents.body, '
 def check_database(file: Path, copies: Path) -> tuple[Literal["good", "bad"], str, str, str]:
     """The state, the subject `database`, the finding, and the advice."""
     if (loss := find_loss(file, copies)) is not None:
-        return "bad", "database", loss.text, _WAYS_BACK[loss.what]
+        return "bad", "database", loss.text, _LOSS_ADVICE[loss.what]
     if not file.exists():
         return "good", "database", "none yet; it is made at the first start", ""
     if file.is_file() and not file.stat().st_size:
@@ -37,17 +37,17 @@ def check_database(file: Path, copies: Path) -> tuple[Literal["good", "bad"], st
 
 def find_faults(file: Path) -> tuple[str, ...]:
     """All faults: first of pages and indexes; only if those are intact, of references."""
-    broken = fault(file)
+    broken = find_fault(file)
     if broken:
         return (broken,)
     try:
         with closing(open_to_read(file)) as connection:
-            return (*_apart(connection), *_search(file))
+            return (*_broken_references(connection), *_search(file))
     except sqlite3.DatabaseError as error:
         return (str(error),)
 
 
-def _apart(connection: sqlite3.Connection) -> tuple[str, ...]:
+def _broken_references(connection: sqlite3.Connection) -> tuple[str, ...]:
     """Rows with references to missing rows."""
     lost: dict[str, int] = {}
     for table, *_ in connection.execute("PRAGMA foreign_key_check"):

@@ -9,18 +9,18 @@ from typing import Annotated
 from app.cli.exit_codes import EXIT_ERROR
 from app.cli.options import CommandOptions, Flag
 from app.cli.recovery.database_check import find_faults
-from app.cli.recovery.restore import RestoreOptions, engine_lock, put_in_place, restore
+from app.cli.recovery.restore import RestoreOptions, engine_lock, replace_database, restore
 from app.cli.recovery.salvage import SalvagedTable, fill_search, salvage
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import plain
 from app.database_file import (
     Loss,
-    begin_anew,
-    copies_of,
+    accept_missing_database,
     copy_database,
-    date_of,
-    fault,
+    date_text,
+    find_fault,
     find_loss,
+    list_copies,
     new_epoch,
     newest_event,
     open_to_read,
@@ -41,7 +41,7 @@ async def repair(options: RepairOptions, paths: Paths, terminal: Terminal) -> in
     """Refuses while tasks run, unless `force`. Changes nothing until the repaired database passes its checks."""
     if (loss := find_loss(paths.database, paths.copies)) is not None:
         terminal.line(loss.text)
-        return await _make_good(loss, options, paths, terminal)
+        return await _replace_lost(loss, options, paths, terminal)
     if not paths.database.exists():
         terminal.line("There is no database yet, so there is nothing to repair.")
         return 0
@@ -57,17 +57,17 @@ async def repair(options: RepairOptions, paths: Paths, terminal: Terminal) -> in
         lock.release()
 
 
-async def _make_good(loss: Loss, options: RepairOptions, paths: Paths, terminal: Terminal) -> int:
+async def _replace_lost(loss: Loss, options: RepairOptions, paths: Paths, terminal: Terminal) -> int:
     """Ask how to replace a database that is missing or lacks its newest changes."""
     copy = await asyncio.to_thread(_newest_copy, paths)
     if copy is not None and _is_newer(copy, paths.database):
-        question = f"Go back to the copy of {date_of(copy)}?"
-        if await _agrees(terminal, question, f"errand restore {copy}", options):
+        question = f"Go back to the copy of {date_text(copy)}?"
+        if await _is_confirmed(terminal, question, f"errand restore {copy}", options):
             return await restore(RestoreOptions(file=str(copy), force=options.force), paths, terminal)
         if not terminal.interactive:
             return EXIT_ERROR
     question = "Go on with what there is?" if loss.what == "changes" else "Begin with an empty database?"
-    if not await _agrees(terminal, question, "errand doctor --repair --yes", options):
+    if not await _is_confirmed(terminal, question, "errand doctor --repair --yes", options):
         terminal.line("Nothing was changed.")
         return EXIT_ERROR
     lock = await engine_lock(paths, force=options.force)
@@ -75,7 +75,7 @@ async def _make_good(loss: Loss, options: RepairOptions, paths: Paths, terminal:
         if loss.what == "changes":
             new_epoch(paths.database)
         else:
-            begin_anew(paths.database)
+            accept_missing_database(paths.database)
     finally:
         lock.release()
     terminal.line("Errand goes on with what there is." if loss.what == "changes" else "The next start makes a new one.")
@@ -88,7 +88,7 @@ def _is_newer(copy: Path, database: Path) -> bool:
     return there is None or (copied is not None and copied[0] == there[0] and copied[1] > there[1])
 
 
-async def _agrees(terminal: Terminal, question: str, command: str, options: RepairOptions) -> bool:
+async def _is_confirmed(terminal: Terminal, question: str, command: str, options: RepairOptions) -> bool:
     """Ask for confirmation; without a person print the command instead."""
     if options.yes:
         return True
@@ -102,7 +102,7 @@ def _repair(paths: Paths, terminal: Terminal) -> int:
     new = paths.database.with_name("errand.db.repaired")
     if _with_new_indexes(paths.database, new):
         terminal.line("Only its indexes were damaged, and they were made anew. Nothing is missing.")
-        terminal.line(f"Mended. The broken file is kept: {put_in_place(new, paths)}")
+        terminal.line(f"Mended. The broken file is kept: {replace_database(new, paths)}")
         return 0
     copy = _newest_copy(paths)
     known = _known_nodes(paths.database)
@@ -116,11 +116,11 @@ def _repair(paths: Paths, terminal: Terminal) -> int:
         with suppress(OSError):
             new.unlink()
         terminal.line(f"It cannot be mended: {'; '.join(left)}. Nothing was changed.")
-        terminal.line(_way_out(copy, paths))
+        terminal.line(_recovery_advice(copy, paths))
         return EXIT_ERROR
-    for line in (*_saved(pieces, copy), *_missing(new, known)):
+    for line in (*_saved_lines(pieces, copy), *_missing_lines(new, known)):
         terminal.line(line)
-    terminal.line(f"Mended. The broken file is kept: {put_in_place(new, paths)}")
+    terminal.line(f"Mended. The broken file is kept: {replace_database(new, paths)}")
     return 0
 
 
@@ -147,9 +147,9 @@ def _with_new_indexes(database: Path, new: Path) -> bool:
 def _newest_copy(paths: Paths) -> Path | None:
     """The newest intact copy of any kind with the same schema."""
     schema = _schema(paths.database)
-    for copy in copies_of(paths.database, paths.copies):
+    for copy in list_copies(paths.database, paths.copies):
         of_copy = _schema(copy)
-        if of_copy is not None and schema in (None, of_copy) and "-replaced-" not in copy.name and not fault(copy):
+        if of_copy is not None and schema in (None, of_copy) and "-replaced-" not in copy.name and not find_fault(copy):
             return copy
     return None
 
@@ -161,18 +161,18 @@ def _schema(file: Path) -> str | None:
         return None
 
 
-def _way_out(copy: Path | None, paths: Paths) -> str:
+def _recovery_advice(copy: Path | None, paths: Paths) -> str:
     if copy is None:
         return f"There is no copy of it either. Move {paths.database} away to start anew; keep it."
-    return f"Go back to the copy of {date_of(copy)}: errand restore {copy}"
+    return f"Go back to the copy of {date_text(copy)}: errand restore {copy}"
 
 
-def _saved(pieces: tuple[SalvagedTable, ...], copy: Path | None) -> list[str]:
+def _saved_lines(pieces: tuple[SalvagedTable, ...], copy: Path | None) -> list[str]:
     told = [piece for piece in pieces if piece.table in _WORDS]
     lines = [f"Read from it: {', '.join(f'{piece.read:,} {_WORDS[piece.table]}' for piece in told)}."]
     filled = [f"{piece.from_copy:,} {_WORDS[piece.table]}" for piece in told if piece.from_copy]
     if copy is not None and filled:
-        lines.append(f"Taken from the copy of {date_of(copy)}: {', '.join(filled)}.")
+        lines.append(f"Taken from the copy of {date_text(copy)}: {', '.join(filled)}.")
     return lines
 
 
@@ -189,7 +189,7 @@ def _known_nodes(broken: Path) -> dict[str, set[int]] | None:
     return known
 
 
-def _missing(new: Path, known: dict[str, set[int]] | None) -> list[str]:
+def _missing_lines(new: Path, known: dict[str, set[int]] | None) -> list[str]:
     """One line per conversation with missing data."""
     with closing(open_to_read(new)) as connection:
         titles = {str(key): str(title) for key, title in connection.execute("SELECT id, title FROM conversations")}
@@ -198,7 +198,7 @@ def _missing(new: Path, known: dict[str, set[int]] | None) -> list[str]:
         gaps = max(there, default=0) - len(there)
         return [f"About {gaps:,} messages are missing; which ones cannot be told."] if gaps else []
     lost = {key: len(numbers - there) for key, numbers in known.items() if numbers - there}
-    lines = [f"Missing: {_words(count)} of {_named(key, titles)}." for key, count in lost.items()]
+    lines = [f"Missing: {_messages_text(count)} of {_quoted_title(key, titles)}." for key, count in lost.items()]
     nameless = [key for key, title in titles.items() if title == "Recovered"]
     lines += [f"Recovered without its title: {key}." for key in nameless]
     if len(lines) > _MOST_NAMED:
@@ -206,10 +206,10 @@ def _missing(new: Path, known: dict[str, set[int]] | None) -> list[str]:
     return lines or ["Nothing is missing."]
 
 
-def _named(conversation_id: str, titles: dict[str, str]) -> str:
+def _quoted_title(conversation_id: str, titles: dict[str, str]) -> str:
     title = titles.get(conversation_id)
     return f"“{plain(title)}”" if title is not None else f"the conversation {conversation_id}, which is lost as a whole"
 
 
-def _words(count: int) -> str:
+def _messages_text(count: int) -> str:
     return "1 message" if count == 1 else f"{count:,} messages"

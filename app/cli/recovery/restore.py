@@ -27,12 +27,12 @@ from app.client.launch import connect
 from app.client.number_format import count
 from app.database_file import (
     copy_database,
-    fault,
-    finish_move,
+    find_fault,
+    finish_replacement,
     move_database,
     new_epoch,
+    replacement_path,
     revision,
-    successor,
 )
 from app.file_lock import FileLock
 from app.paths import Paths
@@ -43,7 +43,7 @@ from app.regular_file import NotRegularFile, flush_folder
 # SQL filters for rows that may contain such paths; all tasks.
 _ROWS = {"nodes": """body LIKE '%"type":"image"%'""", "conversations": "body LIKE '%/workspaces/%'", "tasks": "true"}
 
-_AT_REST: JsonObject = {"resumes": False, "retryAt": None}
+_INACTIVE_FIELDS: JsonObject = {"resumes": False, "retryAt": None}
 # The tables that our triggers write, and our only view.
 _INDEXES = frozenset(("node_search", "title_search"))
 _VIEW = "node_texts"
@@ -60,19 +60,19 @@ def adapt_database(database: Path, paths: Paths) -> None:
 
     Raises sqlite3.Error, also for a database with foreign triggers or views.
     """
-    settled = {"nodes": _with_pictures, "conversations": _with_workspace, "tasks": _as_task}
+    settled = {"nodes": _with_pictures, "conversations": _with_workspace, "tasks": _inactive_task}
     with closing(sqlite3.connect(database)) as connection, connection:
-        _check_acts_not(connection)
+        _check_no_foreign_triggers(connection)
         for table, rows in _ROWS.items():
             numbers = connection.execute(f"SELECT rowid FROM {table} WHERE {rows}").fetchall()
             for (number,) in numbers:
-                _settle_row(connection, table, number, lambda body, of=table: settled[of](body, paths))
+                _rewrite_row(connection, table, number, lambda body, of=table: settled[of](body, paths))
         for (number,) in connection.execute(_ASKS_OF_OPEN_TASKS).fetchall():
-            _settle_row(connection, "asks", number, _unanswered)
+            _rewrite_row(connection, "asks", number, _without_answer)
             connection.execute("UPDATE asks SET status = json_extract(body, '$.status') WHERE rowid = ?", (number,))
 
 
-def _check_acts_not(connection: sqlite3.Connection) -> None:
+def _check_no_foreign_triggers(connection: sqlite3.Connection) -> None:
     """Triggers in a foreign database would run on later writes: only those that maintain our indexes are allowed.
 
     SQLite's authorizer reports what a change of a table would trigger.
@@ -104,11 +104,11 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _settle_row(
-    connection: sqlite3.Connection, table: str, number: int, settled: Callable[[JsonObject], JsonObject]
+def _rewrite_row(
+    connection: sqlite3.Connection, table: str, number: int, rewrite: Callable[[JsonObject], JsonObject]
 ) -> None:
     (text,) = connection.execute(f"SELECT body FROM {table} WHERE rowid = ?", (number,)).fetchone()
-    new = msgspec.json.encode(settled(msgspec.json.decode(text, type=JsonObject))).decode()
+    new = msgspec.json.encode(rewrite(msgspec.json.decode(text, type=JsonObject))).decode()
     if new != text:  # also for a duplicate name: SQLite reads the first, the engine the last
         connection.execute(f"UPDATE {table} SET body = ? WHERE rowid = ?", (new, number))
 
@@ -136,30 +136,34 @@ def _copy(path: JsonValue, paths: Paths) -> JsonValue:
 
 
 def _with_workspace(conversation: JsonObject, paths: Paths) -> JsonObject:
-    return _moved_to_own(conversation, conversation.get("id"), paths)
+    return _with_local_workspace(conversation, conversation.get("id"), paths)
 
 
-def _as_task(task: JsonObject, paths: Paths) -> JsonObject:
+def _inactive_task(task: JsonObject, paths: Paths) -> JsonObject:
     """The task in a waiting state, with approval by a person, so that a task that repeats it inherits nothing more."""
-    task = task | {name: rest for name, rest in _AT_REST.items() if task.get(name)}
+    task = task | {name: rest for name, rest in _INACTIVE_FIELDS.items() if task.get(name)}
     if task.get("approve") == "all":
         task = {**task, "approve": "ask"}
-    moved, queue = _moved_to_own(task, task.get("conversationId"), paths), task.get("queue")
-    return {**moved, "queue": [_queued(entry, paths) for entry in queue]} if isinstance(queue, list) else moved
+    moved, queue = _with_local_workspace(task, task.get("conversationId"), paths), task.get("queue")
+    return (
+        {**moved, "queue": [_with_local_attachments(entry, paths) for entry in queue]}
+        if isinstance(queue, list)
+        else moved
+    )
 
 
-def _unanswered(ask: JsonObject) -> JsonObject:
+def _without_answer(ask: JsonObject) -> JsonObject:
     return {**ask, "status": "cancelled"} if ask.get("status") == "answered" else ask
 
 
-def _queued(entry: JsonValue, paths: Paths) -> JsonValue:
+def _with_local_attachments(entry: JsonValue, paths: Paths) -> JsonValue:
     attached = entry.get("attachments") if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or not isinstance(attached, list):
         return entry
     return {**entry, "attachments": [_copy(path, paths) for path in attached]}
 
 
-def _moved_to_own(body: JsonObject, conversation_id: JsonValue, paths: Paths) -> JsonObject:
+def _with_local_workspace(body: JsonObject, conversation_id: JsonValue, paths: Paths) -> JsonObject:
     """Map a default workspace to this data folder; creates an empty one if it was not restored."""
     workspace = body.get("workspace")
     if not isinstance(workspace, str) or not isinstance(conversation_id, str) or Path(workspace).is_dir():
@@ -198,8 +202,8 @@ async def restore(options: RestoreOptions, paths: Paths, terminal: Terminal) -> 
         new.unlink()
         raise
     try:
-        kept = put_in_place(new, paths)
-        rest = _rest(given, paths) if is_backup else ""
+        kept = replace_database(new, paths)
+        rest = _restore_files(given, paths) if is_backup else ""
     finally:
         lock.release()
     terminal.line(f"Restored from {given}.{rest}" + (f" What was there before is kept: {kept}" if kept else ""))
@@ -230,7 +234,7 @@ def _database_of(backup: Path, unpacked: Path) -> Path:
     return unpacked
 
 
-def _rest(backup: Path, paths: Paths) -> str:
+def _restore_files(backup: Path, paths: Paths) -> str:
     """Restore pictures and settings after the database; errors are reported and do not undo it."""
     kept = paths.copies / f"settings-replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.json"
     try:
@@ -267,13 +271,13 @@ async def engine_lock(paths: Paths, *, force: bool) -> FileLock:
     return await _engine_lock(paths)
 
 
-def put_in_place(new: Path, paths: Paths) -> Path | None:
+def replace_database(new: Path, paths: Paths) -> Path | None:
     """Replace the database by `new` and return the path of the previous one. The caller holds the engine's lock."""
     kept = paths.copies / f"errand-replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.db"
     had_one = paths.database.exists()
-    move_database(new, successor(paths.database))
+    move_database(new, replacement_path(paths.database))
     move_database(paths.database, kept)
-    finish_move(paths.database)
+    finish_replacement(paths.database)
     flush_folder(paths.copies)
     flush_folder(paths.home)
     return kept if had_one else None
@@ -282,7 +286,7 @@ def put_in_place(new: Path, paths: Paths) -> Path | None:
 async def _engine_lock(paths: Paths) -> FileLock:
     """Taken as soon as the engine has ended: an open window would start the next one."""
     give_up_at = time.monotonic() + _ENDS_WITHIN_S
-    while (lock := FileLock.take(paths.lock)) is None:
+    while (lock := FileLock.acquire(paths.lock)) is None:
         if time.monotonic() > give_up_at:
             raise UsageError("The engine does not end, or is started again. Close Errand's windows and try again.")
         await asyncio.sleep(0.005)  # a lock of another process sets no event
@@ -297,7 +301,7 @@ def _checked(file: Path, given: Path, paths: Paths) -> Path:
         raise UsageError(f"{given} is the database itself.")
     try:
         schema = revision(file)
-        wrong = fault(file) if schema is not None else ""
+        wrong = find_fault(file) if schema is not None else ""
         present = revision(paths.database) if paths.database.exists() else None
     except sqlite3.Error as error:
         if "malformed" not in str(error) and "not a database" not in str(error):

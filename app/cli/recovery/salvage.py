@@ -23,7 +23,7 @@ class SalvagedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Thing:
+class _SchemaObject:
     kind: str
     name: str
     sql: str
@@ -35,7 +35,7 @@ def salvage(broken: Path, copy: Path | None, new: Path) -> tuple[SalvagedTable, 
     Raises sqlite3.Error if not even the names of the tables can be read.
     """
     new.unlink(missing_ok=True)
-    things = _things(broken, copy)
+    things = _schema_objects(broken, copy)
     with closing(sqlite3.connect(new, isolation_level=None)) as target, closing(open_to_read(broken)) as source:
         target.execute("PRAGMA foreign_keys = OFF")
         target.execute("BEGIN")
@@ -50,42 +50,44 @@ def salvage(broken: Path, copy: Path | None, new: Path) -> tuple[SalvagedTable, 
     return pieces
 
 
-def _things(broken: Path, copy: Path | None) -> tuple[_Thing, ...]:
+def _schema_objects(broken: Path, copy: Path | None) -> tuple[_SchemaObject, ...]:
     """The declarations of tables, indexes, views and triggers."""
     query = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
     for file in (broken, copy):
         if file is not None:
             with suppress(sqlite3.DatabaseError), closing(open_to_read(file)) as connection:
-                found = tuple(_Thing(*row) for row in connection.execute(query))
+                found = tuple(_SchemaObject(*row) for row in connection.execute(query))
                 if any(thing.name == "alembic_version" for thing in found):
                     return found
     raise sqlite3.DatabaseError("its list of tables is lost, and there is no copy")
 
 
-def _is_table(thing: _Thing) -> bool:
-    return thing.kind == "table" and not _is_index_of_search(thing)
+def _is_table(entry: _SchemaObject) -> bool:
+    return entry.kind == "table" and not _is_index_of_search(entry)
 
 
-def _is_index_of_search(thing: _Thing) -> bool:
-    return thing.sql.startswith("CREATE VIRTUAL") or any(
-        thing.name == f"{name}_search{part}" for name in ("node", "title") for part in _PARTS_OF_INDEXES
+def _is_index_of_search(entry: _SchemaObject) -> bool:
+    return entry.sql.startswith("CREATE VIRTUAL") or any(
+        entry.name == f"{name}_search{part}" for name in ("node", "title") for part in _PARTS_OF_INDEXES
     )
 
 
-def _table(source: sqlite3.Connection, target: sqlite3.Connection, thing: _Thing, *, has_copy: bool) -> SalvagedTable:
-    target.execute(thing.sql)
-    columns = [str(row[1]) for row in target.execute(f"PRAGMA table_info({thing.name})")]
+def _table(
+    source: sqlite3.Connection, target: sqlite3.Connection, entry: _SchemaObject, *, has_copy: bool
+) -> SalvagedTable:
+    target.execute(entry.sql)
+    columns = [str(row[1]) for row in target.execute(f"PRAGMA table_info({entry.name})")]
     names = ", ".join(columns)
     places = ", ".join("?" * len(columns))
     read = 0
-    for row in _rows(source, thing.name, names):
-        read += target.execute(f"INSERT OR IGNORE INTO {thing.name} ({names}) VALUES ({places})", row).rowcount
+    for row in _rows(source, entry.name, names):
+        read += target.execute(f"INSERT OR IGNORE INTO {entry.name} ({names}) VALUES ({places})", row).rowcount
     added = 0
     if has_copy:
         with suppress(sqlite3.DatabaseError):  # an older copy may not have the table
-            take = f"INSERT OR IGNORE INTO {thing.name} ({names}) SELECT {names} FROM copy.{thing.name}"
+            take = f"INSERT OR IGNORE INTO {entry.name} ({names}) SELECT {names} FROM copy.{entry.name}"
             added = target.execute(take).rowcount
-    return SalvagedTable(thing.name, read, added)
+    return SalvagedTable(entry.name, read, added)
 
 
 def _rows(source: sqlite3.Connection, table: str, names: str) -> Iterator[tuple[str | int | float | None, ...]]:
@@ -115,9 +117,9 @@ def _rows(source: sqlite3.Connection, table: str, names: str) -> Iterator[tuple[
                 yield tuple(row)
 
 
-def _finish(target: sqlite3.Connection, things: tuple[_Thing, ...]) -> None:
+def _finish(target: sqlite3.Connection, things: tuple[_SchemaObject, ...]) -> None:
     """Repair references to lost rows, then create indexes, and triggers last, since they guard the repaired rows."""
-    _mend(target)
+    _repair_references(target)
     for kind in ("index", "view"):
         for thing in things:
             if thing.kind == kind:
@@ -145,17 +147,17 @@ def fill_search(target: sqlite3.Connection) -> None:
     )
 
 
-def _mend(target: sqlite3.Connection) -> None:
-    for statement in _MENDING:
+def _repair_references(target: sqlite3.Connection) -> None:
+    for statement in _REFERENCE_REPAIRS:
         target.execute(statement)
-    for table in _OF_TASKS:
+    for table in _TASK_TABLES:
         if target.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone():
             target.execute(f"DELETE FROM {table} WHERE task_id NOT IN (SELECT id FROM tasks)")
 
 
 # A lost conversation with remaining parts is recreated without its title; a message whose predecessor is lost becomes a
 # root; an agent moves to the newest remaining message; the parts of a lost task are deleted.
-_MENDING = (
+_REFERENCE_REPAIRS = (
     """
     INSERT INTO conversations (id, title, updated_at, archived, body)
     SELECT conversation_id, 'Recovered', at, 0, json_object('id', conversation_id, 'title', 'Recovered',
@@ -181,4 +183,4 @@ _MENDING = (
     """,
 )
 # A database with an older schema lacks some of them.
-_OF_TASKS = ("prompts", "turns", "tool_executions", "asks")
+_TASK_TABLES = ("prompts", "turns", "tool_executions", "asks")

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from app.cli.rendering.tool_calls import whole_diff_lines
 from app.cli.terminal.style import PLAIN, Style
-from app.cli.terminal.text import exact, exact_line, plain, short_path
-from app.client.display_text import asked_text, limit_unit, limit_words, new_limit
+from app.cli.terminal.text import escape_hidden, escape_hidden_line, plain, short_path
+from app.client.display_text import limit_amount_text, limit_unit, new_limit, subject_text
 from app.protocol.asks import Approval, Ask, AskAnswerParams, ReachedLimit, Remember, Risk, UnknownCall
 
 _RISKS: dict[Risk, str] = {"low": "low risk", "medium": "medium risk", "high": "high risk, look closely"}
@@ -17,7 +17,7 @@ _MOST_LINES, _LAST_LINES = 40, 8
 _MOST_OF_CHANGE = 400
 _INDENT = " " * 9
 _WHOLE_WIDTH = 100
-_RAISE = "3"  # below the two choices of a limit that can be raised
+_RAISE_LABEL = "3"  # below the two choices of a limit that can be raised
 _LONGEST_LABEL = 9
 _BEGINS_WITH_A_NUMBER = re.compile(r"[-+$#]?\d")
 
@@ -39,7 +39,7 @@ def ask_lines(ask: Ask, style: Style, width: int) -> list[str]:
     if ask.unknown is not None:
         return _unknown_lines(ask, ask.unknown, style, width)
     head = f"{style.amber(style.sign('ask'))} {style.bold(plain(ask.text))}"
-    choices = [f"  {label}  {plain(choice)}" for label, choice in _listed(ask).items()]
+    choices = [f"  {label}  {plain(choice)}" for label, choice in _choices_by_label(ask).items()]
     return [head, *choices]
 
 
@@ -54,7 +54,7 @@ def hint(ask: Ask) -> str:
         raised = "" if ask.limit is None else f" · ={_example(ask.limit)} the new limit in {limit_unit(ask.limit.kind)}"
         return f"{_range(ask)} · y {next(iter(ask.choices), 'go on').lower()} · n stop here{raised}"
     if ask.kind == "unknown":
-        return " · ".join(f"{label} {choice.lower()}" for label, choice in _listed(ask).items())
+        return " · ".join(f"{label} {choice.lower()}" for label, choice in _choices_by_label(ask).items())
     return f"{_range(ask)}, or an answer of your own" if ask.choices else "type your answer"
 
 
@@ -63,7 +63,7 @@ class AskInput:
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
-        self._raises = False
+        self._is_raising_limit = False
 
     @property
     def short_hint(self) -> str:
@@ -71,25 +71,25 @@ class AskInput:
         ask = self.ask
         if ask.approval is not None:
             return "allow? a c w d r > " if ask.approval.grantable else "allow? a d r > "
-        if ask.limit is not None and self._raises:
+        if ask.limit is not None and self._is_raising_limit:
             return f"new limit in {limit_unit(ask.limit.kind)} > "
         return f"go on? {_range(ask)} > " if ask.kind == "limit" else "answer > "
 
     def read(self, line: str) -> Reply:
         """Parse a typed line into an answer, or into a text that says what to type next."""
         text = line.strip()
-        if self._raises:
+        if self._is_raising_limit:
             return self._new_limit(text)
-        if self.ask.limit is not None and text == _RAISE:
-            self._raises = True
-            return InvalidReply(f"Type the new limit: {_least(self.ask.limit)}. Enter alone goes back.")
+        if self.ask.limit is not None and text == _RAISE_LABEL:
+            self._is_raising_limit = True
+            return InvalidReply(f"Type the new limit: {_minimum_text(self.ask.limit)}. Enter alone goes back.")
         return read_reply(self.ask, text)
 
     def _new_limit(self, text: str) -> Reply:
         if not text:
-            self._raises = False
+            self._is_raising_limit = False
             return InvalidReply(f"The limit was not raised. Type one of: {hint(self.ask)}")
-        return _raised(self.ask, text.removeprefix("="))
+        return _raise_reply(self.ask, text.removeprefix("="))
 
 
 def read_reply(ask: Ask, line: str) -> Reply:
@@ -99,9 +99,9 @@ def read_reply(ask: Ask, line: str) -> Reply:
         return _approval_reply(ask, ask.approval, text)
     if ask.kind == "limit":
         return _limit_reply(ask, text)
-    listed = _listed(ask)
+    listed = _choices_by_label(ask)
     if ask.unknown is not None and text == "v":
-        return InvalidReply("\n".join(_labelled("ran", asked_text(ask.unknown), PLAIN, _WHOLE_WIDTH)).lstrip())
+        return InvalidReply("\n".join(_labelled("ran", subject_text(ask.unknown), PLAIN, _WHOLE_WIDTH)).lstrip())
     if ask.kind == "unknown":
         if text not in listed:
             return InvalidReply(f"Nothing was decided. Type one of: {hint(ask)}")
@@ -122,7 +122,7 @@ def outcome_text(ask: Ask) -> str:
         reason = f": {plain(ask.answer)}" if ask.answer else ""
         return f"{'stopped here' if ask.kind == 'limit' else 'denied'}{by}{reason}"
     if ask.amount is not None and ask.limit is not None:
-        return f"raised to {limit_words(ask.limit.kind, ask.amount)}{by}"
+        return f"raised to {limit_amount_text(ask.limit.kind, ask.amount)}{by}"
     lasting = {"once": "once", "conversation": "in this conversation", "workspace": "in this workspace"}
     return f"went on{by}" if ask.kind == "limit" else f"allowed {lasting[ask.remember]}{by}"
 
@@ -131,11 +131,11 @@ def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
     risk = _RISKS[approval.risk]
     painted = style.paint("1;31", risk) if approval.risk == "high" else style.amber(risk)
     head = f"{style.amber(style.sign('warn'))} {style.bold('approval needed')}{style.sign('sep')}{painted}"
-    lines = [head, *_excerpt(_asked_lines(approval, style, width), style)]
+    lines = [head, *_excerpt(_action_lines(approval, style, width), style)]
     if approval.working_dir:
-        lines.append(f"  in     {exact_line(short_path(approval.working_dir))}")
+        lines.append(f"  in     {escape_hidden_line(short_path(approval.working_dir))}")
     lines += _path_lines("reads", _reads(approval)) + _path_lines("writes", approval.writes)
-    lines.append(f"  why    {style.dim(exact_line(approval.rule))}")
+    lines.append(f"  why    {style.dim(escape_hidden_line(approval.rule))}")
     return lines + _excerpt(whole_diff_lines(approval.preview, style, width), style, _MOST_OF_CHANGE)
 
 
@@ -144,14 +144,14 @@ def _reads(approval: Approval) -> tuple[str, ...]:
     return tuple(path for path in approval.reads if path != approval.working_dir)
 
 
-def _asked_lines(approval: Approval, style: Style, width: int) -> list[str]:
+def _action_lines(approval: Approval, style: Style, width: int) -> list[str]:
     verb, text = ("run", approval.command) if approval.command is not None else ("do", approval.text)
-    return _labelled(verb, exact(text), style, width)
+    return _labelled(verb, escape_hidden(text), style, width)
 
 
-def _whole(approval: Approval, style: Style, width: int) -> str:
+def _full_text(approval: Approval, style: Style, width: int) -> str:
     """The full text of everything that was shown in excerpts."""
-    lines = [*_asked_lines(approval, style, width), *whole_diff_lines(approval.preview, style, width)]
+    lines = [*_action_lines(approval, style, width), *whole_diff_lines(approval.preview, style, width)]
     paths = [*_all_path_lines("reads", _reads(approval)), *_all_path_lines("writes", approval.writes)]
     return "\n".join([*lines, *paths]).lstrip()
 
@@ -179,7 +179,7 @@ def _pieces(line: str, room: int) -> list[str]:
 def _unknown_lines(ask: Ask, call: UnknownCall, style: Style, width: int) -> list[str]:
     return [
         f"{style.amber(style.sign('warn'))} {style.bold('outcome unknown')}",
-        *_excerpt(_labelled("ran", asked_text(call), style, width), style),
+        *_excerpt(_labelled("ran", subject_text(call), style, width), style),
         f"  since  {call.started_at.astimezone():%H:%M:%S}",
         f"  why    {style.dim(plain(ask.text))}",
     ]
@@ -192,7 +192,7 @@ def _path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
 
 
 def _all_path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
-    return [f"  {verb:<6} {exact_line(short_path(path))}" for path in paths]
+    return [f"  {verb:<6} {escape_hidden_line(short_path(path))}" for path in paths]
 
 
 def _approval_reply(ask: Ask, approval: Approval, text: str) -> Reply:
@@ -208,7 +208,7 @@ def _approval_reply(ask: Ask, approval: Approval, text: str) -> Reply:
         case "r" if rest.strip():
             return AskAnswerParams(ask_id=ask.id, allow=False, text=rest.strip())
         case "v" if not rest:
-            return InvalidReply(_whole(approval, PLAIN, _WHOLE_WIDTH))
+            return InvalidReply(_full_text(approval, PLAIN, _WHOLE_WIDTH))
         case "r":
             return InvalidReply("Say why after the r, for example: r use the test folder instead")
         case _:
@@ -217,21 +217,21 @@ def _approval_reply(ask: Ask, approval: Approval, text: str) -> Reply:
 
 def _limit_reply(ask: Ask, text: str) -> Reply:
     if text.startswith("=") and ask.limit is not None:
-        return _raised(ask, text.removeprefix("="))
+        return _raise_reply(ask, text.removeprefix("="))
     match text.lower():
         case "y" | "yes" | "1":
             return AskAnswerParams(ask_id=ask.id, allow=True)
         case "n" | "no" | "2":
             return AskAnswerParams(ask_id=ask.id, allow=False)
         case _:
-            return InvalidReply(f"{_not_listed(text)}Nothing was decided. Type one of: {hint(ask)}")
+            return InvalidReply(f"{_unknown_label_text(text)}Nothing was decided. Type one of: {hint(ask)}")
 
 
-def _raised(ask: Ask, text: str) -> Reply:
+def _raise_reply(ask: Ask, text: str) -> Reply:
     assert ask.limit is not None
     amount = new_limit(ask.limit, text)
     if amount is None:
-        return InvalidReply(f"The limit was not raised: type {_least(ask.limit)}.")
+        return InvalidReply(f"The limit was not raised: type {_minimum_text(ask.limit)}.")
     return AskAnswerParams(ask_id=ask.id, allow=True, amount=amount)
 
 
@@ -246,11 +246,11 @@ def _question_reply(ask: Ask, text: str, listed: dict[str, str]) -> Reply:
     if text.lower() in listed:
         return AskAnswerParams(ask_id=ask.id, text=listed[text.lower()])
     if listed and _looks_like_a_label(text, listed):
-        return InvalidReply(f"{_not_listed(text)}Type {_range(ask)}, or ={text} if {text} is your answer.")
+        return InvalidReply(f"{_unknown_label_text(text)}Type {_range(ask)}, or ={text} if {text} is your answer.")
     return AskAnswerParams(ask_id=ask.id, text=text)
 
 
-def _listed(ask: Ask) -> dict[str, str]:
+def _choices_by_label(ask: Ask) -> dict[str, str]:
     """The choices by their labels: numbers, unless a choice itself begins with one."""
     choices = ask.choices if ask.limit is None else (*ask.choices, "Raise the limit to …")
     labels = [str(number) for number in range(1, len(choices) + 1)]
@@ -268,17 +268,17 @@ def _looks_like_a_label(text: str, listed: dict[str, str]) -> bool:
 
 
 def _range(ask: Ask) -> str:
-    labels = list(_listed(ask))
+    labels = list(_choices_by_label(ask))
     return labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
 
 
-def _not_listed(text: str) -> str:
+def _unknown_label_text(text: str) -> str:
     return f"There is no {plain(text)} in the list. " if text and len(text) <= _LONGEST_LABEL else ""
 
 
-def _least(limit: ReachedLimit) -> str:
+def _minimum_text(limit: ReachedLimit) -> str:
     whole = "" if limit.kind in ("minutes", "money", "day_money") else "a whole number, "
-    return f"{whole}more than {limit_words(limit.kind, limit.used)}"
+    return f"{whole}more than {limit_amount_text(limit.kind, limit.used)}"
 
 
 def _example(limit: ReachedLimit) -> str:

@@ -76,10 +76,10 @@ class JsonScreen:
         self._terminal.line(msgspec.json.encode(notice).decode())
 
     def connection(self, *, lost: bool) -> None:
-        _say_connection(self._terminal, lost)
+        _note_connection(self._terminal, lost)
 
     def health(self, conditions: tuple[Condition, ...]) -> None:
-        _say_health(self._terminal, conditions)
+        _note_health(self._terminal, conditions)
 
     def tick(self) -> None:
         pass
@@ -106,17 +106,17 @@ class TextScreen:
         self.tick()
 
     def connection(self, *, lost: bool) -> None:
-        _say_connection(self._terminal, lost)
+        _note_connection(self._terminal, lost)
 
     def health(self, conditions: tuple[Condition, ...]) -> None:
-        _say_health(self._terminal, conditions)
+        _note_health(self._terminal, conditions)
 
     def tick(self) -> None:
         self._terminal.status(self._terminal.style.join(*self._statuses()))
 
     def _statuses(self) -> list[str]:
         working = [(plain(label), t) for label, t in self._transcripts.values() if t.status()]
-        return [f"{label}{t.status()}{_since(t.task)}" for label, t in working]
+        return [f"{label}{t.status()}{_elapsed_text(t.task)}" for label, t in working]
 
 
 def _text(transcript: TranscriptRenderer, message: ShownMessage) -> str:
@@ -129,18 +129,18 @@ def _text(transcript: TranscriptRenderer, message: ShownMessage) -> str:
             return ""
 
 
-def _since(task: Task | None) -> str:
+def _elapsed_text(task: Task | None) -> str:
     spent = elapsed(task) if task else 0.0
     return f" {duration(spent)}" if spent >= 1 else ""
 
 
-def _say_connection(terminal: Output, lost: bool) -> None:
+def _note_connection(terminal: Output, lost: bool) -> None:
     terminal.note(
         "errand: the engine does not answer; trying to reach it again …" if lost else "errand: the engine is back"
     )
 
 
-def _say_health(terminal: Output, conditions: tuple[Condition, ...]) -> None:
+def _note_health(terminal: Output, conditions: tuple[Condition, ...]) -> None:
     for condition in conditions:
         terminal.note(f"errand: {plain(condition.text)} {plain(condition.advice)}")
     if not conditions:

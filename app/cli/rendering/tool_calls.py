@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from app.cli.terminal.style import Style
-from app.cli.terminal.text import cut, exact, one_line, short_path
+from app.cli.terminal.text import cut, escape_hidden, one_line, short_path
 from app.client.display_text import without_file_names
 from app.client.number_format import duration
-from app.client.safe_text import exact_line, output_text
+from app.client.safe_text import escape_hidden_line, output_text
 from app.protocol.blocks import CallDisplay, ResultFacts, ToolCallBlock, ToolResultBlock
 
 MOST_LINES = 40
@@ -17,7 +17,7 @@ _LAST_LINES = 3
 def diff_lines(diff: str, width: int, style: Style) -> list[str]:
     """The changed lines with their context, truncated if long; the line of the call names the file."""
     room = max(12, width - 4)
-    shown = [_painted(line, cut(line, room), style) for line in _lines(diff)]
+    shown = [_colored(line, cut(line, room), style) for line in _lines(diff)]
     if len(shown) > MOST_LINES:
         left_out = len(shown) - MOST_LINES
         return [*shown[:MOST_LINES], style.dim(f"    … {left_out:,} more lines")]
@@ -27,7 +27,7 @@ def diff_lines(diff: str, width: int, style: Style) -> list[str]:
 def whole_diff_lines(diff: str, style: Style, width: int) -> list[str]:
     """The full diff, for a person who is asked to allow it; continuation lines stay indented."""
     room = max(12, width - 5)
-    return [_painted(line, piece, style) for line in _lines(diff) for piece in _pieces(line, room)]
+    return [_colored(line, piece, style) for line in _lines(diff) for piece in _pieces(line, room)]
 
 
 def _pieces(line: str, room: int) -> list[str]:
@@ -36,7 +36,7 @@ def _pieces(line: str, room: int) -> list[str]:
 
 
 def _lines(diff: str) -> list[str]:
-    lines = without_file_names(exact(diff)).split("\n")
+    lines = without_file_names(escape_hidden(diff)).split("\n")
     return [line.expandtabs(4) for line in _without_first_hunk_mark(lines) if line]
 
 
@@ -46,7 +46,7 @@ def _without_first_hunk_mark(lines: list[str]) -> Iterator[str]:
             yield line
 
 
-def _painted(line: str, shown: str, style: Style) -> str:
+def _colored(line: str, shown: str, style: Style) -> str:
     """The shown part of a line, in the line's color."""
     text = f"    {shown}".rstrip()
     if line.startswith("+"):
@@ -56,16 +56,16 @@ def _painted(line: str, shown: str, style: Style) -> str:
     return style.dim(text)
 
 
-def _shown(display: CallDisplay, verb: str, width: int, style: Style) -> str:
+def _verb_and_target(display: CallDisplay, verb: str, width: int, style: Style) -> str:
     """The verb and its target, truncated to `width` columns."""
-    target = exact_line(display.target)
+    target = escape_hidden_line(display.target)
     short = one_line(short_path(target) if display.target_is_path else target, max(8, width))
     return f"{verb} {style.bold(f'`{short}`')}" if short else verb
 
 
 def format_running(call: ToolCallBlock, width: int, style: Style) -> str:
-    verb = exact_line(call.display.running)
-    return _shown(call.display, verb, width - len(verb) - 12, style)
+    verb = escape_hidden_line(call.display.running)
+    return _verb_and_target(call.display, verb, width - len(verb) - 12, style)
 
 
 def format_result(
@@ -78,15 +78,15 @@ def format_result(
     with_output: bool = True,
 ) -> str:
     """One line for a finished call; below it the diff, or the end of a failed command's output."""
-    display = call.display if call else _unseen(result)
+    display = call.display if call else _generic_display(result)
     sign = style.red(style.sign("cross")) if result.is_error else style.green(style.sign("dot"))
     facts = result.facts or ResultFacts()
     time = duration(facts.duration_ms / 1000) if facts.duration_ms is not None else ""
     was_run = not result.is_error or result.facts is not None
     # A refused call, or one that could not start, was not done.
-    verb = exact_line(display.done if was_run else display.running)
+    verb = escape_hidden_line(display.done if was_run else display.running)
     outcome = one_line(result.summary or (result.text if result.is_error else ""), max(20, width // 2))
-    head = _shown(display, verb, width - len(verb) - len(outcome) - len(time) - 12, style)
+    head = _verb_and_target(display, verb, width - len(verb) - len(outcome) - len(time) - 12, style)
     tail = style.red(outcome) if result.is_error else style.dim(outcome)
     line = style.join(f"{sign} {head}", tail, style.dim(time))
     below = diff_lines(facts.diff, width, style) if with_diff else []
@@ -95,7 +95,7 @@ def format_result(
     return "\n".join([line, *below])
 
 
-def _unseen(result: ToolResultBlock) -> CallDisplay:
+def _generic_display(result: ToolResultBlock) -> CallDisplay:
     """The display of a call that was before the shown events."""
     return CallDisplay(running=f"using {result.tool}", done=f"used {result.tool}")
 

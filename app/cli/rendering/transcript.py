@@ -9,11 +9,11 @@ from app.cli.terminal.style import Style
 from app.cli.terminal.text import cut, one_line, plain, usage_line, wrapped
 from app.client.display_text import (
     content_of,
-    engine_words,
+    engine_message_text,
     is_unfinished,
-    refused_words,
-    summary_words,
-    unfinished_words,
+    refused_text,
+    summary_text,
+    unfinished_text,
 )
 from app.client.number_format import time_left
 from app.notice_text import leftovers_text, notice_text
@@ -70,7 +70,7 @@ class TranscriptRenderer:
         self._asks: dict[str, str] = {}
         self._previewed: set[str] = set()
         self._ended: set[str] = set()
-        self._taken: set[str] = set()
+        self._mode_shown: set[str] = set()
         self._names: dict[str, str] = {}
         self._agents: dict[str, str] = {}  # by task id
         self._speaker = ""
@@ -110,21 +110,21 @@ class TranscriptRenderer:
         before = self._streamed.get(key, "")
         if delta.offset == 0 and before:
             self._streamed[key] = delta.text
-            return self._closed() + self.style.dim("(starting again)\n") + self._said(delta.text)
+            return self._end_line() + self.style.dim("(starting again)\n") + self._streamed_text(delta.text)
         if delta.offset != len(before):
             return ""  # a delta was missed: the finished node has the rest
         # Deltas may split escape sequences; `plain` then leaves harmless letters, never the escape itself.
         self._streamed[key] = before + delta.text
-        return self._named(self._agents.get(delta.task_id, "")) + self._said(delta.text)
+        return self._speaker_line(self._agents.get(delta.task_id, "")) + self._streamed_text(delta.text)
 
     def status(self) -> str:
         """The current activity, for a line that is rewritten in place; empty when the task has ended."""
         task = self.task
         if task is None or task.ended_at is not None:
             return ""
-        return self._doing(task) + (f" · {len(task.queue)} not read yet" if task.queue else "")
+        return self._activity(task) + (f" · {len(task.queue)} not read yet" if task.queue else "")
 
-    def _doing(self, task: Task) -> str:
+    def _activity(self, task: Task) -> str:
         if task.activity and (task.stopping or not self._running):
             return one_line(" · ".join(filter(None, (task.activity, time_left(task)))), self.width - 12)
         if task.stopping:
@@ -138,24 +138,24 @@ class TranscriptRenderer:
         self.task = task
         self._agents[task.id] = task.agent_id
         if task.ended_at is None or task.id in self._ended:
-            return self._taken_as(task)
+            return self._mode_line(task)
         self._ended.add(task.id)
-        return self._closed() + self._badge(task)
+        return self._end_line() + self._badge(task)
 
-    def _taken_as(self, task: Task) -> str:
+    def _mode_line(self, task: Task) -> str:
         """Shown once when a task in `auto` mode becomes a task; for a chat the last lines say it."""
-        if task.mode != "auto" or task.decided != "task" or task.id in self._taken:
+        if task.mode != "auto" or task.decided != "task" or task.id in self._mode_shown:
             return ""
-        self._taken.add(task.id)
-        return self._closed() + self.style.dim("taken as a task\n")
+        self._mode_shown.add(task.id)
+        return self._end_line() + self.style.dim("taken as a task\n")
 
     def _node(self, node: Node) -> str:
         if node.id in self._nodes or node.status == "streaming":
             return ""
         self._nodes.add(node.id)
         if node.role == "user" and not node.is_from_person:
-            return self._closed() + self.style.dim(self._wrapped(plain(engine_words(node)))) + "\n"
-        head = self._named(node.author) if node.role == "assistant" else ""
+            return self._end_line() + self.style.dim(self._wrapped(plain(engine_message_text(node)))) + "\n"
+        head = self._speaker_line(node.author) if node.role == "assistant" else ""
         text = head + "".join(self._block(node, index, block) for index, block in enumerate(node.blocks))
         if node.status in ("failed", "cut"):
             word = "failed" if node.status == "failed" else "cut off"
@@ -163,7 +163,7 @@ class TranscriptRenderer:
             if node.error:
                 self._errors.add(node.task_id)
             failed = self._wrapped(f"{self.style.sign('cross')} reply {word}{reason}")
-            text += self._closed() + self.style.red(failed) + "\n"
+            text += self._end_line() + self.style.red(failed) + "\n"
         return text
 
     def _block(self, node: Node, index: int, block: Block) -> str:
@@ -173,13 +173,13 @@ class TranscriptRenderer:
             case ToolCallBlock():
                 self._calls[block.call_id] = block
                 self._running.append(block.call_id)
-                return self._closed()
+                return self._end_line()
             case ToolResultBlock():
-                return self._closed() + self._result(block)
+                return self._end_line() + self._result(block)
             case NoticeBlock():
-                return self._closed() + self._notice(block, node.task_id)
+                return self._end_line() + self._notice(block, node.task_id)
             case SummaryBlock():
-                return self._closed() + self._summary(block)
+                return self._end_line() + self._summary(block)
             case ThinkingBlock() | ImageBlock() | FileBlock():
                 return ""
             case _:
@@ -189,8 +189,8 @@ class TranscriptRenderer:
         shown = self._streamed.pop((node_id, index), "")
         self._last_text = text
         if shown and text.startswith(shown):
-            return self._said(text[len(shown) :]) + self._closed()
-        return self._closed() + (self._whole(text) + "\n" if text.strip() else "")
+            return self._streamed_text(text[len(shown) :]) + self._end_line()
+        return self._end_line() + (self._complete_text(text) + "\n" if text.strip() else "")
 
     def _result(self, result: ToolResultBlock) -> str:
         call = self._calls.pop(result.call_id, None)
@@ -198,7 +198,7 @@ class TranscriptRenderer:
             self._running.remove(result.call_id)
         role = call.display.role if call is not None else "call"
         if role == "message" and call is not None:
-            return self._whole(content_of(call)) + "\n"
+            return self._complete_text(content_of(call)) + "\n"
         if role == "question" or (role == "completion" and not result.is_error):
             return ""
         with_diff = result.call_id not in self._previewed
@@ -223,7 +223,7 @@ class TranscriptRenderer:
         return paint(self._wrapped(f"{self.style.sign('warn')} {plain(text)}")) + "\n" if text else ""
 
     def _summary(self, summary: SummaryBlock) -> str:
-        text = f"{summary_words(summary)}, for the model; all stays in the conversation"
+        text = f"{summary_text(summary)}, for the model; all stays in the conversation"
         return self.style.dim(self._wrapped(text)) + "\n"
 
     def _ask(self, ask: Ask) -> str:
@@ -233,16 +233,16 @@ class TranscriptRenderer:
         if ask.status == "waiting":
             if ask.approval is not None and ask.approval.preview:
                 self._previewed.add(ask.approval.call_id)  # the diff was shown with the approval
-            return self._closed() + "\n".join(ask_lines(ask, self.style, self.width)) + "\n"
-        return self._closed() + self.style.dim(f"  {self.style.sign('arrow')} {outcome_text(ask)}") + "\n"
+            return self._end_line() + "\n".join(ask_lines(ask, self.style, self.width)) + "\n"
+        return self._end_line() + self.style.dim(f"  {self.style.sign('arrow')} {outcome_text(ask)}") + "\n"
 
     def _badge(self, task: Task) -> str:
         """The last lines of a task: outcome and usage, its summary and error unless just shown."""
         lines = [
-            self._wrapped(self.style.join(_ending(task, self.style), self.style.dim(usage_line(task, self.style))))
+            self._wrapped(self.style.join(_result_line(task, self.style), self.style.dim(usage_line(task, self.style))))
         ]
         if task.summary and task.summary.strip() not in self._last_text:
-            lines.insert(0, self._whole(task.summary))
+            lines.insert(0, self._complete_text(task.summary))
         if task.error and task.id not in self._errors:
             lines.append(self.style.red(self._wrapped(f"  {plain(task.error)}")))
         return "\n".join(lines) + "\n"
@@ -251,33 +251,33 @@ class TranscriptRenderer:
         """Wrap at blanks, except for streamed plain text, which may go to a program."""
         return text if self._streams and not self.style.colour else wrapped(text, self.width)
 
-    def _whole(self, text: str) -> str:
+    def _complete_text(self, text: str) -> str:
         """A complete text of the agent."""
         prose = MarkdownStream(self.style, self.width)
         return self._wrapped((prose.feed(plain(text).strip()) + prose.end()).rstrip("\n"))
 
-    def _named(self, agent_id: str) -> str:
+    def _speaker_line(self, agent_id: str) -> str:
         """The name of the next speaker, if the conversation has several."""
         if len(self._names) < 2 or agent_id == self._speaker or agent_id not in self._names:
             return ""
         self._speaker = agent_id
-        return self._closed() + self.style.bold(f"{plain(self._names[agent_id])}:") + "\n"
+        return self._end_line() + self.style.bold(f"{plain(self._names[agent_id])}:") + "\n"
 
-    def _said(self, text: str) -> str:
+    def _streamed_text(self, text: str) -> str:
         """The next piece of a streaming text, as far as it can be shown already."""
         if self._prose is None:
             self._prose = MarkdownStream(self.style, self.width)
-        return self._opened(self._prose.feed(plain(text)))
+        return self._track_open_line(self._prose.feed(plain(text)))
 
-    def _opened(self, text: str) -> str:
+    def _track_open_line(self, text: str) -> str:
         if text:
             self.is_open = not text.endswith("\n")
         return text
 
-    def _closed(self) -> str:
+    def _end_line(self) -> str:
         """End an open streamed reply with a newline."""
         prose, self._prose = self._prose, None
-        rest = self._opened(prose.end()) if prose else ""
+        rest = self._track_open_line(prose.end()) if prose else ""
         was_open, self.is_open = self.is_open, False
         return f"{rest}\n" if was_open else rest
 
@@ -291,14 +291,14 @@ _LIMITS: dict[TaskStopReason, str] = {
 }
 
 
-def _ending(task: Task, style: Style) -> str:
+def _result_line(task: Task, style: Style) -> str:
     match task.stop_reason:
         case "completed" if is_unfinished(task):
-            words = style.paint("1;33", f"{style.sign('warn')} {unfinished_words(task)}")
-            return style.join(words, style.amber(refused_words(task)))
+            words = style.paint("1;33", f"{style.sign('warn')} {unfinished_text(task)}")
+            return style.join(words, style.amber(refused_text(task)))
         case "completed":
             words = "answered as a chat" if "chat" in (task.mode, task.decided) else "task complete"
-            done, refused = style.paint("1;32", f"{style.sign('tick')} {words}"), refused_words(task)
+            done, refused = style.paint("1;32", f"{style.sign('tick')} {words}"), refused_text(task)
             return style.join(done, style.amber(refused))
         case "manual_stop":
             return style.paint("1;33", f"{style.sign('warn')} task stopped")

@@ -21,7 +21,7 @@ _LONGEST = 450  # a mark that stays open longer is literal
 
 _GAP = "  "
 
-_MOST_HELD = 2_000  # a line without blanks is not prose
+_LONGEST_BUFFER = 2_000  # a line without blanks is not prose
 _WIDEST = 100  # longer lines are hard to read
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _HEADING = re.compile(r" {0,3}#{1,6} ++(.*+)")
@@ -111,8 +111,8 @@ class MarkdownStream:
         self._width = min(width, _WIDEST)
         self._raw = ""
         self._in_code = False
-        self._begun = False
-        self._column = self._hang = self._gap = 0
+        self._is_line_started = False
+        self._column = self._indent = self._gap = 0
         self._table: list[str] = []
 
     def feed(self, text: str) -> str:
@@ -123,21 +123,21 @@ class MarkdownStream:
         *lines, self._raw = (self._raw + text).split("\n")
         for line in lines:
             shown += self._line(line)
-        return shown + self._part()
+        return shown + self._partial_line()
 
     def end(self) -> str:
         """Returns the held-back rest at the end of the reply."""
         rest, self._raw = self._raw, ""
-        shown = self._line(rest).removesuffix("\n") if rest or self._begun else ""
+        shown = self._line(rest).removesuffix("\n") if rest or self._is_line_started else ""
         return shown + self._end_of_table()
 
     def _line(self, line: str) -> str:
         """The rest of a line up to its end."""
-        shown = self._flow(line) + "\n" if self._begun else self._whole(line)
-        self._begun, self._column, self._hang, self._gap = False, 0, 0, 0
+        shown = self._wrapped_words(line) + "\n" if self._is_line_started else self._complete_line(line)
+        self._is_line_started, self._column, self._indent, self._gap = False, 0, 0, 0
         return shown
 
-    def _whole(self, line: str) -> str:
+    def _complete_line(self, line: str) -> str:
         if _FENCE.match(line):
             self._in_code = not self._in_code
             return self._end_of_table()
@@ -151,24 +151,24 @@ class MarkdownStream:
             return before + self._style.bold(without_marks(heading[1].rstrip(" #"))) + "\n"
         if _RULE.fullmatch(line):
             return before + self._style.dim("-" * min(20, self._width)) + "\n"
-        sign, rest = self._lead(line)
-        return before + sign + self._flow(rest) + "\n"
+        sign, rest = self._line_prefix(line)
+        return before + sign + self._wrapped_words(rest) + "\n"
 
-    def _part(self) -> str:
+    def _partial_line(self) -> str:
         """The part of an incomplete line that can be shown: its whole words up to an open mark."""
         shown = ""
-        if not self._begun:
+        if not self._is_line_started:
             if self._in_code or _UNDECIDED.fullmatch(self._raw):
                 return ""
-            shown, self._raw = self._lead(self._raw)
+            shown, self._raw = self._line_prefix(self._raw)
             shown = self._end_of_table() + shown
-        end = whole_words_length(self._raw) if len(self._raw) < _MOST_HELD else len(self._raw)
+        end = whole_words_length(self._raw) if len(self._raw) < _LONGEST_BUFFER else len(self._raw)
         ready, self._raw = self._raw[:end], self._raw[end:]
-        return shown + self._flow(ready)
+        return shown + self._wrapped_words(ready)
 
-    def _lead(self, text: str) -> tuple[str, str]:
+    def _line_prefix(self, text: str) -> tuple[str, str]:
         """Split off the prefix of a line (a list marker, a quote bar), the hanging indent of wrapped lines."""
-        self._begun = True
+        self._is_line_started = True
         rest = text.lstrip(" ")
         sign = text[: len(text) - len(rest)]
         if item := _ITEM.match(text):
@@ -176,10 +176,10 @@ class MarkdownStream:
             sign, rest = f"{item[1]}{bullet} ", text[item.end() :]
         elif quote := _QUOTE.match(text):
             sign, rest = f"{self._style.sign('bar')} ", text[quote.end() :]
-        self._column = self._hang = columns(sign)
+        self._column = self._indent = columns(sign)
         return (self._style.dim(sign) if sign.strip() else sign), rest
 
-    def _flow(self, text: str) -> str:
+    def _wrapped_words(self, text: str) -> str:
         """Words in sequence, wrapped at the width."""
         shown = ""
         for token in re.findall(r" +|[^ ]+", inline_markdown(text, self._style)):
@@ -187,10 +187,10 @@ class MarkdownStream:
                 self._gap += len(token)
                 continue
             size = visible_columns(token)
-            if self._column > self._hang and self._column + self._gap + size > self._width:
-                shown += "\n" + " " * self._hang
-                self._column = self._hang
-            elif self._column > self._hang:
+            if self._column > self._indent and self._column + self._gap + size > self._width:
+                shown += "\n" + " " * self._indent
+                self._column = self._indent
+            elif self._column > self._indent:
                 shown += " " * self._gap
                 self._column += self._gap
             self._gap = 0

@@ -35,9 +35,9 @@ class Terminal:
         for stream in (out, errors):
             _replace_unknown_characters(stream)
         if out.isatty() and sys.platform == "win32":
-            _understand_escapes()
+            _enable_escape_sequences()
 
-    def aside(self) -> "Terminal":
+    def on_standard_error(self) -> "Terminal":
         """This terminal with all output on standard error, for a command whose standard output is only its result."""
         aside = Terminal(self._source, self._errors, self._errors)
         aside.interactive = self.interactive
@@ -152,7 +152,7 @@ def _replace_unknown_characters(stream: TextIO) -> None:
         stream.reconfigure(errors="replace")
 
 
-def _understand_escapes() -> None:
+def _enable_escape_sequences() -> None:
     """Enable escape sequences in a Windows console (ENABLE_VIRTUAL_TERMINAL_PROCESSING)."""
     if sys.platform == "win32":
         import ctypes

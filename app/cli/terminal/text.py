@@ -7,8 +7,8 @@ from pathlib import Path
 
 from app.cli.terminal.style import Style
 from app.client import number_format
-from app.client.safe_text import exact as exact
-from app.client.safe_text import exact_line as exact_line
+from app.client.safe_text import escape_hidden as escape_hidden
+from app.client.safe_text import escape_hidden_line as escape_hidden_line
 from app.client.safe_text import plain as plain
 from app.protocol.tasks import Task
 
@@ -80,7 +80,7 @@ def short_path(path: str) -> str:
 
 def usage_line(task: Task, style: Style) -> str:
     """Turns, tokens, money and time of a task in one line."""
-    return style.join(*number_format.account(task))
+    return style.join(*number_format.task_totals(task))
 
 
 def time_ago(seconds: float) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from app.engine.core.errors import ConfigurationError
-from app.regular_file import make_folder, read_regular, written_whole
+from app.regular_file import atomic_writer, make_folder, read_regular
 
 _NONCE_BYTES = 12
 _LARGEST = 1_000_000
@@ -59,7 +59,7 @@ class KeyFile:
     def write_private(self, path: Path, data: bytes) -> None:
         """Write a file atomically, readable by its owner only."""
         make_folder(self._folder)
-        with written_whole(path, overwrite=True) as file:
+        with atomic_writer(path, overwrite=True) as file:
             file.write(data)
 
     def _write(self, keys: dict[str, str]) -> None:

@@ -46,7 +46,7 @@ class ClientEnvironments:
             self._clients = [new, *(old for old in self._clients if old != new)][:_MOST]
 
     def values(self, names: Sequence[str], together_with: Variable | None = None) -> Iterator[str]:
-        """Values of the variables, newest environment first; with `beside`, only from environments with that value."""
+        """Values of the variables, newest environment first, or only from those that set `together_with`."""
         for environment in self._all():
             if together_with is None or _value(environment, together_with[0]) == together_with[1]:
                 yield from filter(None, (_value(environment, name) for name in names))
@@ -115,12 +115,12 @@ class KeyStore:
         self.redactor.add(*_keys_in(variables))
         self.environments.add(variables)
 
-    async def get(self, provider: str, variables: tuple[str, ...], beside: Variable | None = None) -> Key | None:
+    async def get(self, provider: str, variables: tuple[str, ...], together_with: Variable | None = None) -> Key | None:
         """The provider's key: from one of the `variables` of an environment first, else the stored one.
 
-        With `beside`, only environments in which that variable has that value are searched.
+        With `together_with`, only environments in which that variable has that value are searched.
         """
-        for value in self.environments.values(variables, beside):
+        for value in self.environments.values(variables, together_with):
             return Key(value, "environment")
         if provider in self._read:
             return self._read[provider]

@@ -13,7 +13,7 @@ from app.engine.core.errors import ConfigurationError, InvalidParams
 from app.engine.core.messages import ThinkingLevel
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.settings import Setting
-from app.regular_file import read_regular, written_whole
+from app.regular_file import atomic_writer, read_regular
 
 _ABILITIES = ("tools", "images", "thinking")
 _UNKNOWN = "-"
@@ -238,7 +238,7 @@ def _write(file: Path, values: SettingValues) -> None:
         raise InvalidParams(f"All settings together may have {_LARGEST:,} bytes. Nothing was changed.")
     try:
         # If the user replaced the file with a link, write the link's target.
-        with written_whole(Path(os.path.realpath(file)), overwrite=True) as new:
+        with atomic_writer(Path(os.path.realpath(file)), overwrite=True) as new:
             new.write(data)
     except OSError as error:
         raise ConfigurationError(

@@ -7,7 +7,7 @@ from typing import Self
 from app.engine.core.errors import Conflict, InvalidParams
 from app.engine.core.workspace_threads import in_workspace
 from app.paths import Paths
-from app.regular_file import NotRegularFile, check_place, written_whole
+from app.regular_file import NotRegularFile, atomic_writer, check_write_path
 
 _PIECE = 1_000_000
 # Time for a slow disk to flush a large file.
@@ -19,7 +19,7 @@ def check_target(path: Path, paths: Paths, *, overwrite: bool) -> None:
     if not path.is_absolute():
         raise InvalidParams(f"path: {str(path)!r} must be an absolute path.")
     try:
-        check_place(path, paths, overwrite=overwrite)
+        check_write_path(path, paths, overwrite=overwrite)
         if not path.parent.is_dir():
             raise InvalidParams(f"There is no folder {path.parent}. Make it first, or choose another.")
     except OSError as error:
@@ -34,7 +34,7 @@ class AtomicFile:
 
     def __init__(self, path: Path, *, overwrite: bool) -> None:
         self._path = path
-        self._whole = written_whole(path, overwrite=overwrite)
+        self._whole = atomic_writer(path, overwrite=overwrite)
         self._waiting: list[bytes] = []
         self._waiting_size = 0
         self.size = 0

@@ -34,7 +34,7 @@ from app.protocol.blocks import (
 )
 from app.protocol.conversations import Conversation, Node
 from app.protocol.data import DataExportParams, DataExportResult
-from app.regular_file import check_place
+from app.regular_file import check_write_path
 
 _LONGEST_NAME = 60
 _LONGEST_IN_BYTES = 200  # a file name has 255 at most
@@ -190,7 +190,7 @@ def _make_folder(path: Path, paths: Paths, *, overwrite: bool) -> None:
     if not path.is_absolute():
         raise InvalidParams(f"path: {str(path)!r} must be an absolute path.")
     try:
-        check_place(path / "page", paths, overwrite=overwrite)
+        check_write_path(path / "page", paths, overwrite=overwrite)
         path.mkdir(mode=0o700, exist_ok=True)
         if any(path.iterdir()) and not overwrite:
             raise Conflict(f"The folder {path} is not empty. Choose another, or overwrite what is in it.")

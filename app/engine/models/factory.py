@@ -51,8 +51,12 @@ class ModelFactory:
         if base and not base.startswith(("http://", "https://")):
             raise ConfigurationError(f"{base!r} is not an address: it begins with http:// or https://.")
         # An explicit address uses the newest key; an address from an environment only the key of the same environment.
-        beside = None if api_base or self._address_from_settings(provider) else self._address_variable(provider)
-        endpoint = ModelEndpoint(provider, base, _KeySource(self._keys, provider, api_key, beside), self._keys.redactor)
+        address_variable = (
+            None if api_base or self._address_from_settings(provider) else self._address_variable(provider)
+        )
+        endpoint = ModelEndpoint(
+            provider, base, _KeySource(self._keys, provider, api_key, address_variable), self._keys.redactor
+        )
         match provider.kind:
             case "litellm":
                 return self._open_library(endpoint)
@@ -80,8 +84,8 @@ class ModelFactory:
 
     async def key(self, provider: Provider) -> Key | None:
         """The key for the provider's `base_url`. Raises `ConfigurationError` if it cannot be read."""
-        beside = None if self._address_from_settings(provider) else self._address_variable(provider)
-        return await self._keys.get(provider.name, provider.key_variables, beside)
+        address_variable = None if self._address_from_settings(provider) else self._address_variable(provider)
+        return await self._keys.get(provider.name, provider.key_variables, address_variable)
 
     @property
     def connections(self) -> "HttpPool":
@@ -128,16 +132,18 @@ class ModelFactory:
 class _KeySource:
     """Reads the key for each call, so that changes take effect at once."""
 
-    def __init__(self, keys: KeyStore, provider: Provider, given: str | None, beside: Variable | None) -> None:
+    def __init__(
+        self, keys: KeyStore, provider: Provider, given: str | None, address_variable: Variable | None
+    ) -> None:
         self._keys = keys
         self._provider = provider
         self._given = given
-        self._beside = beside
+        self._address_variable = address_variable
 
     async def __call__(self) -> str | None:
         if self._given:
             return self._given
         if not self._provider.takes_key:
             return None
-        found = await self._keys.get(self._provider.name, self._provider.key_variables, self._beside)
+        found = await self._keys.get(self._provider.name, self._provider.key_variables, self._address_variable)
         return found.value if found else None

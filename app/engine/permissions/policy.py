@@ -14,7 +14,7 @@ from typing import Literal
 from app.engine.permissions.dangerous_commands import hard_block, high_risk
 from app.engine.permissions.shell_parser import TooComplex
 from app.engine.tools.base import Access
-from app.paths import OWN_SKILLS
+from app.paths import USER_SKILLS
 from app.protocol.asks import GrantedCall, Risk
 from app.protocol.tasks import ApproveMode
 
@@ -104,7 +104,7 @@ def _blocked(private: Path, home: Path) -> tuple[Path, ...]:
 
 @cache
 def _skills(home: Path) -> tuple[Path, ...]:
-    return tuple(_real(home / place) for place in OWN_SKILLS)
+    return tuple(_real(home / place) for place in USER_SKILLS)
 
 
 def _stays_inside(access: Access, folders: tuple[Path, ...], blocked: tuple[Path, ...]) -> bool:

@@ -46,11 +46,11 @@ def take_engine_lock(paths: Paths) -> FileLock:
 
     Raises `EngineRunning`, with the process id, if another engine holds it.
     """
-    lock = FileLock.take(paths.lock)
+    lock = FileLock.acquire(paths.lock)
     give_up_at = time.monotonic() + _PATIENCE_S
     while lock is None and time.monotonic() < give_up_at:  # a client that checks the lock holds it for an instant
         time.sleep(_PAUSE_S)
-        lock = FileLock.take(paths.lock)
+        lock = FileLock.acquire(paths.lock)
     if lock is None:
         raise EngineRunning(
             f"Another engine{_holder(paths)} works on {paths.home}. "

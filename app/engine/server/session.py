@@ -10,7 +10,7 @@ from app.engine.core.errors import Conflict, InvalidParams
 from app.engine.event_log import EventLog, Frame, event_frame
 from app.engine.server.outbox import MessageKind, Outbox
 from app.engine.storage.records.events import conversation_of
-from app.local_trust import is_proof, new_nonce, proof
+from app.local_trust import is_valid_proof, new_nonce, proof
 from app.protocol.events import Delta, Event, EventRecord, Resync, TaskMessage, TaskPlan
 from app.protocol.methods import Notice
 
@@ -54,7 +54,7 @@ class Handshake:
         """Raises `InvalidParams` or `Conflict` unless the client has proved that it knows the token."""
         if self._nonces is None:
             raise Conflict("Call `challenge` first: its answer is what the proof is made of.")
-        if not is_proof(given, self._token, "asks", *self._nonces):
+        if not is_valid_proof(given, self._token, "asks", *self._nonces):
             raise InvalidParams("proof: wrong. The endpoint file in the data directory's run folder has the token.")
         self._on_passed()
 

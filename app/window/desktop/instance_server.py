@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from app.local_trust import is_proof, new_nonce, proof
+from app.local_trust import is_valid_proof, new_nonce, proof
 from app.window.desktop.single_instance import InstanceAddress, InstanceChallenge, InstanceProof, WakeRequest
 
 _MAX_LINE_BYTES = 8_192
@@ -109,7 +109,7 @@ class _Caller(asyncio.Protocol):
                 )
                 return
             request = msgspec.json.decode(line, type=WakeRequest)
-            if is_proof(request.proof, self._token, "asks", *self._nonces):
+            if is_valid_proof(request.proof, self._token, "asks", *self._nonces):
                 self._on_request(request)
                 transport.write(b"ok\n")
         except (msgspec.DecodeError, UnicodeDecodeError):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from app.local_trust import is_proof, listener_of, new_nonce, own_user, proof, read_private
+from app.local_trust import is_valid_proof, listener_user, new_nonce, own_user, proof, read_private
 
 _ANSWER_TIMEOUT_S = 2.0
 _RETRY_PAUSE_S = 0.05
@@ -60,7 +60,7 @@ def wake_running_window(
 def _send_wake_request(file: Path, what: str, conversation_id: str, activation: str) -> bool:
     try:
         address = msgspec.json.decode(read_private(file), type=InstanceAddress)
-        if listener_of(address.port) not in (None, own_user()):
+        if listener_user(address.port) not in (None, own_user()):
             return False
         with (
             socket.create_connection(("127.0.0.1", address.port), _ANSWER_TIMEOUT_S) as connection,
@@ -69,7 +69,7 @@ def _send_wake_request(file: Path, what: str, conversation_id: str, activation: 
             challenge = InstanceChallenge(new_nonce())
             connection.sendall(msgspec.json.encode(challenge) + b"\n")
             answer = msgspec.json.decode(answers.readline(_MAX_LINE_BYTES), type=InstanceProof)
-            if not is_proof(answer.proof, address.token, "answers", challenge.nonce, answer.nonce):
+            if not is_valid_proof(answer.proof, address.token, "answers", challenge.nonce, answer.nonce):
                 return False
             own_proof = proof(address.token, "asks", challenge.nonce, answer.nonce)
             connection.sendall(msgspec.json.encode(WakeRequest(own_proof, what, conversation_id, activation)) + b"\n")

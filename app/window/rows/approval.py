@@ -5,7 +5,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.client.display_text import without_file_names
-from app.client.safe_text import exact, exact_line
+from app.client.safe_text import escape_hidden, escape_hidden_line
 from app.protocol.asks import Approval, Ask, Remember, Risk
 from app.window.rows.ask_card import AskCard
 from app.window.rows.base import RowActions
@@ -202,11 +202,11 @@ class ApprovalCard(AskCard):
         words, tone = _RISKS[approval.risk]
         self._risk.setText(words)
         self._risk.set_tone(tone)
-        self._command.set_text(exact(approval.text if approval.command is None else approval.command))
-        self._preview.set_text(exact(without_file_names(approval.preview)))
+        self._command.set_text(escape_hidden(approval.text if approval.command is None else approval.command))
+        self._preview.set_text(escape_hidden(without_file_names(approval.preview)))
         self._show_facts(approval)
         self._always.setVisible(approval.grantable is not None)
-        self._remember_row.text.set_text(exact(approval.remembered or ""))
+        self._remember_row.text.set_text(escape_hidden(approval.remembered or ""))
         self._remember_row.hide()
         self._deny_row.field.clear()
         self._deny_row.hide()
@@ -216,10 +216,10 @@ class ApprovalCard(AskCard):
             self._facts.removeRow(0)
         reads = tuple(path for path in approval.reads if path != approval.working_dir)
         for name, text, mono in (
-            ("In", exact_line(approval.working_dir or ""), True),
-            ("Reads", "\n".join(exact_line(path) for path in reads), True),
-            ("Writes", "\n".join(exact_line(path) for path in approval.writes), True),
-            ("Why", exact_line(approval.rule), False),
+            ("In", escape_hidden_line(approval.working_dir or ""), True),
+            ("Reads", "\n".join(escape_hidden_line(path) for path in reads), True),
+            ("Writes", "\n".join(escape_hidden_line(path) for path in approval.writes), True),
+            ("Why", escape_hidden_line(approval.rule), False),
         ):
             if text:
                 value = TextLabel(self.theme, text, mono=mono, wrap=True)

@@ -5,7 +5,7 @@ from functools import partial
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from app.client.display_text import asked_text, limit_unit, limit_words, new_limit
+from app.client.display_text import limit_amount_text, limit_unit, new_limit, subject_text
 from app.client.safe_text import plain
 from app.protocol.asks import Ask, AskKind, ReachedLimit
 from app.window.rows.approval import ApprovalCard
@@ -123,7 +123,7 @@ class LimitCard(AskCard):
         self._raise.setEnabled(self._new_limit is not None)
         is_wrong = bool(self._amount.text().strip()) and self._new_limit is None
         set_style(self._amount, "state", "wrong" if is_wrong else "")
-        least = f"More than {limit_words(self._limit.kind, self._limit.used)}" if self._limit else ""
+        least = f"More than {limit_amount_text(self._limit.kind, self._limit.used)}" if self._limit else ""
         set_tool_tip(self._amount, least)
 
     def _on_raised(self) -> None:
@@ -164,7 +164,7 @@ class UnknownOutcomeCard(AskCard):
         assert ask.unknown is not None
         if ask.id != self.ask_id:
             self._text.setText(plain(ask.text))
-            self._command.set_text(asked_text(ask.unknown))
+            self._command.set_text(subject_text(ask.unknown))
             self._started.setText(f"Started at {ask.unknown.started_at.astimezone():%H:%M:%S}")
             self._show_choices(ask.choices)
         waiting = ask.status == "waiting"

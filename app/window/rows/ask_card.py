@@ -3,7 +3,7 @@
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.client.display_text import limit_words
+from app.client.display_text import limit_amount_text
 from app.client.safe_text import plain
 from app.protocol.asks import Ask
 from app.window.rows.base import RowActions
@@ -91,7 +91,7 @@ def _decision(ask: Ask) -> str:
             return f"Chosen: {answer}"
         case "limit":
             if ask.allowed and ask.amount is not None and ask.limit is not None:
-                return f"Raised to {limit_words(ask.limit.kind, ask.amount)}"
+                return f"Raised to {limit_amount_text(ask.limit.kind, ask.amount)}"
             return "Went on" if ask.allowed else "Stopped here"
         case "approval":
             if not ask.allowed:

@@ -2,7 +2,7 @@
 
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.client.display_text import summary_words
+from app.client.display_text import summary_text
 from app.client.safe_text import plain
 from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
@@ -103,7 +103,7 @@ class SummaryView(RowView[SummaryRow]):
     def _show(self) -> None:
         assert self._row is not None
         row = self._row
-        pieces = [LinePart(summary_words(row.summary), "text"), *hit_count_parts(self._found)]
+        pieces = [LinePart(summary_text(row.summary), "text"), *hit_count_parts(self._found)]
         self._line.show_line("file-text", "muted", pieces, can_open=True)
         self._inside.setVisible(self._is_open)
         draft = self.intents.branches.drafts.get(_key(row), "")
@@ -162,7 +162,7 @@ def _key(row: SummaryRow) -> str:
 
 
 def _markdown(row: SummaryRow, is_open: bool) -> str:
-    words = summary_words(row.summary)
+    words = summary_text(row.summary)
     return f"{words}\n{quoted(plain(row.summary.text))}" if is_open else words
 
 

@@ -7,8 +7,8 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.client.display_text import is_unfinished, refused_words, unfinished_words
-from app.client.number_format import account
+from app.client.display_text import is_unfinished, refused_text, unfinished_text
+from app.client.number_format import task_totals
 from app.client.safe_text import plain
 from app.notice_text import notice_text
 from app.protocol.blocks import NoticeKind
@@ -87,8 +87,8 @@ class TaskEndView(RowView[TaskEndRow]):
         self._icon.setPixmap(icon.pixmap(QSize(size, size), self.devicePixelRatioF()))
         self._words.setText(ending.words)
         set_style(self._words, "tone", ending.state)
-        refused = refused_words(task) if task.stop_reason == "completed" else ""
-        self._account.set_text(" · ".join(part for part in (refused, *account(task)) if part))
+        refused = refused_text(task) if task.stop_reason == "completed" else ""
+        self._account.set_text(" · ".join(part for part in (refused, *task_totals(task)) if part))
         has_error = ending.state == "failed" and bool(task.error)
         said = task.error if has_error else task.summary
         self._text.setVisible(bool(said))
@@ -130,7 +130,7 @@ class TaskEndView(RowView[TaskEndRow]):
 def _ending(task: Task) -> _Ending:
     match task.stop_reason:
         case "completed" if is_unfinished(task):
-            words = unfinished_words(task)
+            words = unfinished_text(task)
             return _Ending(f"{words[:1].upper()}{words[1:]}", "circle-alert", "waiting")
         case "completed":
             words = "Replied" if "chat" in (task.mode, task.decided) else "Task complete"

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.client.display_text import content_of, without_file_names
 from app.client.number_format import duration
-from app.client.safe_text import exact, exact_line, output_text
+from app.client.safe_text import escape_hidden, escape_hidden_line, output_text
 from app.protocol.blocks import CallDisplay, ToolCallBlock, ToolIcon, ToolResultBlock
 from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from app.window.rows.code_view import CodeView
@@ -45,10 +45,10 @@ _SUMMARY = 90  # characters of the result shown in the line
 def _arguments_text(call: ToolCallBlock) -> tuple[str, str]:
     """All arguments of the call, and their language."""
     if call.invalid is not None:
-        return exact(call.invalid), ""
+        return escape_hidden(call.invalid), ""
     if call.display.language:
-        return exact(content_of(call)), call.display.language
-    return exact(json.dumps(call.arguments, indent=2, ensure_ascii=False)), "json"
+        return escape_hidden(content_of(call)), call.display.language
+    return escape_hidden(json.dumps(call.arguments, indent=2, ensure_ascii=False)), "json"
 
 
 class DiffView(CodeView):
@@ -57,7 +57,7 @@ class DiffView(CodeView):
 
     def show_diff(self, diff: str) -> None:
         """Omits the file names: the line of the card shows them."""
-        self.show_code(exact(without_file_names(diff)).rstrip("\n"), "")
+        self.show_code(escape_hidden(without_file_names(diff)).rstrip("\n"), "")
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self.viewport())
@@ -227,7 +227,7 @@ def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
     """Icon, its colour, and the parts of the line: `ran make test · 12 passed · 1.2 s`."""
     display, result = row.call.display, row.result
     icon, target = TOOL_ICONS[display.icon], _target(display)
-    running, done = exact_line(display.running), exact_line(display.done)
+    running, done = escape_hidden_line(display.running), escape_hidden_line(display.done)
     if row.waiting:
         return (
             "shield-question-mark",
@@ -254,7 +254,7 @@ def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
 
 
 def _target(display: CallDisplay) -> list[LinePart]:
-    line = " ".join(exact_line(display.target).split())
+    line = " ".join(escape_hidden_line(display.target).split())
     return [LinePart(line, "text", mono=True, gives_way=True)] if line else []
 
 
@@ -289,7 +289,7 @@ def _markdown(row: ToolCallRow, is_open: bool) -> str:
 def _text(row: ToolCallRow) -> str:
     diff = result_diff(row)
     if diff:
-        return exact(without_file_names(diff)).rstrip("\n")
+        return escape_hidden(without_file_names(diff)).rstrip("\n")
     return f"{_arguments_text(row.call)[0]}\n{_output(row)}"
 
 

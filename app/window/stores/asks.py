@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from app.client.safe_text import exact_line, plain
+from app.client.safe_text import escape_hidden_line, plain
 from app.protocol.asks import (
     ASK_ANSWER,
     GRANT_REVOKE,
@@ -109,7 +109,7 @@ def _what(ask: Ask) -> object:
 
 def ask_summary(ask: Ask) -> str:
     asked = ask.approval or ask.unknown
-    return plain(ask.text) if asked is None else exact_line(asked.command or asked.text)
+    return plain(ask.text) if asked is None else escape_hidden_line(asked.command or asked.text)
 
 
 class GrantStore(QObject):

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.client.display_text import asked_text, is_unfinished
+from app.client.display_text import is_unfinished, subject_text
 from app.client.number_format import count
-from app.client.safe_text import exact, exact_line, plain
+from app.client.safe_text import escape_hidden, escape_hidden_line, plain
 from app.protocol.asks import Approval, Ask
 from app.protocol.tasks import Task
 from app.redaction import redact
@@ -104,7 +104,7 @@ def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
         case "unknown":
             # No buttons: the person has to check the effects of the call first.
             assert ask.unknown is not None
-            return "Outcome unknown", f"{asked_text(ask.unknown)}\n{plain(ask.text)}", ()
+            return "Outcome unknown", f"{subject_text(ask.unknown)}\n{plain(ask.text)}", ()
         case "approval":
             assert ask.approval is not None
             return "Approval needed", _what_would_run(ask.approval), _verdicts(ask.approval)
@@ -128,14 +128,14 @@ def _verdicts(approval: Approval) -> tuple[NotificationButton, ...]:
 def _what_would_run(approval: Approval) -> str:
     """The lines of the approval card without the rule, in the same order."""
     reads = tuple(path for path in approval.reads if path != approval.working_dir)
-    lines = [exact(approval.text if approval.command is None else approval.command)]
+    lines = [escape_hidden(approval.text if approval.command is None else approval.command)]
     for name, text in (
         ("In", approval.working_dir or ""),
         ("Reads", ", ".join(reads)),
         ("Writes", ", ".join(approval.writes)),
     ):
         if text:
-            lines.append(f"{name}: {exact_line(text)}")
+            lines.append(f"{name}: {escape_hidden_line(text)}")
     return "\n".join(lines)
 
 

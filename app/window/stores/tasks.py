@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from PySide6.QtCore import QObject, Signal
 
-from app.client.display_text import is_unfinished, unfinished_words
+from app.client.display_text import is_unfinished, unfinished_text
 from app.protocol.tasks import Task
 from app.window.stores.window_state import WindowStateStore
 
@@ -138,7 +138,7 @@ def task_activity(task: Task) -> str:
 def _ending_of(task: Task) -> str:
     match task.stop_reason:
         case "completed":
-            words = unfinished_words(task) if is_unfinished(task) else "done"
+            words = unfinished_text(task) if is_unfinished(task) else "done"
             return f"{words[:1].upper()}{words[1:]}"
         case "manual_stop":
             return "Stopped"

@@ -6,7 +6,7 @@ import msgspec
 
 from app.cli.commands.usage import format_usage
 from app.cli.terminal.style import PLAIN
-from app.client.display_text import period_of, unpriced_words
+from app.client.display_text import period_of, unpriced_text
 from app.protocol.usage import Usage, UsageReportParams, UsageReportResult, UsageRow
 
 
@@ -38,7 +38,7 @@ def test_tokens_that_no_provider_counted_are_marked() -> None:
 def test_where_nothing_was_used_it_is_said() -> None:
     nothing = UsageRow(by="day", key="", title="", usage=Usage(), turns=0, tasks=0)
     assert format_usage(report(total=nothing), "model", PLAIN) == ["Nothing was used in this time."]
-    assert unpriced_words(nothing) == ""
+    assert unpriced_text(nothing) == ""
 
 
 def test_a_period_counts_today_and_is_told_in_the_person_s_time_zone() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.database_file import successor
+from app.database_file import replacement_path
 from app.engine.core.errors import ConfigurationError, StorageError
 from app.engine.storage.database import Database
 from app.engine.storage.records import conversations
@@ -139,21 +139,21 @@ async def test_damage_at_the_beginning_says_where_the_copies_are(tmp_path: Path)
 async def test_a_restore_that_was_cut_between_its_two_moves_is_finished_and_never_an_empty_list(tmp_path: Path) -> None:
     path = tmp_path / "errand.db"
     epoch = await filled(path, 2)
-    os.replace(path, successor(path))
+    os.replace(path, replacement_path(path))
     path.with_name("errand.db-wal").write_bytes(b"of the one before")
     database = await Database.open(sqlite_url(path), tmp_path / "copies")
     assert len((await database.conversations.page()).conversations) == 2
     await database.close()
-    assert (database.epoch, successor(path).exists()) == (epoch, False)
+    assert (database.epoch, replacement_path(path).exists()) == (epoch, False)
 
 
 async def test_a_restore_that_was_cut_before_its_moves_has_not_taken_place(tmp_path: Path) -> None:
     path = tmp_path / "errand.db"
     epoch = await filled(path, 2)
-    successor(path).write_bytes(b"another")
+    replacement_path(path).write_bytes(b"another")
     database = await Database.open(sqlite_url(path), tmp_path / "copies")
     await database.close()
-    assert (database.epoch, successor(path).exists()) == (epoch, False)
+    assert (database.epoch, replacement_path(path).exists()) == (epoch, False)
 
 
 async def test_a_crash_while_the_first_database_was_made_leaves_no_empty_one(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.local_trust import is_proof, proof
+from app.local_trust import is_valid_proof, proof
 from app.window.desktop.instance_server import InstanceServer
 from app.window.desktop.single_instance import InstanceAddress, InstanceProof, WakeRequest, wake_running_window
 from tests.support.window import until
@@ -66,7 +66,7 @@ async def test_a_proof_for_other_nonces_opens_nothing(opened: Opened) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", opened.address.port)
         writer.write(b'{"nonce": "n"}\n')
         door = msgspec.json.decode(await reader.readline(), type=InstanceProof)
-        assert is_proof(door.proof, token, "answers", "n", door.nonce)
+        assert is_valid_proof(door.proof, token, "answers", "n", door.nonce)
         writer.write(msgspec.json.encode(WakeRequest(own, "show")) + b"\n")
         assert await reader.read() == b""
         writer.close()

@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QMenu, QPushButton
 
-from app.client.display_text import summary_words
+from app.client.display_text import summary_text
 from app.protocol.blocks import SummaryBlock
 from app.window.rows.base import RowView
 from app.window.rows.disclosure import DisclosureButton
@@ -91,4 +91,4 @@ def _choose(block: RowView[Row], text: str) -> None:
 
 
 def test_a_summary_of_one_entry_is_said_so() -> None:
-    assert summary_words(SummaryBlock(text="x", until_id="n", nodes=1)) == "Summary of 1 earlier entry"
+    assert summary_text(SummaryBlock(text="x", until_id="n", nodes=1)) == "Summary of 1 earlier entry"

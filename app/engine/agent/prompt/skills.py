@@ -13,7 +13,7 @@ from string import Template
 from app.engine.agent.prompt.texts import prompt_text
 from app.engine.agent.prompt.workspace import PromptContext, read_inside, workspace_folders
 from app.engine.tools.plain_text import clean_name
-from app.paths import OWN_SKILLS
+from app.paths import USER_SKILLS
 from app.protocol.context import PromptPart
 from app.protocol.notices import PromptRemark
 
@@ -125,7 +125,7 @@ def _folders(context: PromptContext) -> Iterator[tuple[Path, Path]]:
     workspace_roots = workspace_folders(context.workspace, context.home)
     for folder in reversed(workspace_roots):
         yield from ((folder / place, workspace_roots[0]) for place in _SKILL_FOLDERS)
-    yield from ((context.home / place, context.home / place) for place in OWN_SKILLS)
+    yield from ((context.home / place, context.home / place) for place in USER_SKILLS)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -209,7 +209,7 @@ class ReplyBuilder:
     @property
     def is_empty(self) -> bool:
         """True without text, thinking or calls."""
-        holds = self._tags.holds_text or self._text.holds or self._thinking.holds
+        holds = self._tags.holds_text or self._text.holds_text or self._thinking.holds_text
         return not len(self._content) and not holds
 
     @property
@@ -314,12 +314,12 @@ class ReplyBuilder:
             yield from self._grow(kind, piece)
 
     def _flush_text(self) -> Iterator[ModelEvent]:
-        if self._text.holds:
+        if self._text.holds_text:
             for kind, piece in self._tags.feed(self._text.finish()):
                 yield from self._grow(kind, piece)
 
     def _flush_thinking(self) -> Iterator[ModelEvent]:
-        if self._thinking.holds:
+        if self._thinking.holds_text:
             yield from self._grow("thinking", self._thinking.finish())
 
     def _grow(self, kind: Literal["text", "thinking"], delta: str, signature: str = "") -> Iterator[ModelEvent]:

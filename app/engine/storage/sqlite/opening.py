@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import Connection, NullPool, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.database_file import find_loss, finish_move, missing_end, open_untouched
+from app.database_file import find_loss, find_truncation, finish_replacement, open_untouched
 from app.engine.core.errors import StorageError
 from app.engine.storage.sqlite import schema
 from app.engine.storage.sqlite.backups import back_up_before_migration
@@ -28,15 +28,15 @@ _REPAIR_ADVICE = {
 def prepare_file(path: Path, copies: Path) -> None:
     """Ensure a database of the newest schema at `path`. Raises `StorageError`."""
     with suppress(OSError):  # a file that cannot be moved cannot be opened either, which is reported below
-        finish_move(path)
+        finish_replacement(path)
     if (loss := find_loss(path, copies)) is not None:
         raise StorageError(f"{loss.text} Nothing was made or changed. {_REPAIR_ADVICE[loss.what]}")
     if not os.path.exists(path):  # unlike Path.exists, no error for an unreadable folder: creating the file then fails
         _create(path)
         return
-    if (cut := missing_end(path)) is not None:
+    if (cut := find_truncation(path)) is not None:
         raise StorageError(
-            f"{path} is cut: {cut.there:,} of its {cut.whole:,} bytes are there. Nothing was changed. To mend what "
+            f"{path} is cut: {cut.actual:,} of its {cut.expected:,} bytes are there. Nothing was changed. To mend what "
             "is there: errand doctor --repair. Or go back to a copy from the copies folder: errand restore FILE"
         )
     revision = _revision(path)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from app.client.display_text import content_of, engine_words
+from app.client.display_text import content_of, engine_message_text
 from app.notice_text import leftovers_text, notice_text
 from app.protocol.asks import Ask
 from app.protocol.blocks import (
@@ -61,7 +61,7 @@ def node_rows(node: Node, belongings: NodeExtras) -> list[Row]:
     if node.is_from_person:
         return _user_rows(node)
     if node.role == "user":
-        return [NoticeRow(row_key(node, 0), node, NoticeBlock(kind="info", text=engine_words(node)))]
+        return [NoticeRow(row_key(node, 0), node, NoticeBlock(kind="info", text=engine_message_text(node)))]
     rows = _Reply(node, belongings).rows() if node.role == "assistant" else _plain_rows(node)
     return [*rows, *_outcome(node)]
 

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QClipboard
 from PySide6.QtWidgets import QMessageBox, QWidget
 
-from app.client.safe_text import exact
+from app.client.safe_text import escape_hidden
 from app.window.stores.catalog import ModelStore
 from app.window.stores.conversation.branch import ComparedBranch
 from app.window.stores.conversation.commands import WorkspaceQuestion
@@ -78,7 +78,7 @@ class WorkspaceDialog(QuestionDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Folder to work in")
         self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setText(f"Work in {exact(question.proposed)}?")
+        self.setText(f"Work in {escape_hidden(question.proposed)}?")
         self.setInformativeText(
             "This conversation was imported, and its file names this folder. Its agents would read the files there "
             "without asking, and change them when you allow it."

@@ -9,7 +9,7 @@ from PySide6.QtCore import QRectF, Qt, QUrl
 from PySide6.QtGui import QColor, QDesktopServices, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from app.client.display_text import import_words
+from app.client.display_text import import_text
 from app.client.number_format import count, file_size
 from app.protocol.base import EmptyParams
 from app.protocol.data import (
@@ -186,7 +186,7 @@ class DataPageView(SettingsPageView):
 
     async def _take_in(self, path: str) -> None:
         done = await self._calls.call(DATA_IMPORT, DataImportParams(path=path))
-        self.banner.show_message(" ".join(import_words(done)), "done")
+        self.banner.show_message(" ".join(import_text(done)), "done")
         await self._load()
 
     def _begin(self, words: str, work: Coroutine[None, None, None]) -> None:

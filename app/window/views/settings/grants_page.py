@@ -6,7 +6,7 @@ from functools import partial
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.client.safe_text import exact, exact_line
+from app.client.safe_text import escape_hidden, escape_hidden_line
 from app.protocol.asks import Grant
 from app.window.stores.asks import GrantStore
 from app.window.theme.style import push_button
@@ -29,14 +29,14 @@ class GrantRowView(QWidget):
 
     def __init__(self, theme: Theme, grant: Grant) -> None:
         super().__init__()
-        text = CodeExcerptView(theme, f"What {exact_line(grant.tool)} may do", most_lines=_LINES)
-        text.set_text(exact(grant.exact))
+        text = CodeExcerptView(theme, f"What {escape_hidden_line(grant.tool)} may do", most_lines=_LINES)
+        text.set_text(escape_hidden(grant.exact))
         self._revoke = push_button("Revoke …")
-        self._revoke.setAccessibleName(f"Revoke {exact(grant.exact)}")
+        self._revoke.setAccessibleName(f"Revoke {escape_hidden(grant.exact)}")
         self._sure = push_button("Revoke", "danger")
-        self._sure.setAccessibleName(f"Yes, revoke {exact(grant.exact)}")
+        self._sure.setAccessibleName(f"Yes, revoke {escape_hidden(grant.exact)}")
         self._keep = push_button("Keep")
-        self._keep.setAccessibleName(f"Keep {exact(grant.exact)}")
+        self._keep.setAccessibleName(f"Keep {escape_hidden(grant.exact)}")
         self._revoke.clicked.connect(self._on_revoke_clicked)
         self._sure.clicked.connect(self._on_revoked)
         self._keep.clicked.connect(self._on_kept)
@@ -77,10 +77,10 @@ class GrantRowView(QWidget):
 
 def grant_words(grant: Grant) -> str:
     """Its scope, when and by whom it was granted, and its last use."""
-    where = f"In {exact_line(grant.scope_id)}" if grant.scope == "workspace" else "In one conversation"
-    by = f" by {exact_line(grant.created_by)}" if grant.created_by else ""
+    where = f"In {escape_hidden_line(grant.scope_id)}" if grant.scope == "workspace" else "In one conversation"
+    by = f" by {escape_hidden_line(grant.created_by)}" if grant.created_by else ""
     used = f"last used {_moment(grant.last_used_at)}" if grant.last_used_at else "not used yet"
-    return f"{where} · {exact_line(grant.tool)} · given {_moment(grant.created_at)}{by} · {used}"
+    return f"{where} · {escape_hidden_line(grant.tool)} · given {_moment(grant.created_at)}{by} · {used}"
 
 
 def _moment(moment: datetime) -> str:

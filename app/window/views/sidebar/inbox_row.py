@@ -7,8 +7,8 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from app.client.display_text import asked_text
-from app.client.safe_text import exact, exact_line, plain
+from app.client.display_text import subject_text
+from app.client.safe_text import escape_hidden, escape_hidden_line, plain
 from app.protocol.asks import Approval, Ask, Risk
 from app.window.theme.style import Tone, push_button, set_tool_tip
 from app.window.theme.theme import Theme
@@ -52,7 +52,7 @@ class AskDetailView(QWidget):
             if ask.kind == "limit":
                 self._add_buttons("Go on", "Stop here")
             elif ask.unknown is not None:
-                self._add_box("What was under way", asked_text(ask.unknown))
+                self._add_box("What was under way", subject_text(ask.unknown))
                 self._add_choices(ask.choices)
             else:
                 self._add_choices(ask.choices)
@@ -70,18 +70,18 @@ class AskDetailView(QWidget):
     def _show_approval(self, approval: Approval) -> None:
         words, tone = _RISKS[approval.risk]
         self._add_label(words, tone)
-        self._add_box("What will run", exact(approval.text if approval.command is None else approval.command))
+        self._add_box("What will run", escape_hidden(approval.text if approval.command is None else approval.command))
         reads = tuple(path for path in approval.reads if path != approval.working_dir)
         for name, text in (
-            ("In", exact_line(approval.working_dir or "")),
-            ("Reads", "\n".join(exact_line(path) for path in reads)),
-            ("Writes", "\n".join(exact_line(path) for path in approval.writes)),
+            ("In", escape_hidden_line(approval.working_dir or "")),
+            ("Reads", "\n".join(escape_hidden_line(path) for path in reads)),
+            ("Writes", "\n".join(escape_hidden_line(path) for path in approval.writes)),
         ):
             if text:
                 self._add_label(f"{name} {text}")
         if approval.preview:
-            self._add_box("What will change", exact(approval.preview), diff=True)
-        self._add_label(f"Why: {exact_line(approval.rule)}")
+            self._add_box("What will change", escape_hidden(approval.preview), diff=True)
+        self._add_label(f"Why: {escape_hidden_line(approval.rule)}")
 
     def _add_label(self, text: str, tone: Tone = "muted") -> None:
         label = TextLabel(self._theme, text, size=self._theme.tokens.size_small, tone=tone, wrap=True)

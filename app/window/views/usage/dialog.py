@@ -8,8 +8,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QClipboard, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
-from app.client.display_text import unpriced_words
-from app.client.number_format import counted, money
+from app.client.display_text import unpriced_text
+from app.client.number_format import money, token_count
 from app.protocol.usage import UsageReportResult, UsageRow
 from app.window.stores.usage import UsageStore
 from app.window.theme.style import push_button, set_style
@@ -71,9 +71,9 @@ class UsageTotalsView(QWidget):
         used = total.usage
         texts = (
             money(used) or "?",
-            counted(used.input_tokens, used),
+            token_count(used.input_tokens, used),
             f"{used.cache_read_tokens:,}",
-            counted(used.output_tokens, used),
+            token_count(used.output_tokens, used),
             f"{total.turns:,}",
             f"{total.tasks:,}",
         )
@@ -214,7 +214,7 @@ class UsageDialog(QDialog):
         self.banner.hide()
         self._layers.setCurrentIndex(1)
         self.totals.show_total(report.total)
-        self.note.setText(unpriced_words(report.total))
+        self.note.setText(unpriced_text(report.total))
         self.note.setVisible(bool(self.note.text()))
         bars = make_bars(report, self._store.days, date.today())  # noqa: DTZ011 -- the user's local date
         self._chart_title.setText(bars.title)

@@ -3,7 +3,7 @@
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
-from app.client.number_format import counted, money
+from app.client.number_format import money, token_count
 from app.protocol.usage import UsageRow
 from app.window.theme.style import plain_tool_tip
 from app.window.theme.theme import Theme
@@ -55,7 +55,7 @@ class UsageModel(QAbstractTableModel):
         if column == 1:
             return _paid(row)
         value = _value(row, column)
-        return counted(int(value), row.usage) if column in _TOKENS else f"{value:,}"
+        return token_count(int(value), row.usage) if column in _TOKENS else f"{value:,}"
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         self._sorted = (column, order)
