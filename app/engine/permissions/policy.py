@@ -14,7 +14,7 @@ from typing import Literal
 from app.engine.permissions.dangerous_commands import hard_block, high_risk
 from app.engine.permissions.shell_parser import TooComplex
 from app.engine.tools.base import Access
-from app.paths import USER_SKILLS
+from app.paths import USER_SKILLS, Paths
 from app.protocol.asks import GrantedCall, Risk
 from app.protocol.tasks import ApproveMode
 
@@ -40,7 +40,7 @@ def decide(
     private: Path,
     home: Path = HOME,
 ) -> Decision:
-    """Decide on a call. `private` is the app's data folder, closed to tools except for a workspace inside it.
+    """Decide on a call. `private` is the app's data folder, closed to tools except for a workspace in `workspaces`.
 
     `granted` are the calls that the valid grants for this tool allow.
     """
@@ -90,10 +90,14 @@ def _refusal(access: Access, workspace: Path, private: Path, home: Path) -> str 
         return f"never allowed: {reason}"
     for path in (*access.reads, *access.writes):
         for folder in _blocked(private, home):
-            own = _is_inside(workspace, folder) and folder == _real(private) and _is_inside(path, workspace)
-            if _is_inside(path, folder) and not own:
+            if _is_inside(path, folder) and not _is_in_own_workspace(path, workspace, private):
                 return f"never allowed: {folder} is closed to tools"
     return None
+
+
+def _is_in_own_workspace(path: Path, workspace: Path, private: Path) -> bool:
+    """True inside a workspace that the app made. The data folder itself stays closed as a workspace: it holds keys."""
+    return _is_inside(path, workspace) and _is_inside(workspace, _real(Paths(private).workspaces))
 
 
 @cache

@@ -100,6 +100,15 @@ def test_a_workspace_in_the_apps_data_is_open_and_the_rest_of_it_is_not(house: H
     assert house.decide(Access("read", "Read", reads=(house.private / "keys",)), at=scratch).verdict == "deny"
 
 
+@pytest.mark.parametrize("place", ["", "run", "keys"])
+def test_the_apps_data_stays_closed_where_it_is_chosen_as_the_workspace(house: House, place: str) -> None:
+    data = house.private / place
+    for tried in (Access("read", "Read", reads=(data / "engine.json",)), Access("read", "List", reads=(data,))):
+        assert house.decide(tried, "all", at=data).verdict == "deny"
+    line = Access("run", "Run", reads=(data,), command="cat engine.json")
+    assert house.decide(line, "all", at=data).verdict == "deny"
+
+
 def test_a_workspace_named_by_a_link_is_its_real_folder(house: House) -> None:
     link = house.home / "link"
     link.symlink_to(house.workspace)
