@@ -67,7 +67,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return _in_range(seconds)
     try:
         return _seconds_until(parsedate_to_datetime(asked))
-    except ValueError:
+    except (ValueError, OverflowError):  # no date, or a number in it that no machine word holds
         return None
 
 

@@ -32,6 +32,8 @@ def said(message: str, **more: object) -> bytes:
         ({"Retry-After": "-3"}, None),
         ({"Retry-After": "nan"}, None),
         ({"Retry-After": "9999999999"}, None),
+        ({"Retry-After": f"Wed, 21 Oct {'9' * 20} 07:28:00 GMT"}, None),
+        ({"Retry-After": f"Wed, 21 Oct 2026 07:28:00 +{'9' * 20}"}, None),
         ({}, None),
     ],
 )
