@@ -36,6 +36,19 @@ async def test_a_reply_that_breaks_off_is_estimated_and_added_to_the_one_that_is
     assert usage.input_tokens > 100
 
 
+async def test_a_reply_that_broke_off_after_its_request_was_counted_is_estimated_and_the_count_is_kept(
+    tmp_path: Path,
+) -> None:
+    begun: JsonObject = {
+        "choices": [{"index": 0, "delta": {"content": TEXT}}],
+        "usage": {"prompt_tokens": 1000, "completion_tokens": 0, "total_tokens": 1000},
+    }
+    cut = Reply(raw=(b"data: " + msgspec.json.encode(begun) + b"\n\n",))
+    async with fast([cut], tmp_path, ONCE) as opened:
+        usage = (await final(opened.model, request_for(opened.model_id))).usage
+    assert (usage.input_tokens, usage.output_tokens, usage.estimated) == (1000, len(TEXT) // 4, True)
+
+
 async def test_a_reply_that_is_stopped_is_estimated_with_its_price() -> None:
     provider = find("openai")
     assert provider is not None

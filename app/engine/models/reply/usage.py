@@ -26,10 +26,15 @@ _encoder = msgspec.json.Encoder()
 
 
 def usage_or_estimate(request: ModelRequest, message: AssistantMessage) -> Usage:
-    """The usage of a started reply, with its cost if that is known."""
+    """The usage of a started reply, with its cost if that is known.
+
+    Some servers count the request in their first chunk, and the reply only at its end, which a stopped one never has.
+    """
     usage = message.usage
     if not (usage.input_tokens or usage.output_tokens):
         usage = estimate(request, message.content)
+    elif not usage.output_tokens and (written := estimate(request, message.content).output_tokens):
+        usage = replace(usage, output_tokens=written, estimated=True)
     return with_cost(message.model or request.model, usage)
 
 
