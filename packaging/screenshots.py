@@ -129,7 +129,7 @@ async def _take_waiting(album: _Album) -> None:
     await album.take("approval")
     window.sidebar.inbox.rows[0].setFocus(Qt.FocusReason.TabFocusReason)
     await album.take("inbox")
-    window.sidebar.inbox.rows[0].fold()
+    window.sidebar.inbox.rows[0].collapse()
     for count, text in enumerate(("Then count what is left", "Say how much room it took"), start=1):
         person.front.store.requests.follow_up(text, ())
         await person.until(lambda count=count: len(person.front.foot.queue.rows) == count)
@@ -162,11 +162,11 @@ async def _take_branches(album: _Album) -> None:
     person.front.store.branches.retry(end.retry_id)
     await person.until(lambda: any(ask.kind == "question" for ask in person.stores.asks.waiting()))
     await _answer(person, "friendly")
-    album.person.window.commands.do("tree")
+    album.person.window.commands.trigger("tree")
     await album.rest()
     person.front.transcript.to_start()
     await album.take("branches")
-    album.person.window.commands.do("tree")
+    album.person.window.commands.trigger("tree")
 
 
 async def _take_company(album: _Album) -> None:
@@ -179,9 +179,9 @@ async def _take_company(album: _Album) -> None:
         await person.until(lambda known=known: len(agents.all) > known)
     await album.take("agents")
     for name, open_, kind in (
-        ("add-agent", partial(person.window.commands.do, "add_agent"), AddAgentDialog),
+        ("add-agent", partial(person.window.commands.trigger, "add_agent"), AddAgentDialog),
         ("turns", person.front.foot.set_turns, TurnOrderDialog),
-        ("ask-models", partial(person.window.commands.do, "ask_models"), AskModelsDialog),
+        ("ask-models", partial(person.window.commands.trigger, "ask_models"), AskModelsDialog),
     ):
         open_()
         await album.take(name, _top(kind))
@@ -207,7 +207,7 @@ async def _answer(person: OpenWindow, text: str) -> None:
 
 async def _take_new(album: _Album) -> None:
     person, window = album.person, album.person.window
-    window.commands.do("new_task")
+    window.commands.trigger("new_task")
     note, picture = _ROOT / "README.md", _ROOT / "resources" / "app_icon" / "errand-256.png"
     person.front.composer.attachments.add([str(note), str(picture)])
     person.front.composer.set_text("What is this about?")
@@ -239,14 +239,14 @@ async def _take_dialogs(album: _Album) -> None:
         await album.rest()
         await album.take(f"settings-{page}", _top(SettingsDialog))
     _top(SettingsDialog).close()
-    window.commands.do("usage")
+    window.commands.trigger("usage")
     await album.rest()
     await album.take("usage", _top(UsageDialog))
     _top(UsageDialog).close()
-    window.commands.do("shortcuts")
+    window.commands.trigger("shortcuts")
     await album.take("shortcut-sheet", _top(ShortcutsDialog))
     _top(ShortcutsDialog).close()
-    window.commands.do("palette")
+    window.commands.trigger("palette")
     await album.take("palette", _top(PickerDialog))
     _top(PickerDialog).close()
     menu = TrayMenu(person.stores)
@@ -263,9 +263,9 @@ async def _take_dialogs(album: _Album) -> None:
 async def _take_sizes(album: _Album) -> None:
     person, window = album.person, album.person.window
     await _open(person, _waiting(person, "approval").conversation_id)
-    window.commands.do("own_window")
+    window.commands.trigger("own_window")
     await album.take("own-window", window.conversations.windows[0])
-    window.commands.do("own_window")
+    window.commands.trigger("own_window")
     window.resize(_NARROW)
     await album.take("narrow")
     window.resize(_USUAL)

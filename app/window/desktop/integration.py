@@ -95,8 +95,8 @@ class DesktopIntegration(QObject):
         window.quit_requested.connect(self._on_quit_requested)
         window.quick_task_requested.connect(quick_task.open)
         window.global_shortcut_requested.connect(self._on_global_shortcut_requested)
-        window.conversations.active_changed.connect(self.notifications.look_again)
-        application.focusWindowChanged.connect(self.notifications.look_again)
+        window.conversations.active_changed.connect(self.notifications.on_activation_changed)
+        application.focusWindowChanged.connect(self.notifications.on_activation_changed)
         self._control.failed.connect(window.show_error)
         quick_task.opened.connect(self._on_opened)
 
@@ -121,9 +121,9 @@ class DesktopIntegration(QObject):
 
     def close(self) -> None:
         self._application.focusWindowChanged.disconnect(
-            self.notifications.look_again
+            self.notifications.on_activation_changed
         )  # the application outlives the window
-        self._window.conversations.active_changed.disconnect(self.notifications.look_again)
+        self._window.conversations.active_changed.disconnect(self.notifications.on_activation_changed)
         self.notifications.close()
         self.shortcut.close()
         if self.tray is not None:
@@ -184,7 +184,7 @@ class DesktopIntegration(QObject):
     def _on_notification_clicked(self, key: str, button: str, activation: str) -> None:
         if activation:
             os.environ["XDG_ACTIVATION_TOKEN"] = activation
-        self.notifications.act(key, button)
+        self.notifications.handle_click(key, button)
 
     def _on_opened(self, conversation_id: str, activation: str = "") -> None:
         if conversation_id:

@@ -88,13 +88,13 @@ class EqualAsksView(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.ask_ids: tuple[str, ...] = ()
-        self._words = TextLabel(theme, tone="muted", wrap=True)
+        self._label = TextLabel(theme, tone="muted", wrap=True)
         self._allow = push_button("")
         self._deny = push_button("")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
         column.setSpacing(theme.tokens.space_close)
-        column.addWidget(self._words)
+        column.addWidget(self._label)
         column.addLayout(FlowLayout(theme.tokens.space_close, self._allow, self._deny))
         self._allow.clicked.connect(self._on_allowed)
         self._deny.clicked.connect(self._on_denied)
@@ -105,9 +105,9 @@ class EqualAsksView(QWidget):
         count = len(others)
         self.setVisible(count > 0)
         verb = "waits" if count == 1 else "wait"
-        self._words.setText(f"{count} more just like this {verb}: the same command, folder and files.")
-        for button, word, lasting in ((self._allow, "Allow", " once"), (self._deny, "Deny", "")):
-            button.setText(f"{word} these {count + 1}{lasting}")
+        self._label.setText(f"{count} more just like this {verb}: the same command, folder and files.")
+        for button, verb_label, suffix in ((self._allow, "Allow", " once"), (self._deny, "Deny", "")):
+            button.setText(f"{verb_label} these {count + 1}{suffix}")
             button.setAccessibleName(button.text())
 
     def _on_allowed(self) -> None:
@@ -125,15 +125,15 @@ class ApprovalCard(AskCard):
         self._risk = TextLabel(theme, size=theme.tokens.size_small, bold=True)
         self.heading.addWidget(self._risk)
         self._command = CodeExcerptView(theme, "What will run", most_lines=_COMMAND_LINES)
-        self._facts_place = QWidget()
-        self._facts = QFormLayout(self._facts_place)
+        self._facts_view = QWidget()
+        self._facts = QFormLayout(self._facts_view)
         self._facts.setContentsMargins(0, 0, 0, 0)
         self._facts.setHorizontalSpacing(theme.tokens.space_normal)
         self._facts.setVerticalSpacing(theme.tokens.space_tight)
         self._facts.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
         self._preview = CodeExcerptView(theme, "What will change", most_lines=_PREVIEW_LINES, diff=True)
         self.details.addWidget(self._command)
-        self.details.addWidget(self._facts_place)
+        self.details.addWidget(self._facts_view)
         self.details.addWidget(self._preview)
         self._add_controls()
         for excerpt in (self._command, self._preview, self._remember_row.text):
@@ -147,18 +147,18 @@ class ApprovalCard(AskCard):
         super().set_ask(ask)
         waiting = ask.status == "waiting"
         self._risk.setVisible(waiting)
-        self._facts_place.setVisible(waiting)
+        self._facts_view.setVisible(waiting)
         self._preview.setVisible(waiting and bool(approval.preview))
 
     def set_others(self, others: tuple[Ask, ...]) -> None:
-        self._together.show_others(others)
+        self._equal_asks.show_others(others)
 
     def take_focus(self) -> None:
         self._allow.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Esc closes an open part of the card; only without one it can stop the task."""
-        opened = self._opened()
+        opened = self._open_part_button()
         if event.key() == Qt.Key.Key_Escape and opened is not None:
             opened.click()
             opened.setFocus()
@@ -169,10 +169,10 @@ class ApprovalCard(AskCard):
             return
         super().keyPressEvent(event)
 
-    def _opened(self) -> QPushButton | None:
+    def _open_part_button(self) -> QPushButton | None:
         """The button of the open part."""
         if self._deny_row.isVisible():
-            return self._deny_why
+            return self._deny_with_reason
         return self._always if self._remember_row.isVisible() else None
 
     def _add_controls(self) -> None:
@@ -180,23 +180,23 @@ class ApprovalCard(AskCard):
         ShortcutToolTip(self._allow, "Allow once", "allow_once")
         self._always = push_button("Allow from now on …")
         self._deny = push_button("Deny")
-        self._deny_why = push_button("Deny and say why …", "quiet")
-        row = FlowLayout(self.theme.tokens.space_close, self._allow, self._always, self._deny, self._deny_why)
-        self._together = EqualAsksView(self.theme)
+        self._deny_with_reason = push_button("Deny and say why …", "quiet")
+        row = FlowLayout(self.theme.tokens.space_close, self._allow, self._always, self._deny, self._deny_with_reason)
+        self._equal_asks = EqualAsksView(self.theme)
         self._remember_row = RememberView(self.theme)
         self._deny_row = DenyReasonView(self.theme)
         self.controls_column.addSpacing(self.theme.tokens.space_tight)
         self.controls_column.addLayout(row)
-        self.controls_column.addWidget(self._together)
+        self.controls_column.addWidget(self._equal_asks)
         self.controls_column.addWidget(self._remember_row)
         self.controls_column.addWidget(self._deny_row)
         self._allow.clicked.connect(self._on_allowed_once)
-        self._always.clicked.connect(self._on_always)
+        self._always.clicked.connect(self._on_always_clicked)
         self._deny.clicked.connect(self._on_denied)
-        self._deny_why.clicked.connect(self._on_deny_why)
-        self._together.settled.connect(self._on_settled_together)
+        self._deny_with_reason.clicked.connect(self._on_deny_with_reason_clicked)
+        self._equal_asks.settled.connect(self._on_settled_together)
         self._remember_row.chosen.connect(self._on_remembered)
-        self._deny_row.denied.connect(self._on_denied_because)
+        self._deny_row.denied.connect(self._on_denied_with_reason)
 
     def _show(self, approval: Approval) -> None:
         words, tone = _RISKS[approval.risk]
@@ -226,7 +226,7 @@ class ApprovalCard(AskCard):
                 self._facts.addRow(TextLabel(self.theme, name, tone="muted"), value)
 
     def _answer(self, allow: bool, text: str = "", remember: Remember = "once") -> None:
-        self.intents.answer(self.ask_id, text=text, allow=allow, remember=remember)
+        self.row_actions.answer(self.ask_id, text=text, allow=allow, remember=remember)
 
     def _on_allowed_once(self) -> None:
         self._answer(True)
@@ -237,21 +237,21 @@ class ApprovalCard(AskCard):
     def _on_remembered(self, remember: Remember) -> None:
         self._answer(True, remember=remember)
 
-    def _on_denied_because(self, reason: str) -> None:
+    def _on_denied_with_reason(self, reason: str) -> None:
         self._answer(False, reason)
 
     def _on_settled_together(self, allow: bool) -> None:
         """Settles exactly the asks counted on the buttons, not later ones."""
-        for ask_id in (self.ask_id, *self._together.ask_ids):
-            self.intents.answer(ask_id, text="", allow=allow, remember="once")
+        for ask_id in (self.ask_id, *self._equal_asks.ask_ids):
+            self.row_actions.answer(ask_id, text="", allow=allow, remember="once")
 
-    def _on_always(self) -> None:
+    def _on_always_clicked(self) -> None:
         self._deny_row.hide()
         self._remember_row.setVisible(not self._remember_row.isVisible())
         self._remember_row.setFocus()
         self.resized.emit()
 
-    def _on_deny_why(self) -> None:
+    def _on_deny_with_reason_clicked(self) -> None:
         self._remember_row.hide()
         self._deny_row.setVisible(not self._deny_row.isVisible())
         self._deny_row.field.setFocus()

@@ -48,7 +48,7 @@ class QuestionCard(AskCard):
         if ask.id != self.ask_id:
             self._show_choices(ask.choices)
             self.ask_id = ask.id
-            self._field.setText(self.intents.branches.drafts.get(ask.id, ""))
+            self._field.setText(self.row_actions.branches.drafts.get(ask.id, ""))
         name = "Or answer in your own words" if ask.choices else "Your answer"
         self._field.setPlaceholderText(name)
         self._field.setAccessibleName(name)
@@ -70,17 +70,17 @@ class QuestionCard(AskCard):
             self._choices.addWidget(button)
 
     def _on_chosen(self, choice: str) -> None:
-        self.intents.answer(self.ask_id, text=choice, allow=None, remember="once")
+        self.row_actions.answer(self.ask_id, text=choice, allow=None, remember="once")
 
     def _on_text_changed(self, text: str) -> None:
         self._reply.setEnabled(bool(text.strip()))
         if self.ask_id:
-            self.intents.branches.drafts[self.ask_id] = text
+            self.row_actions.branches.drafts[self.ask_id] = text
 
     def _on_replied(self) -> None:
         text = self._field.text().strip()
         if text:
-            self.intents.answer(self.ask_id, text=text, allow=None, remember="once")
+            self.row_actions.answer(self.ask_id, text=text, allow=None, remember="once")
 
 
 class LimitCard(AskCard):
@@ -89,22 +89,22 @@ class LimitCard(AskCard):
         self._limit: ReachedLimit | None = None
         self._text = TextLabel(theme, wrap=True)
         self.details.addWidget(self._text)
-        self._go_on = push_button("Go on", "primary")
+        self._continue = push_button("Go on", "primary")
         stop = push_button("Stop here")
         self._amount = QLineEdit()
         self._raise = push_button("Raise to this")
-        for pair in ((self._go_on, stop), (self._amount, self._raise)):
+        for pair in ((self._continue, stop), (self._amount, self._raise)):
             self.controls_column.addLayout(FlowLayout(theme.tokens.space_close, *pair))
         self._amount.textChanged.connect(self._on_amount_changed)
         self._amount.returnPressed.connect(self._on_raised)
         self._raise.clicked.connect(self._on_raised)
-        self._go_on.clicked.connect(self._on_went_on)
-        stop.clicked.connect(self._on_stopped)
+        self._continue.clicked.connect(self._on_continue_clicked)
+        stop.clicked.connect(self._on_stop_clicked)
 
     def set_ask(self, ask: Ask) -> None:
         self._text.setText(plain(ask.text))
-        self._go_on.setText(plain(next(iter(ask.choices), "Go on")))
-        self._go_on.setAccessibleName(self._go_on.text())
+        self._continue.setText(plain(next(iter(ask.choices), "Go on")))
+        self._continue.setAccessibleName(self._continue.text())
         if ask.id != self.ask_id:
             self._limit = ask.limit
             self._amount.clear()
@@ -117,29 +117,29 @@ class LimitCard(AskCard):
         super().set_ask(ask)
 
     def take_focus(self) -> None:
-        self._go_on.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self._continue.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _on_amount_changed(self) -> None:
         self._raise.setEnabled(self._new_limit is not None)
         is_wrong = bool(self._amount.text().strip()) and self._new_limit is None
         set_style(self._amount, "state", "wrong" if is_wrong else "")
-        least = f"More than {limit_amount_text(self._limit.kind, self._limit.used)}" if self._limit else ""
-        set_tool_tip(self._amount, least)
+        hint = f"More than {limit_amount_text(self._limit.kind, self._limit.used)}" if self._limit else ""
+        set_tool_tip(self._amount, hint)
 
     def _on_raised(self) -> None:
         amount = self._new_limit
         if amount is not None:
-            self.intents.answer(self.ask_id, text="", allow=True, remember="once", amount=amount)
+            self.row_actions.answer(self.ask_id, text="", allow=True, remember="once", amount=amount)
 
     @property
     def _new_limit(self) -> float | None:
         return new_limit(self._limit, self._amount.text()) if self._limit is not None else None
 
-    def _on_went_on(self) -> None:
-        self.intents.answer(self.ask_id, text="", allow=True, remember="once")
+    def _on_continue_clicked(self) -> None:
+        self.row_actions.answer(self.ask_id, text="", allow=True, remember="once")
 
-    def _on_stopped(self) -> None:
-        self.intents.answer(self.ask_id, text="", allow=False, remember="once")
+    def _on_stop_clicked(self) -> None:
+        self.row_actions.answer(self.ask_id, text="", allow=False, remember="once")
 
 
 class UnknownOutcomeCard(AskCard):
@@ -182,12 +182,12 @@ class UnknownOutcomeCard(AskCard):
             button.hide()
             button.deleteLater()
         self._buttons = [push_button(plain(choice)) for choice in choices]
-        for place, (button, choice) in enumerate(zip(self._buttons, choices, strict=True)):
+        for number, (button, choice) in enumerate(zip(self._buttons, choices, strict=True)):
             button.clicked.connect(partial(self._on_chosen, choice))
-            self._row.insertWidget(place, button)
+            self._row.insertWidget(number, button)
 
     def _on_chosen(self, choice: str) -> None:
-        self.intents.answer(self.ask_id, text=choice, allow=None, remember="once")
+        self.row_actions.answer(self.ask_id, text=choice, allow=None, remember="once")
 
 
 class AskView(RowView[AskRow]):
@@ -195,7 +195,7 @@ class AskView(RowView[AskRow]):
 
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
-        self._intents = actions
+        self._row_actions = actions
         self._cards: dict[AskKind, AskCard] = {}
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -214,22 +214,22 @@ class AskView(RowView[AskRow]):
 
     def _card(self, kind: AskKind) -> AskCard:
         if kind not in self._cards:
-            card = self._new(kind)
+            card = self._create_card(kind)
             card.resized.connect(self.resized)
             self._cards[kind] = card
             self._column.addWidget(card)
         return self._cards[kind]
 
-    def _new(self, kind: AskKind) -> AskCard:
+    def _create_card(self, kind: AskKind) -> AskCard:
         match kind:
             case "question":
-                return QuestionCard(self.theme, self._intents)
+                return QuestionCard(self.theme, self._row_actions)
             case "approval":
-                return ApprovalCard(self.theme, self._intents)
+                return ApprovalCard(self.theme, self._row_actions)
             case "limit":
-                return LimitCard(self.theme, self._intents)
+                return LimitCard(self.theme, self._row_actions)
             case "unknown":
-                return UnknownOutcomeCard(self.theme, self._intents)
+                return UnknownOutcomeCard(self.theme, self._row_actions)
 
 
 def _markdown(row: AskRow, is_open: bool) -> str:

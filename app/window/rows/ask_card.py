@@ -24,7 +24,7 @@ class AskCard(Card):
     def __init__(self, theme: Theme, actions: RowActions, icon: str, title: str, settled: str) -> None:
         super().__init__(theme, "waiting")
         self.theme = theme
-        self.intents = actions
+        self.row_actions = actions
         self.ask_id = ""
         self._icon_name = icon
         self._titles = (settled, title)
@@ -96,8 +96,8 @@ def _decision(ask: Ask) -> str:
         case "approval":
             if not ask.allowed:
                 return f"Denied: {answer}" if answer else "Denied"
-            lasting = {"once": "once", "conversation": "for this conversation", "workspace": "for this workspace"}
-            return f"Allowed {lasting[ask.remember]}"
+            scope = {"once": "once", "conversation": "for this conversation", "workspace": "for this workspace"}
+            return f"Allowed {scope[ask.remember]}"
 
 
 def _tone(ask: Ask) -> Tone:

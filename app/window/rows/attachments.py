@@ -21,11 +21,11 @@ from app.window.theme.theme import Theme
 _MAX_CHARACTERS = 60
 
 # The maximum size of an attached image, in bytes.
-_LARGEST = 10 * 1024 * 1024
+_MAX_BYTES = 10 * 1024 * 1024
 
-_HIGHEST = 480
+_MAX_HEIGHT = 480
 
-_OF_SCREEN = 0.85
+_SCREEN_SHARE = 0.85
 
 
 class FileView(RowView[FileRow]):
@@ -50,7 +50,7 @@ class FileView(RowView[FileRow]):
         set_tool_tip(self._file, plain(row.file.path))
 
     def _on_clicked(self) -> None:
-        self.intents.open_link(QUrl.fromLocalFile(self._path).toString())
+        self.row_actions.open_link(QUrl.fromLocalFile(self._path).toString())
 
 
 class ImageThumbnailView(QAbstractButton):
@@ -96,7 +96,7 @@ class ImageThumbnailView(QAbstractButton):
 def read_image(image: ImageBlock, most: QSize) -> QPixmap | None:
     """Decode the image at its display size, so that a huge image is cheap; None if it is not a valid image."""
     try:
-        raw = read_regular(Path(image.path), _LARGEST) if image.path else base64.b64decode(image.data, validate=True)
+        raw = read_regular(Path(image.path), _MAX_BYTES) if image.path else base64.b64decode(image.data, validate=True)
     except (OSError, binascii.Error, ValueError):
         return None
     buffer = QBuffer()
@@ -117,29 +117,29 @@ class ImageView(RowView[ImageRow]):
         self._image: ImageContent | None = None
         self._picture = ImageThumbnailView(theme, self)
         self._picture.clicked.connect(self._on_clicked)
-        self._trouble = QLabel(self)
-        self._trouble.setTextFormat(Qt.TextFormat.PlainText)  # the text contains the name of the image
-        self._trouble.setFont(theme.font(theme.tokens.size_base))
-        set_style(self._trouble, "tone", "muted")
+        self._error_label = QLabel(self)
+        self._error_label.setTextFormat(Qt.TextFormat.PlainText)  # the text contains the name of the image
+        self._error_label.setFont(theme.font(theme.tokens.size_base))
+        set_style(self._error_label, "tone", "muted")
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.addWidget(self._picture)
-        self._column.addWidget(self._trouble)
+        self._column.addWidget(self._error_label)
 
     def set_row(self, row: ImageRow) -> None:
         self._image = row.image
-        is_own = row.node.role == "user"  # messages of people are right-aligned
-        side = Qt.AlignmentFlag.AlignRight if is_own else Qt.AlignmentFlag.AlignLeft
+        is_local = row.node.role == "user"  # messages of people are right-aligned
+        side = Qt.AlignmentFlag.AlignRight if is_local else Qt.AlignmentFlag.AlignLeft
         self._column.setAlignment(self._picture, side)
-        self._column.setAlignment(self._trouble, side)
+        self._column.setAlignment(self._error_label, side)
         ratio = self.devicePixelRatioF()
-        highest = _HIGHEST // 2 if is_own else _HIGHEST
+        highest = _MAX_HEIGHT // 2 if is_local else _MAX_HEIGHT
         picture = read_image(row.image, QSize(self.theme.tokens.column, highest) * ratio)
         self._picture.setVisible(picture is not None)
-        self._trouble.setVisible(picture is None)
+        self._error_label.setVisible(picture is None)
         if picture is None:
-            self._trouble.setText(f"This picture ({row.image.name or row.image.media_type}) cannot be shown.")
-            self._trouble.setAccessibleName(self._trouble.text())
+            self._error_label.setText(f"This picture ({row.image.name or row.image.media_type}) cannot be shown.")
+            self._error_label.setAccessibleName(self._error_label.text())
             return
         picture.setDevicePixelRatio(ratio)
         set_tool_tip(self._picture, row.image.path)
@@ -156,7 +156,7 @@ class ImageDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(image.name or "Picture")
         ratio = self.devicePixelRatioF()
-        picture = read_image(image, over.screen().availableSize() * _OF_SCREEN * ratio)
+        picture = read_image(image, over.screen().availableSize() * _SCREEN_SHARE * ratio)
         label = QLabel()
         label.setAccessibleName(f"Picture {image.name}".strip())
         if picture is None:

@@ -112,7 +112,7 @@ def message_markdown(node: Node | None) -> str:
     return "\n\n".join(block.text.strip("\n") for block in blocks if isinstance(block, TextBlock))
 
 
-def show_menu(parent: QWidget, where: QPoint, copyable: CopySource, actions: RowActions, opening: MenuHook) -> None:
+def show_menu(parent: QWidget, position: QPoint, copyable: CopySource, actions: RowActions, opening: MenuHook) -> None:
     """`opening` may add entries before the menu is shown."""
     entries = (
         ("Copy link", copyable.link),
@@ -124,7 +124,7 @@ def show_menu(parent: QWidget, where: QPoint, copyable: CopySource, actions: Row
             menu.addAction(title).triggered.connect(lambda _=False, text=text: actions.copy(text))
     opening(menu)
     if not menu.isEmpty():
-        menu.popup(where)
+        menu.popup(position)
         menu.aboutToHide.connect(menu.deleteLater)
     else:
         menu.deleteLater()
@@ -145,7 +145,7 @@ class RowView(QWidget, Generic[R]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.theme = theme
-        self.intents = actions
+        self.row_actions = actions
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
@@ -162,7 +162,7 @@ class RowView(QWidget, Generic[R]):
     def set_open(self, is_open: bool) -> None:
         """Expand or collapse; for rows that can be expanded."""
 
-    def show_found(self, count: int) -> None:
+    def show_hit_count(self, count: int) -> None:
         """The number of search hits in the collapsed part; 0 for none. For rows that can be expanded."""
 
     def take_focus(self) -> None:
@@ -183,7 +183,7 @@ class RowView(QWidget, Generic[R]):
         under = self.childAt(event.pos())
         view = under.parentWidget() if under is not None else None
         link = view.anchorAt(under.mapFrom(self, event.pos())) if under and isinstance(view, TextView) else ""
-        show_menu(self, event.globalPos(), CopySource(link, self.markdown()), self.intents, self._on_menu_opening)
+        show_menu(self, event.globalPos(), CopySource(link, self.markdown()), self.row_actions, self._on_menu_opening)
 
     def _on_menu_opening(self, menu: QMenu) -> None:
         self.fill_menu(menu)

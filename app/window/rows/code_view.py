@@ -29,11 +29,11 @@ from app.window.theme.theme import Theme
 TokenKind = Literal["text", "keyword", "string", "number", "name", "comment"]
 
 # Longer texts and lines are more often data than code.
-_LONGEST = 20_000
-_LONGEST_LINE = 500
+_MAX_HIGHLIGHTED = 20_000
+_MAX_LINE = 500
 # Hostile text can block a lexer for minutes, in some rare lexers within a single pattern. So only these languages
 # are highlighted, and only as far as the lexer gets in this time.
-_LONGEST_S = 0.05
+_MAX_HIGHLIGHT_S = 0.05
 _LANGUAGES = frozenset(
     (
         *("bash", "batch", "c", "c#", "c++", "clojure", "cmake", "cpp", "csharp", "css", "dart", "diff", "docker"),
@@ -80,7 +80,7 @@ _LINK = re.compile(
 )
 _AFTER = ".,;:!?)]}"
 # Of longer output only the end is shown.
-_LONGEST_LINKED = 40_000
+_MAX_LINKED = 40_000
 
 _LINE = 1.45
 _FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
@@ -95,7 +95,7 @@ class HighlightedRun:
 @lru_cache(maxsize=128)
 def highlight(code: str, language: str) -> tuple[HighlightedRun, ...]:
     """The whole text in order; a single plain run if the language is unknown or the text or a line is too long."""
-    if language.lower() not in _LANGUAGES or len(code) > _LONGEST or _longest_line(code) > _LONGEST_LINE:
+    if language.lower() not in _LANGUAGES or len(code) > _MAX_HIGHLIGHTED or _longest_line(code) > _MAX_LINE:
         return (HighlightedRun(code, "text"),)
     try:
         lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
@@ -103,7 +103,7 @@ def highlight(code: str, language: str) -> tuple[HighlightedRun, ...]:
         return (HighlightedRun(code, "text"),)
     code = code.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")  # as Pygments does
     found: list[HighlightedRun] = []
-    length, end = 0, time.perf_counter() + _LONGEST_S
+    length, end = 0, time.perf_counter() + _MAX_HIGHLIGHT_S
     for token, text in lexer.get_tokens(code):
         if time.perf_counter() > end:
             found.append(HighlightedRun(code[length:], "text"))
@@ -146,7 +146,7 @@ class OutputLink:
 def find_links(text: str) -> Iterator[OutputLink]:
     """The whole text in order, split at the boundaries of links."""
     done = 0
-    for match in _LINK.finditer(text) if len(text) <= _LONGEST_LINKED else ():
+    for match in _LINK.finditer(text) if len(text) <= _MAX_LINKED else ():
         link = match.group().rstrip(_AFTER)
         if match.start() > done:
             yield OutputLink(text[done : match.start()])
@@ -187,7 +187,7 @@ class CodeView(TextView):
         """Only finished code is highlighted. Streaming code is appended, so that long code stays cheap."""
         wanted = language if is_finished else None
         if wanted == self._language and code == self._code:
-            self.show_marks(())  # they may belong to another row
+            self.show_highlights(())  # they may belong to another row
             return
         if wanted is None and self._language is None and code.startswith(self._code):
             self.add_text(code[len(self._code) :])
@@ -259,18 +259,18 @@ class CodeView(TextView):
         return document
 
     def _insert(self, cursor: QTextCursor, run: HighlightedRun) -> None:
-        look = self._format(run.kind)
+        char_format = self._format(run.kind)
         if not self._has_links:
-            cursor.insertText(run.text, look)
+            cursor.insertText(run.text, char_format)
             return
-        link = QTextCharFormat(look)
+        link = QTextCharFormat(char_format)
         link.setAnchor(True)
         link.setForeground(QColor(self.theme.colour("link")))
         for piece in find_links(run.text):
             link.setAnchorHref(piece.link)
-            cursor.insertText(piece.text, link if piece.link else look)
+            cursor.insertText(piece.text, link if piece.link else char_format)
 
     def _format(self, kind: TokenKind) -> QTextCharFormat:
-        look = QTextCharFormat()
-        look.setForeground(QColor(self.theme.colour("text" if kind == "text" else f"syntax_{kind}")))
-        return look
+        char_format = QTextCharFormat()
+        char_format.setForeground(QColor(self.theme.colour("text" if kind == "text" else f"syntax_{kind}")))
+        return char_format

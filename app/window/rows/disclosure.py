@@ -13,12 +13,12 @@ from app.window.theme.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class LinePart:
-    """A part of the line; `colour` is a token. A part with `gives_way` is elided if the line is too narrow."""
+    """A part of the line; `colour` is a token. A part with `elides` is elided if the line is too narrow."""
 
     text: str
     colour: str = "muted"
     mono: bool = False
-    gives_way: bool = False
+    elides: bool = False
 
 
 def hit_count_parts(count: int) -> list[LinePart]:
@@ -48,7 +48,7 @@ class DisclosureButton(QAbstractButton):
         words = " ".join(piece.text for piece in pieces)
         self.setText(words)
         self.setAccessibleName(words)
-        set_tool_tip(self, words if any(piece.gives_way and len(piece.text) > 60 for piece in pieces) else "")
+        set_tool_tip(self, words if any(piece.elides and len(piece.text) > 60 for piece in pieces) else "")
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -79,25 +79,25 @@ class DisclosureButton(QAbstractButton):
 
     def _paint_icon(self, painter: QPainter, name: str, tint: str, left: int) -> int:
         size = self._theme.tokens.icon_small
-        place = QRect(left, (self.height() - size) // 2, size, size)
-        self._theme.icon(name, tint).paint(painter, place)
+        rect = QRect(left, (self.height() - size) // 2, size, size)
+        self._theme.icon(name, tint).paint(painter, rect)
         return left + size
 
     def _paint_piece(self, painter: QPainter, piece: LinePart, left: int, width: int) -> int:
         painter.setFont(self._font(piece))
         painter.setPen(QPen(colour(self._theme.colour(piece.colour))))
         text = QFontMetrics(painter.font()).elidedText(piece.text, Qt.TextElideMode.ElideRight, width)
-        place = QRect(left, 0, width, self.height())
-        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, text)
+        rect = QRect(left, 0, width, self.height())
+        painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, text)
         return left + width + self._theme.tokens.space_close
 
-    def _widths(self, room: int) -> list[int]:
-        """The width of each part; parts with `gives_way` share the remaining width."""
+    def _widths(self, available: int) -> list[int]:
+        """The width of each part; parts with `elides` share the remaining width."""
         wanted = [QFontMetrics(self._font(piece)).horizontalAdvance(piece.text) + 1 for piece in self._pieces]
-        room -= self._theme.tokens.space_close * len(wanted)
-        missing = sum(wanted) - room
+        available -= self._theme.tokens.space_close * len(wanted)
+        missing = sum(wanted) - available
         for number, piece in enumerate(self._pieces):
-            if missing > 0 and piece.gives_way:
+            if missing > 0 and piece.elides:
                 given = min(missing, wanted[number] - min(wanted[number], self._theme.tokens.space_far))
                 wanted[number] -= given
                 missing -= given

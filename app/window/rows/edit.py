@@ -21,11 +21,11 @@ _HINT = "It is sent beside the old one, in a branch of its own."
 
 
 class MessageEditField(QPlainTextEdit):
-    """`grown` is emitted when its height changed."""
+    """`height_changed` is emitted when its height changed."""
 
     submitted = Signal()
     cancelled = Signal()
-    grown = Signal()
+    height_changed = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class MessageEditField(QPlainTextEdit):
         self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if lines > _MAX_LINES else bars.ScrollBarAlwaysOff)
         if height != self.height():
             self.setFixedHeight(height)
-            self.grown.emit()
+            self.height_changed.emit()
 
 
 class EditMessageView(RowView[EditMessageRow]):
@@ -88,14 +88,14 @@ class EditMessageView(RowView[EditMessageRow]):
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(card)
         self._field.textChanged.connect(self._on_text_changed)
-        self._field.grown.connect(self._on_grown)
+        self._field.height_changed.connect(self._on_height_changed)
         self._field.submitted.connect(self._on_sent)
         self._field.cancelled.connect(self._on_cancelled)
         self._send.clicked.connect(self._on_sent)
         cancel.clicked.connect(self._on_cancelled)
 
     def set_row(self, row: EditMessageRow) -> None:
-        text = self.intents.branches.drafts.get(row.node.id, row.text)
+        text = self.row_actions.branches.drafts.get(row.node.id, row.text)
         if text != self._field.toPlainText():  # otherwise the cursor would jump when only the lock changes
             self._row = None  # this text was not typed by the user
             self._field.setPlainText(text)
@@ -114,28 +114,28 @@ class EditMessageView(RowView[EditMessageRow]):
         self._field.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _show_send(self) -> None:
-        why = self.intents.branches.locked if self._row is not None and self._row.locked else ""
+        why = self.row_actions.branches.locked if self._row is not None and self._row.locked else ""
         self._send.setEnabled(bool(self._field.toPlainText().strip()) and not why)
         set_tool_tip(self._send, why or "Enter")
 
     def _on_text_changed(self) -> None:
         if self._row is not None:
-            self.intents.branches.drafts[self._row.node.id] = self._field.toPlainText()
+            self.row_actions.branches.drafts[self._row.node.id] = self._field.toPlainText()
             self._show_send()
 
-    def _on_grown(self) -> None:
+    def _on_height_changed(self) -> None:
         if self._row is not None:
             self.resized.emit()
 
     def _on_sent(self) -> None:
         text = self._field.toPlainText().strip()
         if self._row is not None and text:
-            self.intents.branches.resend(self._row.node, text)
+            self.row_actions.branches.resend(self._row.node, text)
 
     def _on_cancelled(self) -> None:
         if self._row is not None:
-            self.intents.branches.drafts[self._row.node.id] = self._row.text
-            self.intents.branches.end_edit()
+            self.row_actions.branches.drafts[self._row.node.id] = self._row.text
+            self.row_actions.branches.end_edit()
 
 
 def _estimate(row: EditMessageRow, width: int, tokens: DesignTokens) -> int:

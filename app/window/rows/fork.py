@@ -13,7 +13,7 @@ from app.window.widgets.buttons import IconButton
 from app.window.widgets.containers import FlowLayout
 from app.window.widgets.labels import TextLabel
 
-_MOST = 6  # buttons, for the newest branches; the switch at the start of a branch reaches the others
+_MAX_BUTTONS = 6  # buttons, for the newest branches; the switch at the start of a branch reaches the others
 
 
 class BranchSwitchView(RowView[BranchSwitchRow]):
@@ -42,12 +42,12 @@ class BranchSwitchView(RowView[BranchSwitchRow]):
         self._position.setAccessibleName(words)
         set_tool_tip(self._position, words)
         self.setAccessibleName(words)
-        self._show_way(self._previous, row.previous_id, "Previous version")
-        self._show_way(self._next, row.next_id, "Next version")
+        self._show_target(self._previous, row.previous_id, "Previous version")
+        self._show_target(self._next, row.next_id, "Next version")
 
-    def _show_way(self, button: IconButton, node_id: str | None, name: str) -> None:
+    def _show_target(self, button: IconButton, node_id: str | None, name: str) -> None:
         assert self._row is not None
-        why = self.intents.branches.locked if self._row.locked else ""
+        why = self.row_actions.branches.locked if self._row.locked else ""
         set_tool_tip(button, why or name)
         button.setAccessibleDescription(why)
         had_focus = button.hasFocus()
@@ -69,7 +69,7 @@ class BranchSwitchView(RowView[BranchSwitchRow]):
 
     def _switch(self, node_id: str) -> None:
         self.resized.emit()  # the rows below change: keeps the scroll position, also when scrolled to the end
-        self.intents.branches.switch(node_id)
+        self.row_actions.branches.switch(node_id)
 
 
 class BranchEndView(RowView[BranchEndRow]):
@@ -77,33 +77,33 @@ class BranchEndView(RowView[BranchEndRow]):
         super().__init__(theme, actions, parent)
         tokens = theme.tokens
         self._icon = QLabel()
-        self._words = TextLabel(theme, tone="muted")
-        self._words.setWordWrap(True)
-        self._ways = FlowLayout(tokens.space_close)
+        self._label = TextLabel(theme, tone="muted")
+        self._label.setWordWrap(True)
+        self._buttons = FlowLayout(tokens.space_close)
         head = QHBoxLayout()
         head.setSpacing(tokens.space_close)
         head.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
-        head.addWidget(self._words, 1)
+        head.addWidget(self._label, 1)
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_close, 0, 0, 0)
         column.setSpacing(tokens.space_close)
         column.addLayout(head)
-        column.addLayout(self._ways)
+        column.addLayout(self._buttons)
 
     def set_row(self, row: BranchEndRow) -> None:
         side = self.theme.tokens.icon_small
         self._icon.setPixmap(self.theme.icon("git-branch", "muted").pixmap(QSize(side, side), self.devicePixelRatioF()))
-        self._words.setText(branch_end_text(row))
+        self._label.setText(branch_end_text(row))
         self._clear()
-        first = max(0, len(row.child_ids) - _MOST)
+        first = max(0, len(row.child_ids) - _MAX_BUTTONS)
         for number, node_id in enumerate(row.child_ids[first:], start=first + 1):
             button = push_button("Go back to it" if len(row.child_ids) == 1 else f"Branch {number}")
-            button.clicked.connect(partial(self.intents.branches.switch, node_id))
-            self._ways.addWidget(button)
+            button.clicked.connect(partial(self.row_actions.branches.switch, node_id))
+            self._buttons.addWidget(button)
             button.show()  # otherwise Qt shows it later, and the measured height lacks it
 
     def _clear(self) -> None:
-        while (item := self._ways.takeAt(0)) is not None:
+        while (item := self._buttons.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
                 widget.hide()

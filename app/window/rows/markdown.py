@@ -23,13 +23,13 @@ from app.window.theme.theme import Theme
 
 _LINE = 1.5
 # Styling a text of this size takes about 0.1 s; parts of real replies are a hundred times shorter.
-_LONGEST = 20_000
+_MAX_STYLED = 20_000
 _FEATURES = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.MarkdownFeature.MarkdownNoHTML
 _FIXED = QTextBlockFormat.LineHeightTypes.FixedHeight.value
 
 _NUMBERED = QTextListFormat.Style.ListDecimal
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_MARK = re.compile(r"\*\*|__|~~|\*(?=\w)|(?<=\w)\*|^#{1,6} |^> ?", re.MULTILINE)
+_MARKUP = re.compile(r"\*\*|__|~~|\*(?=\w)|(?<=\w)\*|^#{1,6} |^> ?", re.MULTILINE)
 _FENCE = ("```", "~~~")
 
 
@@ -46,17 +46,17 @@ def quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.strip("\n").split("\n"))
 
 
-def without_marks(markdown: str) -> str:
+def without_markup(markdown: str) -> str:
     """Code stays as it is written; a guess for the rest, which only has to find the same words."""
     if markdown.startswith(_FENCE):
         return markdown.partition("\n")[2]
     pieces = _LINK.sub(r"\1", markdown).split("`")
-    return "".join(piece if number % 2 else _MARK.sub("", piece) for number, piece in enumerate(pieces))
+    return "".join(piece if number % 2 else _MARKUP.sub("", piece) for number, piece in enumerate(pieces))
 
 
 def markdown_document(markdown: str, theme: Theme, *, muted: bool = False) -> QTextDocument:
     """A new document without a parent. HTML is shown as source text, and so is all of a very long text."""
-    if len(markdown) > _LONGEST:
+    if len(markdown) > _MAX_STYLED:
         return plain_document(markdown, theme, colour="muted" if muted else "text")
     document = QTextDocument()
     document.setUndoRedoEnabled(False)
@@ -64,7 +64,7 @@ def markdown_document(markdown: str, theme: Theme, *, muted: bool = False) -> QT
     document.setDefaultFont(theme.reading_font())
     document.setIndentWidth(theme.tokens.space_far)
     document.setMarkdown(markdown, _FEATURES)
-    _Dress(document, theme, muted).put_on()
+    _DocumentStyler(document, theme, muted).apply()
     return document
 
 
@@ -75,16 +75,16 @@ def plain_document(text: str, theme: Theme, *, colour: str = "text") -> QTextDoc
     document.setDocumentMargin(0)
     document.setDefaultFont(theme.reading_font())
     cursor = QTextCursor(document)
-    line = QTextBlockFormat()
-    line.setLineHeight(theme.tokens.size_reading * _LINE, _FIXED)
-    cursor.setBlockFormat(line)
-    look = QTextCharFormat()
-    look.setForeground(QColor(theme.colour(colour)))
-    cursor.insertText(text, look)
+    block_format = QTextBlockFormat()
+    block_format.setLineHeight(theme.tokens.size_reading * _LINE, _FIXED)
+    cursor.setBlockFormat(block_format)
+    char_format = QTextCharFormat()
+    char_format.setForeground(QColor(theme.colour(colour)))
+    cursor.insertText(text, char_format)
     return document
 
 
-class _Dress:
+class _DocumentStyler:
     """Applies the theme to a parsed document in one pass."""
 
     def __init__(self, document: QTextDocument, theme: Theme, muted: bool) -> None:
@@ -95,106 +95,108 @@ class _Dress:
         self._cursor = QTextCursor(document)
         self._mono = theme.reading_font(mono=True)
 
-    def put_on(self) -> None:
+    def apply(self) -> None:
         block = self._document.begin()
         while block.isValid():
-            self._dress_block(block)
-            self._name_pictures(block)
-            self._dress_letters(block)
+            self._style_block(block)
+            self._replace_images(block)
+            self._style_fragments(block)
             block = block.next()
         for frame in self._document.rootFrame().childFrames():
             if isinstance(frame, QTextTable):
-                self._dress_table(frame)
+                self._style_table(frame)
 
-    def _dress_block(self, block: QTextBlock) -> None:
-        tokens, look = self._tokens, block.blockFormat()
+    def _style_block(self, block: QTextBlock) -> None:
+        tokens, block_format = self._tokens, block.blockFormat()
         is_table = self._is_in_table(block)
         is_last = not block.next().isValid()
-        is_item = bool(look.objectIndex() >= 0 and not is_table)
-        look.setTopMargin(0)
-        look.setBottomMargin(0 if is_table or is_last else tokens.space_tight if is_item else tokens.space_close)
-        level = look.headingLevel()
+        is_item = bool(block_format.objectIndex() >= 0 and not is_table)
+        block_format.setTopMargin(0)
+        block_format.setBottomMargin(
+            0 if is_table or is_last else tokens.space_tight if is_item else tokens.space_close
+        )
+        level = block_format.headingLevel()
         if level:
-            look.setTopMargin(0 if block.position() == 0 else tokens.space_normal)
+            block_format.setTopMargin(0 if block.position() == 0 else tokens.space_normal)
         size = self._heading_size(level) if level else tokens.size_reading
-        look.setLineHeight(round(size * _LINE), _FIXED)
-        if look.hasProperty(QTextFormat.Property.BlockCodeFence) or look.nonBreakableLines():
-            look.setBackground(QColor(tokens.code))
-            look.setBottomMargin(0)
+        block_format.setLineHeight(round(size * _LINE), _FIXED)
+        if block_format.hasProperty(QTextFormat.Property.BlockCodeFence) or block_format.nonBreakableLines():
+            block_format.setBackground(QColor(tokens.code))
+            block_format.setBottomMargin(0)
         self._cursor.setPosition(block.position())
-        self._cursor.setBlockFormat(look)
+        self._cursor.setBlockFormat(block_format)
 
-    def _dress_letters(self, block: QTextBlock) -> None:
+    def _style_fragments(self, block: QTextBlock) -> None:
         level = block.blockFormat().headingLevel()
         is_quote = block.blockFormat().intProperty(QTextFormat.Property.BlockQuoteLevel) > 0
         pieces: list[tuple[int, int, QTextCharFormat]] = []
         iterator = block.begin()
         while not iterator.atEnd():
             fragment = iterator.fragment()
-            look = fragment.charFormat()
-            if self._dress_look(look, level, is_quote):
-                pieces.append((fragment.position(), fragment.length(), look))
+            char_format = fragment.charFormat()
+            if self._style_char_format(char_format, level, is_quote):
+                pieces.append((fragment.position(), fragment.length(), char_format))
             iterator += 1
-        for position, length, look in pieces:
+        for position, length, char_format in pieces:
             self._cursor.setPosition(position)
             self._cursor.setPosition(position + length, QTextCursor.MoveMode.KeepAnchor)
-            self._cursor.setCharFormat(look)
+            self._cursor.setCharFormat(char_format)
 
-    def _name_pictures(self, block: QTextBlock) -> None:
+    def _replace_images(self, block: QTextBlock) -> None:
         """Replaces images by links with their URL, so that nothing named in a text is fetched."""
-        pictures: list[tuple[int, int, QTextImageFormat]] = []
+        images: list[tuple[int, int, QTextImageFormat]] = []
         iterator = block.begin()
         while not iterator.atEnd():
             fragment = iterator.fragment()
             if fragment.charFormat().isImageFormat():
-                pictures.append((fragment.position(), fragment.length(), fragment.charFormat().toImageFormat()))
+                images.append((fragment.position(), fragment.length(), fragment.charFormat().toImageFormat()))
             iterator += 1
-        for position, length, picture in reversed(pictures):
-            name = picture.stringProperty(QTextFormat.Property.ImageAltText) or "a picture"
-            look = QTextCharFormat()
-            look.setAnchor(True)
-            look.setAnchorHref(picture.name())
+        for position, length, image in reversed(images):
+            name = image.stringProperty(QTextFormat.Property.ImageAltText) or "a picture"
+            char_format = QTextCharFormat()
+            char_format.setAnchor(True)
+            char_format.setAnchorHref(image.name())
             self._cursor.setPosition(position)
             self._cursor.setPosition(position + length, QTextCursor.MoveMode.KeepAnchor)
-            self._cursor.insertText(f"Load {name} ({picture.name()})" * length, look)
+            self._cursor.insertText(f"Load {name} ({image.name()})" * length, char_format)
 
-    def _dress_look(self, look: QTextCharFormat, level: int, is_quote: bool) -> bool:
+    def _style_char_format(self, char_format: QTextCharFormat, level: int, is_quote: bool) -> bool:
         """Whether the format was changed: plain text already has the palette's colour, which keeps streaming cheap."""
         tokens = self._tokens
         if is_quote or self._is_muted:
-            look.setForeground(QColor(tokens.muted))
+            char_format.setForeground(QColor(tokens.muted))
         if level:
-            look.clearProperty(QTextFormat.Property.FontSizeAdjustment)
-            look.setProperty(QTextFormat.Property.FontPixelSize, self._heading_size(level))
-            look.setFontWeight(QFont.Weight.DemiBold)
-        if look.fontFixedPitch():
-            look.setFontFamilies(self._mono.families())
-            look.setProperty(QTextFormat.Property.FontPixelSize, self._mono.pixelSize())
-            look.setBackground(QColor(tokens.code))
-        if look.isAnchor():
-            look.setForeground(QColor(tokens.link))
-            look.setFontUnderline(False)
-        return bool(is_quote or self._is_muted or level or look.fontFixedPitch() or look.isAnchor())
+            char_format.clearProperty(QTextFormat.Property.FontSizeAdjustment)
+            char_format.setProperty(QTextFormat.Property.FontPixelSize, self._heading_size(level))
+            char_format.setFontWeight(QFont.Weight.DemiBold)
+        if char_format.fontFixedPitch():
+            char_format.setFontFamilies(self._mono.families())
+            char_format.setProperty(QTextFormat.Property.FontPixelSize, self._mono.pixelSize())
+            char_format.setBackground(QColor(tokens.code))
+        if char_format.isAnchor():
+            char_format.setForeground(QColor(tokens.link))
+            char_format.setFontUnderline(False)
+        return bool(is_quote or self._is_muted or level or char_format.fontFixedPitch() or char_format.isAnchor())
 
-    def _dress_table(self, table: QTextTable) -> None:
-        tokens, look = self._tokens, table.format().toTableFormat()
-        look.setBorderCollapse(True)
-        look.setBorder(1)
-        look.setBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
-        look.setBorderBrush(QColor(tokens.hairline))
-        look.setCellSpacing(0)
-        look.setTopMargin(tokens.space_tight)
-        look.setBottomMargin(tokens.space_tight)
-        look.setWidth(QTextLength(QTextLength.Type.VariableLength, 0))
-        table.setFormat(look)
-        inside = QTextTableCellFormat()
-        inside.setLeftPadding(tokens.space_close)
-        inside.setRightPadding(tokens.space_close)
-        inside.setTopPadding(tokens.space_tight)
-        inside.setBottomPadding(tokens.space_tight)
+    def _style_table(self, table: QTextTable) -> None:
+        tokens, table_format = self._tokens, table.format().toTableFormat()
+        table_format.setBorderCollapse(True)
+        table_format.setBorder(1)
+        table_format.setBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
+        table_format.setBorderBrush(QColor(tokens.hairline))
+        table_format.setCellSpacing(0)
+        table_format.setTopMargin(tokens.space_tight)
+        table_format.setBottomMargin(tokens.space_tight)
+        table_format.setWidth(QTextLength(QTextLength.Type.VariableLength, 0))
+        table.setFormat(table_format)
+        cell_format = QTextTableCellFormat()
+        cell_format.setLeftPadding(tokens.space_close)
+        cell_format.setRightPadding(tokens.space_close)
+        cell_format.setTopPadding(tokens.space_tight)
+        cell_format.setBottomPadding(tokens.space_tight)
         for row in range(table.rows()):
             for column in range(table.columns()):
-                table.cellAt(row, column).setFormat(inside)
+                table.cellAt(row, column).setFormat(cell_format)
 
     def _heading_size(self, level: int) -> int:
         tokens = self._tokens
@@ -212,32 +214,32 @@ def fragment_markdown(cursor: QTextCursor) -> str:
     block = cursor.document().findBlock(start)
     lines = ""
     while block.isValid() and block.position() < max(end, start + 1):
-        mark = _mark(block) if start <= block.position() else ""
-        lines += f"{_gap(block) if lines else ''}{mark}{_letters(block, start, end)}"
+        mark = _block_markup(block) if start <= block.position() else ""
+        lines += f"{_separator(block) if lines else ''}{mark}{_inline_markdown(block, start, end)}"
         block = block.next()
     return lines
 
 
-def _gap(block: QTextBlock) -> str:
+def _separator(block: QTextBlock) -> str:
     is_close = bool(block.textList()) or bool(QTextCursor(block).currentTable())
     return "\n" if is_close else "\n\n"
 
 
-def _mark(block: QTextBlock) -> str:
-    look, items = block.blockFormat(), block.textList()
-    if look.headingLevel():
-        return "#" * look.headingLevel() + " "
+def _block_markup(block: QTextBlock) -> str:
+    block_format, items = block.blockFormat(), block.textList()
+    if block_format.headingLevel():
+        return "#" * block_format.headingLevel() + " "
     if items:
         kind = items.format()
         is_numbered = kind.style() == _NUMBERED
         return "  " * (kind.indent() - 1) + (f"{items.itemNumber(block) + 1}. " if is_numbered else "- ")
-    return "> " * look.intProperty(QTextFormat.Property.BlockQuoteLevel)
+    return "> " * block_format.intProperty(QTextFormat.Property.BlockQuoteLevel)
 
 
-def _letters(block: QTextBlock, start: int, end: int) -> str:
+def _inline_markdown(block: QTextBlock, start: int, end: int) -> str:
     """The selected characters of a paragraph, with inline markup."""
     is_heading = block.blockFormat().headingLevel() > 0
-    letters = ""
+    markdown = ""
     iterator = block.begin()
     while not iterator.atEnd():
         fragment = iterator.fragment()
@@ -245,22 +247,22 @@ def _letters(block: QTextBlock, start: int, end: int) -> str:
         last = min(end - fragment.position(), fragment.length())
         if first < last:
             text = fragment.text()[first:last].replace("\u2028", "\n")
-            letters += _dressed(text, fragment.charFormat(), is_heading)
+            markdown += _with_inline_markup(text, fragment.charFormat(), is_heading)
         iterator += 1
-    return letters
+    return markdown
 
 
-def _dressed(text: str, look: QTextCharFormat, is_heading: bool) -> str:
+def _with_inline_markup(text: str, char_format: QTextCharFormat, is_heading: bool) -> str:
     words = text.strip()
     if not words:
         return text
     marked = words
-    if look.fontFixedPitch():
+    if char_format.fontFixedPitch():
         marked = f"`{marked}`"
-    if look.fontItalic():
+    if char_format.fontItalic():
         marked = f"*{marked}*"
-    if look.fontWeight() >= QFont.Weight.DemiBold and not is_heading:
+    if char_format.fontWeight() >= QFont.Weight.DemiBold and not is_heading:
         marked = f"**{marked}**"
-    if look.isAnchor():
-        marked = f"[{marked}]({look.anchorHref()})"
+    if char_format.isAnchor():
+        marked = f"[{marked}]({char_format.anchorHref()})"
     return text.replace(words, marked, 1)

@@ -103,11 +103,11 @@ class BranchLock(QObject):
             set_tool_tip(button, why or button.accessibleName())
             button.setAccessibleDescription(why)
             if why and button.hasFocus():
-                _give_up_keyboard(button)
+                _move_focus_away(button)
             button.setEnabled(not why)
 
 
-def _give_up_keyboard(button: QWidget) -> None:
+def _move_focus_away(button: QWidget) -> None:
     """Move the focus to a parent: Qt would focus the next control, and scroll to it."""
     place = button.parentWidget()
     while place is not None and not place.focusPolicy():

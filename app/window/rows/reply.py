@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
 from app.client.safe_text import plain
 from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate, message_markdown, text_estimate
 from app.window.rows.code_view import CodeView
-from app.window.rows.markdown import markdown_document, without_marks
+from app.window.rows.markdown import markdown_document, without_markup
 from app.window.rows.message_actions import KeepMarkView, add_message_entries
 from app.window.rows.row import ReplyRow, SpeakerRow
 from app.window.rows.text_view import TextView
@@ -22,7 +22,7 @@ from app.window.widgets.labels import ElidedLabel
 
 _OPENING = re.compile(r"^ {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)(?:\n|$)")
 
-_LONG = 80  # characters; a longer line may not fit into the column
+_WRAP_LENGTH = 80  # characters; a longer line may not fit into the column
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class CodeCard(QWidget):
         self._fence = fence
         with QSignalBlocker(self._wrap):
             self._wrap.setChecked(wraps)
-        self._wrap.setVisible(any(len(line) > _LONG for line in fence.code.split("\n")))
+        self._wrap.setVisible(any(len(line) > _WRAP_LENGTH for line in fence.code.split("\n")))
         self.view.set_wraps(wraps)
         self._language.setText(fence.language or "text")
         self.view.setAccessibleName(f"Code, {fence.language}" if fence.language else "Code")
@@ -177,20 +177,20 @@ class ReplyView(RowView[ReplyRow]):
 
     def fill_menu(self, menu: QMenu) -> None:
         if self._row is not None:
-            add_message_entries(menu, self._row.node, self.intents)
+            add_message_entries(menu, self._row.node, self.row_actions)
 
     def _table_view(self) -> TableView:
         """Created for the first table."""
         if self._table is None:
             self._table = TableView(self.theme, self)
-            self._table.link.connect(self.intents.open_link)
+            self._table.link.connect(self.row_actions.open_link)
             self._column.addWidget(self._table)
         return self._table
 
     def _card(self) -> CodeCard:
         """Created for the first fence: most rows never show one."""
         if self._code is None:
-            self._code = CodeCard(self.theme, self.intents, self)
+            self._code = CodeCard(self.theme, self.row_actions, self)
             self._code.wrap_changed.connect(self._on_wrap_changed)
             self._column.addWidget(self._code)
         return self._code
@@ -229,7 +229,7 @@ REPLY = RowKind(
     spacing=lambda row: Spacing.REPLY_START if row.step else Spacing.TEXT,
     estimate=lambda row, width, tokens: tokens.space_normal + text_estimate(row.markdown, width, tokens),
     markdown=lambda row, is_open: row.markdown.strip("\n"),
-    text=lambda row: without_marks(row.markdown),
+    text=lambda row: without_markup(row.markdown),
 )
 
 SPEAKER = RowKind(

@@ -7,7 +7,7 @@ from app.client.safe_text import plain
 from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
 from app.window.rows.edit import MessageEditField
-from app.window.rows.markdown import markdown_document, quoted, without_marks
+from app.window.rows.markdown import markdown_document, quoted, without_markup
 from app.window.rows.message_actions import BranchLock
 from app.window.rows.row import SummaryRow
 from app.window.rows.text_view import TextView
@@ -26,7 +26,7 @@ class SummaryView(RowView[SummaryRow]):
         super().__init__(theme, actions, parent)
         self._row: SummaryRow | None = None
         self._is_open = False
-        self._found = 0
+        self._hit_count = 0
         self._line = DisclosureButton(theme, self)
         self._line.clicked.connect(self._on_clicked)
         self._text = TextView(theme, "Summary", self)
@@ -42,10 +42,10 @@ class SummaryView(RowView[SummaryRow]):
         self._save.setAccessibleName("Save summary")
         self._cancel = push_button("Cancel", "quiet")
         self._card = Card(theme)
-        self._inside = QWidget(self)  # hidden with its margins; a layout would keep the margins
+        self._content = QWidget(self)  # hidden with its margins; a layout would keep the margins
         self._lay_out()
         self._field.textChanged.connect(self._on_text_changed)
-        self._field.grown.connect(self._on_grown)
+        self._field.height_changed.connect(self._on_field_resized)
         self._field.cancelled.connect(self._on_cancelled)
         self._save.clicked.connect(self._on_saved)
         self._cancel.clicked.connect(self._on_cancelled)
@@ -56,12 +56,12 @@ class SummaryView(RowView[SummaryRow]):
         self._line.setChecked(is_open)
 
     def set_row(self, row: SummaryRow) -> None:
-        self._row, self._found = row, 0
+        self._row, self._hit_count = row, 0
         self._show()
 
-    def show_found(self, count: int) -> None:
-        if count != self._found:
-            self._found = count
+    def show_hit_count(self, count: int) -> None:
+        if count != self._hit_count:
+            self._hit_count = count
             if self._row is not None:
                 self._show()
 
@@ -84,29 +84,29 @@ class SummaryView(RowView[SummaryRow]):
         self._card.body.addLayout(buttons)
         hint = TextLabel(self.theme, _HINT, size=tokens.size_small, tone="muted")
         hint.setWordWrap(True)
-        foot = QHBoxLayout()
-        foot.addWidget(hint, 1)
-        foot.addWidget(self._edit)
-        inside = QVBoxLayout(self._inside)
+        footer = QHBoxLayout()
+        footer.addWidget(hint, 1)
+        footer.addWidget(self._edit)
+        inside = QVBoxLayout(self._content)
         left = tokens.space_close + tokens.icon_small + tokens.space_close
         inside.setContentsMargins(left, 0, 0, tokens.space_close)
         inside.setSpacing(tokens.space_close)
         inside.addWidget(self._text)
         inside.addWidget(self._card)
-        inside.addLayout(foot)
+        inside.addLayout(footer)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self._line)
-        column.addWidget(self._inside)
+        column.addWidget(self._content)
 
     def _show(self) -> None:
         assert self._row is not None
         row = self._row
-        pieces = [LinePart(summary_text(row.summary), "text"), *hit_count_parts(self._found)]
+        pieces = [LinePart(summary_text(row.summary), "text"), *hit_count_parts(self._hit_count)]
         self._line.show_line("file-text", "muted", pieces, can_open=True)
-        self._inside.setVisible(self._is_open)
-        draft = self.intents.branches.drafts.get(_key(row), "")
+        self._content.setVisible(self._is_open)
+        draft = self.row_actions.branches.drafts.get(_key(row), "")
         self._card.setVisible(bool(draft))
         self._text.setVisible(not draft)
         self._edit.setVisible(not draft)
@@ -125,16 +125,16 @@ class SummaryView(RowView[SummaryRow]):
 
     def _on_edit_clicked(self) -> None:
         if self._row is not None:
-            self.intents.branches.drafts[_key(self._row)] = self._row.summary.text
+            self.row_actions.branches.drafts[_key(self._row)] = self._row.summary.text
             self._show()
             self.resized.emit()
             self._field.setFocus()
 
     def _on_text_changed(self) -> None:
         if self._row is not None and self._field.toPlainText().strip():
-            self.intents.branches.drafts[_key(self._row)] = self._field.toPlainText()
+            self.row_actions.branches.drafts[_key(self._row)] = self._field.toPlainText()
 
-    def _on_grown(self) -> None:
+    def _on_field_resized(self) -> None:
         if self._row is not None:
             self.resized.emit()
 
@@ -142,7 +142,7 @@ class SummaryView(RowView[SummaryRow]):
         text = self._field.toPlainText().strip()
         if self._row is not None and text:
             if text != self._row.summary.text:
-                self.intents.context.change_summary(self._row.node.id, text)
+                self.row_actions.context.change_summary(self._row.node.id, text)
             self._end_edit()
 
     def _on_cancelled(self) -> None:
@@ -151,7 +151,7 @@ class SummaryView(RowView[SummaryRow]):
 
     def _end_edit(self) -> None:
         assert self._row is not None
-        self.intents.branches.drafts[_key(self._row)] = ""
+        self.row_actions.branches.drafts[_key(self._row)] = ""
         self._show()
         self.resized.emit()
         self._line.setFocus()
@@ -172,5 +172,5 @@ SUMMARY = RowKind(
     spacing=lambda row: Spacing.TEXT,
     estimate=line_estimate,
     markdown=_markdown,
-    text=lambda row: without_marks(plain(row.summary.text)),
+    text=lambda row: without_markup(plain(row.summary.text)),
 )

@@ -14,7 +14,7 @@ from app.notice_text import notice_text
 from app.protocol.blocks import NoticeKind
 from app.protocol.tasks import Task
 from app.window.rows.base import RowActions, RowKind, RowView, Spacing, card_estimate, line_estimate
-from app.window.rows.markdown import markdown_document, plain_document, without_marks
+from app.window.rows.markdown import markdown_document, plain_document, without_markup
 from app.window.rows.message_actions import BranchLock
 from app.window.rows.row import NoticeRow, TaskEndRow
 from app.window.rows.text_view import TextView
@@ -37,10 +37,10 @@ _ICONS: dict[NoticeKind, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Ending:
+class _EndLabel:
     """Its text, its icon, and the state whose colours it uses."""
 
-    words: str
+    text: str
     icon: str
     state: str
 
@@ -51,17 +51,17 @@ class TaskEndView(RowView[TaskEndRow]):
         tokens = theme.tokens
         self._row: TaskEndRow | None = None
         self._icon = QLabel()
-        self._words = QLabel()
-        self._words.setTextFormat(Qt.TextFormat.PlainText)
-        self._words.setFont(theme.font(tokens.size_base, bold=True))
-        self._account = ElidedLabel(theme, size=tokens.size_small, tone="muted")
+        self._title = QLabel()
+        self._title.setTextFormat(Qt.TextFormat.PlainText)
+        self._title.setFont(theme.font(tokens.size_base, bold=True))
+        self._totals = ElidedLabel(theme, size=tokens.size_small, tone="muted")
         self._text = TextView(theme, "Summary", self)
         self._text.link.connect(actions.open_link)
         head = QHBoxLayout()
         head.setSpacing(tokens.space_close)
         head.addWidget(self._icon)
-        head.addWidget(self._words, 1)
-        head.addWidget(self._account, 0, Qt.AlignmentFlag.AlignRight)
+        head.addWidget(self._title, 1)
+        head.addWidget(self._totals, 0, Qt.AlignmentFlag.AlignRight)
         self._retry = self._button("refresh-cw", "Have it done again", self._on_retry_clicked)
         self._fork = self._button("git-branch", "Fork here", self._on_fork_clicked)
         head.addWidget(self._retry)
@@ -73,36 +73,36 @@ class TaskEndView(RowView[TaskEndRow]):
         column.addWidget(self._text)
         self._remarks = TextView(theme, "What was ended with it", self)
         column.addWidget(self._remarks)
-        self._again = push_button("Retry")
-        self._again.clicked.connect(self._on_retry_clicked)
-        column.addWidget(self._again, 0, Qt.AlignmentFlag.AlignLeft)
-        self._again.setAccessibleName("Retry")
-        BranchLock(actions.branches, (self._retry, self._fork, self._again), self)
+        self._labelled_retry = push_button("Retry")
+        self._labelled_retry.clicked.connect(self._on_retry_clicked)
+        column.addWidget(self._labelled_retry, 0, Qt.AlignmentFlag.AlignLeft)
+        self._labelled_retry.setAccessibleName("Retry")
+        BranchLock(actions.branches, (self._retry, self._fork, self._labelled_retry), self)
 
     def set_row(self, row: TaskEndRow) -> None:
         task = row.task
         self._row = row
-        ending, size = _ending(task), self.theme.tokens.icon_small
-        icon = self.theme.icon(ending.icon, f"{ending.state}_mark")
+        label, size = _end_label(task), self.theme.tokens.icon_small
+        icon = self.theme.icon(label.icon, f"{label.state}_mark")
         self._icon.setPixmap(icon.pixmap(QSize(size, size), self.devicePixelRatioF()))
-        self._words.setText(ending.words)
-        set_style(self._words, "tone", ending.state)
+        self._title.setText(label.text)
+        set_style(self._title, "tone", label.state)
         refused = refused_text(task) if task.stop_reason == "completed" else ""
-        self._account.set_text(" · ".join(part for part in (refused, *task_totals(task)) if part))
-        has_error = ending.state == "failed" and bool(task.error)
-        said = task.error if has_error else task.summary
-        self._text.setVisible(bool(said))
-        if said:
-            document = plain_document(plain(said), self.theme) if has_error else markdown_document(said, self.theme)
+        self._totals.set_text(" · ".join(part for part in (refused, *task_totals(task)) if part))
+        has_error = label.state == "failed" and bool(task.error)
+        text = task.error if has_error else task.summary
+        self._text.setVisible(bool(text))
+        if text:
+            document = plain_document(plain(text), self.theme) if has_error else markdown_document(text, self.theme)
             self._text.setAccessibleName("What went wrong" if has_error else "Summary")
             self._text.show_document(document)
         self._remarks.setVisible(bool(row.remarks))
         self._remarks.show_document(plain_document(plain(" ".join(row.remarks)), self.theme, colour="muted"))
-        is_good = ending.state == "done"
-        self._retry.setVisible(row.retry_id is not None and is_good)
-        self._again.setVisible(row.retry_id is not None and not is_good)
+        is_done = label.state == "done"
+        self._retry.setVisible(row.retry_id is not None and is_done)
+        self._labelled_retry.setVisible(row.retry_id is not None and not is_done)
         self._fork.setVisible(row.fork_id is not None)
-        self.setAccessibleName(ending.words)
+        self.setAccessibleName(label.text)
         self.update()
 
     def markdown(self) -> str:
@@ -110,8 +110,8 @@ class TaskEndView(RowView[TaskEndRow]):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._row is not None:
-            ground = self.theme.colour(f"{_ending(self._row.task).state}_soft")
-            paint_rounded(QPainter(self), self.rect(), self.theme.tokens.radius_card, fill=ground)
+            background = self.theme.colour(f"{_end_label(self._row.task).state}_soft")
+            paint_rounded(QPainter(self), self.rect(), self.theme.tokens.radius_card, fill=background)
 
     def _button(self, icon: str, name: str, clicked: Callable[[], None]) -> IconButton:
         button = IconButton(self.theme, icon, name)
@@ -120,35 +120,35 @@ class TaskEndView(RowView[TaskEndRow]):
 
     def _on_retry_clicked(self) -> None:
         if self._row is not None and self._row.retry_id is not None:
-            self.intents.branches.retry(self._row.retry_id)
+            self.row_actions.branches.retry(self._row.retry_id)
 
     def _on_fork_clicked(self) -> None:
         if self._row is not None and self._row.fork_id is not None:
-            self.intents.branches.fork(self._row.fork_id)
+            self.row_actions.branches.fork(self._row.fork_id)
 
 
-def _ending(task: Task) -> _Ending:
+def _end_label(task: Task) -> _EndLabel:
     match task.stop_reason:
         case "completed" if is_unfinished(task):
             words = unfinished_text(task)
-            return _Ending(f"{words[:1].upper()}{words[1:]}", "circle-alert", "waiting")
+            return _EndLabel(f"{words[:1].upper()}{words[1:]}", "circle-alert", "waiting")
         case "completed":
             words = "Replied" if "chat" in (task.mode, task.decided) else "Task complete"
-            return _Ending(words, "circle-check", "done")
+            return _EndLabel(words, "circle-check", "done")
         case "manual_stop":
-            return _Ending("Stopped", "circle-stop", "waiting")
+            return _EndLabel("Stopped", "circle-stop", "waiting")
         case "iteration_limit":
-            return _Ending("Ended at its limit of turns", "gauge", "waiting")
+            return _EndLabel("Ended at its limit of turns", "gauge", "waiting")
         case "time_limit":
-            return _Ending("Ended at its limit of time", "gauge", "waiting")
+            return _EndLabel("Ended at its limit of time", "gauge", "waiting")
         case "budget_limit":
-            return _Ending("Ended at its budget", "gauge", "waiting")
+            return _EndLabel("Ended at its budget", "gauge", "waiting")
         case "token_limit":
-            return _Ending("Ended at its limit of tokens", "gauge", "waiting")
+            return _EndLabel("Ended at its limit of tokens", "gauge", "waiting")
         case "day_limit":
-            return _Ending("Ended at the limit of today", "gauge", "waiting")
+            return _EndLabel("Ended at the limit of today", "gauge", "waiting")
         case "error" | None:
-            return _Ending("Failed", "circle-x", "failed")
+            return _EndLabel("Failed", "circle-x", "failed")
 
 
 class NoticeView(RowView[NoticeRow]):
@@ -173,13 +173,13 @@ class NoticeView(RowView[NoticeRow]):
 
 
 def _end_markdown(row: TaskEndRow, is_open: bool) -> str:
-    said = row.task.summary or row.task.error
-    return "\n\n".join(text for text in (_ending(row.task).words, said, " ".join(row.remarks)) if text)
+    text_of_task = row.task.summary or row.task.error
+    return "\n\n".join(text for text in (_end_label(row.task).text, text_of_task, " ".join(row.remarks)) if text)
 
 
 def _end_text(row: TaskEndRow) -> str:
-    said = without_marks(row.task.summary or row.task.error or "")
-    return "\n".join(text for text in (said, " ".join(row.remarks)) if text)
+    text_of_task = without_markup(row.task.summary or row.task.error or "")
+    return "\n".join(text for text in (text_of_task, " ".join(row.remarks)) if text)
 
 
 TASK_END = RowKind(

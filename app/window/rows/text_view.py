@@ -39,32 +39,32 @@ class TextHighlight:
     end: int
     kind: HighlightKind
 
-    def look(self, tokens: DesignTokens) -> QTextCharFormat:
-        look = QTextCharFormat()
+    def char_format(self, tokens: DesignTokens) -> QTextCharFormat:
+        char_format = QTextCharFormat()
         match self.kind:
             case "selected":
-                ground, letters = tokens.accent, tokens.on_accent
+                background, foreground = tokens.accent, tokens.on_accent
             case "hit":
-                ground, letters = tokens.hit, tokens.text
+                background, foreground = tokens.hit, tokens.text
             case "hit_now":
-                ground, letters = tokens.hit_now, tokens.text
-        look.setBackground(QColor(ground))
-        look.setForeground(QColor(letters))
-        return look
+                background, foreground = tokens.hit_now, tokens.text
+        char_format.setBackground(QColor(background))
+        char_format.setForeground(QColor(foreground))
+        return char_format
 
     def selection(self, cursor: QTextCursor, tokens: DesignTokens) -> QTextEdit.ExtraSelection:
         """The highlight as Qt paints it; `cursor` selects its text."""
         cursor.setKeepPositionOnInsert(True)  # text that streams in after it is not highlighted
         selection = QTextEdit.ExtraSelection()
         selection.cursor = cursor  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs omit the fields of ExtraSelection
-        selection.format = self.look(tokens)  # pyright: ignore[reportAttributeAccessIssue] -- the same
+        selection.format = self.char_format(tokens)  # pyright: ignore[reportAttributeAccessIssue] -- the same
         return selection
 
 
 class TextView(QTextBrowser):
     """Shows one document after another. Emits links as `link(url)`; never fetches images named in a text.
 
-    A selection spans many views and belongs to the transcript: mouse events are passed on, `show_marks` paints it.
+    A selection spans many views and belongs to the transcript: mouse events are passed on, `show_highlights` paints it.
     """
 
     link = Signal(str)
@@ -74,8 +74,8 @@ class TextView(QTextBrowser):
         self.theme = theme
         self._shown: QTextDocument | None = None
         self._has_ring = False
-        self._marks: tuple[TextHighlight, ...] = ()
-        self._found_for: tuple[int, re.Pattern[str]] | None = None
+        self._highlights: tuple[TextHighlight, ...] = ()
+        self._searched_for: tuple[int, re.Pattern[str]] | None = None
         self._found: tuple[tuple[int, int], ...] = ()
         self._pressed_link = ""
         self._pressed_at = QPoint()
@@ -100,9 +100,9 @@ class TextView(QTextBrowser):
         """Show a document and take ownership of it, until the next document is shown."""
         document.setDocumentMargin(0)
         document.setParent(self)
-        self.show_marks(())  # Qt keeps selections across documents, and crashes once the old document is gone
+        self.show_highlights(())  # Qt keeps selections across documents, and crashes once the old document is gone
         self.setDocument(document)
-        self._found_for = None
+        self._searched_for = None
         if self._shown is not None:
             # Otherwise it would live as long as the view.
             self._shown.setParent(None)
@@ -111,34 +111,34 @@ class TextView(QTextBrowser):
 
     def add_text(self, text: str) -> None:
         """Append plain text in the format of the end; does not lay out the existing text again."""
-        self.show_marks(())
+        self.show_highlights(())
         cursor = QTextCursor(self.document())
         cursor.movePosition(QTextCursor.MoveOperation.End)
         cursor.insertText(text)
         self.updateGeometry()
 
-    def show_marks(self, marks: Sequence[TextHighlight]) -> None:
+    def show_highlights(self, highlights: Sequence[TextHighlight]) -> None:
         """Highlight exactly these ranges; a new document has none."""
-        if tuple(marks) == self._marks:
+        if tuple(highlights) == self._highlights:
             return
-        self._marks = tuple(marks)
+        self._highlights = tuple(highlights)
         tokens = self.theme.tokens
-        self.setExtraSelections([mark.selection(self.between(mark.start, mark.end), tokens) for mark in marks])
+        self.setExtraSelections([one.selection(self.cursor_between(one.start, one.end), tokens) for one in highlights])
 
     @property
-    def marks(self) -> tuple[TextHighlight, ...]:
+    def highlights(self) -> tuple[TextHighlight, ...]:
         """The highlighted ranges."""
-        return self._marks
+        return self._highlights
 
     def occurrences(self, pattern: re.Pattern[str]) -> tuple[tuple[int, int], ...]:
         """The matches in the text as half-open ranges; cached until text or pattern change."""
-        asked = (self.document().revision(), pattern)
-        if asked != self._found_for:
+        search = (self.document().revision(), pattern)
+        if search != self._searched_for:
             text = self.toPlainText()
-            self._found_for, self._found = asked, tuple(_match_ranges(text, pattern))
+            self._searched_for, self._found = search, tuple(_match_ranges(text, pattern))
         return self._found
 
-    def between(self, start: int, end: int) -> QTextCursor:
+    def cursor_between(self, start: int, end: int) -> QTextCursor:
         """A cursor that selects a half-open range, clamped to the text."""
         last = self.document().characterCount() - 1
         cursor = QTextCursor(self.document())
@@ -152,13 +152,13 @@ class TextView(QTextBrowser):
             (self.verticalScrollBar(), self.viewport().height(), QRect.top),
             (self.horizontalScrollBar(), self.viewport().width(), QRect.right),
         ):
-            place = side(self._stretch(start, end))
-            if bar.maximum() and not 0 <= place < length:
-                bar.setValue(bar.value() + place - length // 2)
-        return self._stretch(start, end)
+            position = side(self._rect_between(start, end))
+            if bar.maximum() and not 0 <= position < length:
+                bar.setValue(bar.value() + position - length // 2)
+        return self._rect_between(start, end)
 
-    def _stretch(self, start: int, end: int) -> QRect:
-        first, last = self.between(start, start), self.between(end, end)
+    def _rect_between(self, start: int, end: int) -> QRect:
+        first, last = self.cursor_between(start, start), self.cursor_between(end, end)
         return self.cursorRect(first).united(self.cursorRect(last))
 
     def hasHeightForWidth(self) -> bool:
@@ -198,8 +198,8 @@ class TextView(QTextBrowser):
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """A click on a link is handled here, unless it became a drag."""
         link, self._pressed_link = self._pressed_link, ""
-        way = (event.globalPosition().toPoint() - self._pressed_at).manhattanLength()
-        is_click = event.button() == Qt.MouseButton.LeftButton and way < QApplication.startDragDistance()
+        distance = (event.globalPosition().toPoint() - self._pressed_at).manhattanLength()
+        is_click = event.button() == Qt.MouseButton.LeftButton and distance < QApplication.startDragDistance()
         if link and is_click and link == self.anchorAt(event.position().toPoint()):
             self.link.emit(link)
         event.ignore()
@@ -240,7 +240,7 @@ class TextView(QTextBrowser):
 
 def _match_ranges(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     """In UTF-16 code units, as Qt counts: a character outside the BMP, such as most emoji, counts as two."""
-    is_wide = any(letter > "\uffff" for letter in text)
+    is_wide = any(character > "\uffff" for character in text)
     for match in pattern.finditer(text):
         start, end = match.span()
         if is_wide:

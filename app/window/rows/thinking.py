@@ -4,7 +4,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
-from app.window.rows.markdown import markdown_document, plain_document, quoted, without_marks
+from app.window.rows.markdown import markdown_document, plain_document, quoted, without_markup
 from app.window.rows.row import ThinkingRow
 from app.window.rows.text_view import TextView
 from app.window.theme.theme import Theme
@@ -18,14 +18,14 @@ class ThinkingView(RowView[ThinkingRow]):
         super().__init__(theme, actions, parent)
         self._row: ThinkingRow | None = None
         self._is_open = False
-        self._found = 0
+        self._hit_count = 0
         self._streamed: str | None = None
         self._line = DisclosureButton(theme, self)
         self._line.clicked.connect(self._on_clicked)
         self._text = TextView(theme, "Thinking", self)
         self._text.link.connect(actions.open_link)
-        self._inside = QWidget(self)  # hidden with its margins; a layout would keep the margins
-        inside = QVBoxLayout(self._inside)
+        self._content = QWidget(self)  # hidden with its margins; a layout would keep the margins
+        inside = QVBoxLayout(self._content)
         left = theme.tokens.space_close + theme.tokens.icon_small + theme.tokens.space_close
         inside.setContentsMargins(left, 0, 0, theme.tokens.space_close)
         inside.addWidget(self._text)
@@ -33,19 +33,19 @@ class ThinkingView(RowView[ThinkingRow]):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self._line)
-        column.addWidget(self._inside)
+        column.addWidget(self._content)
 
     def set_open(self, is_open: bool) -> None:
         self._is_open = is_open
         self._line.setChecked(is_open)
 
     def set_row(self, row: ThinkingRow) -> None:
-        self._row, self._found = row, 0
+        self._row, self._hit_count = row, 0
         self._show()
 
-    def show_found(self, count: int) -> None:
-        if count != self._found:
-            self._found = count
+    def show_hit_count(self, count: int) -> None:
+        if count != self._hit_count:
+            self._hit_count = count
             if self._row is not None:
                 self._show()
 
@@ -55,10 +55,10 @@ class ThinkingView(RowView[ThinkingRow]):
         preview = (
             [] if self._is_open else [LinePart(markdown_line(row.text[-600:] if row.streaming else row.text, _PREVIEW))]
         )
-        pieces = [LinePart(verb, "text"), *_giving_way(preview), *hit_count_parts(self._found)]
+        pieces = [LinePart(verb, "text"), *_elidable(preview), *hit_count_parts(self._hit_count)]
         self._line.show_line("brain", "muted", pieces, can_open=bool(row.text))
         is_shown = self._is_open and bool(row.text)
-        self._inside.setVisible(is_shown)
+        self._content.setVisible(is_shown)
         if is_shown:
             self._show_text(row)
 
@@ -79,8 +79,8 @@ class ThinkingView(RowView[ThinkingRow]):
         self.resized.emit()
 
 
-def _giving_way(pieces: list[LinePart]) -> list[LinePart]:
-    return [LinePart(piece.text, piece.colour, gives_way=True) for piece in pieces if piece.text]
+def _elidable(pieces: list[LinePart]) -> list[LinePart]:
+    return [LinePart(piece.text, piece.colour, elides=True) for piece in pieces if piece.text]
 
 
 THINKING = RowKind(
@@ -89,5 +89,5 @@ THINKING = RowKind(
     spacing=lambda row: Spacing.ACTIVITY,
     estimate=line_estimate,
     markdown=lambda row, is_open: f"Thought\n{quoted(row.text)}" if is_open else "Thought",
-    text=lambda row: without_marks(row.text),
+    text=lambda row: without_markup(row.text),
 )

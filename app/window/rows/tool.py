@@ -36,7 +36,7 @@ TOOL_ICONS: dict[ToolIcon, str] = {
 
 _MAX_LINES = 20
 # Short output is appended to; of longer output the end is rendered again each time.
-_SHORT = 16_000
+_MAX_SHOWN = 16_000
 _LAST_LINES = 200
 
 _SUMMARY = 90  # characters of the result shown in the line
@@ -63,10 +63,10 @@ class DiffView(CodeView):
         painter = QPainter(self.viewport())
         block = self.cursorForPosition(self.viewport().rect().topLeft()).block()
         while block.isValid() and self._top(block) < self.viewport().height():
-            ground = self._background(block.text())
-            if ground:
-                place = QRectF(0, self._top(block), self.viewport().width(), self.line_height())
-                painter.fillRect(place, colour(ground))
+            background = self._background(block.text())
+            if background:
+                rect = QRectF(0, self._top(block), self.viewport().width(), self.line_height())
+                painter.fillRect(rect, colour(background))
             block = block.next()
         painter.end()
         super().paintEvent(event)
@@ -92,13 +92,13 @@ class ToolCallCard(QWidget):
         self._arguments = CodeView(theme, "Arguments", most_lines=_MAX_LINES)
         self._output = CodeView(theme, "Output", most_lines=_MAX_LINES, follows=True, has_links=True)
         self._output.link.connect(actions.open_link)
-        self._whole = ""
+        self._full_output = ""
         self._file = ""
         self._diff = DiffView(theme, most_lines=2 * _MAX_LINES)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(tokens.space_normal, tokens.space_close, tokens.space_close, tokens.space_normal)
         layout.setSpacing(tokens.space_tight)
-        self._cut = QLabel("Its end is shown; copying takes all of it.")
+        self._truncated_note = QLabel("Its end is shown; copying takes all of it.")
         self._open_file = push_button("Open the whole output", "quiet")
         self._open_file.clicked.connect(self._on_open_file)
         self._arguments_head = self._add(layout, "Arguments", self._arguments)
@@ -116,20 +116,20 @@ class ToolCallCard(QWidget):
         self._diff_head.setVisible(bool(diff))
         if diff:
             self._diff.show_diff(diff)
-        self._whole = "" if diff else row.result.text if row.result else row.output
-        self._show_output(output_text(_end_of(self._whole)).rstrip("\n"), is_finished=row.result is not None)
+        self._full_output = "" if diff else row.result.text if row.result else row.output
+        self._show_output(output_text(_last_lines(self._full_output)).rstrip("\n"), is_finished=row.result is not None)
         self._file = _output_file(row)
         self._open_file.setVisible(bool(self._file))
 
     def _show_output(self, output: str, *, is_finished: bool) -> None:
         self._output.setVisible(bool(output))
         self._output_head.setVisible(bool(output))
-        self._cut.setVisible(len(self._whole) > _SHORT)
+        self._truncated_note.setVisible(len(self._full_output) > _MAX_SHOWN)
         if output:
             self._output.show_code(output, "", is_finished=is_finished)
 
     def _copy_output(self) -> None:
-        self._actions.copy(output_text(self._whole).rstrip("\n"))
+        self._actions.copy(output_text(self._full_output).rstrip("\n"))
 
     def _on_open_file(self) -> None:
         self._actions.open_link(QUrl.fromLocalFile(self._file).toString())
@@ -144,7 +144,7 @@ class ToolCallCard(QWidget):
         row = QHBoxLayout(head)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(self._theme.tokens.space_close)
-        for label in (QLabel(title), *((self._cut,) if view is self._output else ())):
+        for label in (QLabel(title), *((self._truncated_note,) if view is self._output else ())):
             label.setFont(self._theme.font(self._theme.tokens.size_small))
             set_style(label, "tone", "muted")
             row.addWidget(label)
@@ -158,10 +158,10 @@ class ToolCallCard(QWidget):
         return head
 
 
-def _end_of(output: str) -> str:
-    if len(output) <= _SHORT:
+def _last_lines(output: str) -> str:
+    if len(output) <= _MAX_SHOWN:
         return output
-    return "\n".join(output[-_SHORT:].splitlines()[1:][-_LAST_LINES:])
+    return "\n".join(output[-_MAX_SHOWN:].splitlines()[1:][-_LAST_LINES:])
 
 
 def _output_file(row: ToolCallRow) -> str:
@@ -179,7 +179,7 @@ class ToolCallView(RowView[ToolCallRow]):
         super().__init__(theme, actions, parent)
         self._row: ToolCallRow | None = None
         self._is_open = False
-        self._found = 0
+        self._hit_count = 0
         self._line = DisclosureButton(theme, self)
         self._line.clicked.connect(self._on_clicked)
         self._card: ToolCallCard | None = None
@@ -193,19 +193,19 @@ class ToolCallView(RowView[ToolCallRow]):
         self._line.setChecked(is_open)
 
     def set_row(self, row: ToolCallRow) -> None:
-        self._row, self._found = row, 0
+        self._row, self._hit_count = row, 0
         self._show_line(row)
         self._show_card()
 
-    def show_found(self, count: int) -> None:
-        if count != self._found:
-            self._found = count
+    def show_hit_count(self, count: int) -> None:
+        if count != self._hit_count:
+            self._hit_count = count
             if self._row is not None:
                 self._show_line(self._row)
 
     def _show_line(self, row: ToolCallRow) -> None:
         icon, tint, pieces = _line_of(row)
-        self._line.show_line(icon, tint, [*pieces, *hit_count_parts(self._found)], can_open=True)
+        self._line.show_line(icon, tint, [*pieces, *hit_count_parts(self._hit_count)], can_open=True)
 
     def _on_clicked(self, is_checked: bool) -> None:
         self._is_open = is_checked
@@ -216,7 +216,7 @@ class ToolCallView(RowView[ToolCallRow]):
     def _show_card(self) -> None:
         if self._is_open and self._row is not None:
             if self._card is None:
-                self._card = ToolCallCard(self.theme, self.intents, self)
+                self._card = ToolCallCard(self.theme, self.row_actions, self)
                 self._column.addWidget(self._card)
             self._card.show_row(self._row)
         if self._card is not None:
@@ -227,48 +227,48 @@ def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
     """Icon, its colour, and the parts of the line: `ran make test · 12 passed · 1.2 s`."""
     display, result = row.call.display, row.result
     icon, target = TOOL_ICONS[display.icon], _target(display)
-    running, done = escape_hidden_line(display.running), escape_hidden_line(display.done)
+    is_running, done = escape_hidden_line(display.running), escape_hidden_line(display.done)
     if row.waiting:
         return (
             "shield-question-mark",
             "waiting_mark",
-            [LinePart(f"waits for you before {running}"), *target],
+            [LinePart(f"waits for you before {is_running}"), *target],
         )
     if row.unknown:
-        cut_off = [LinePart(f"cut off while {running}"), *target]
-        return "triangle-alert", "waiting_mark", [*cut_off, *_dotted("outcome unknown", "waiting")]
+        cut_off = [LinePart(f"cut off while {is_running}"), *target]
+        return "triangle-alert", "waiting_mark", [*cut_off, *_separated("outcome unknown", "waiting")]
     if row.interrupted:
         return (
             icon,
             "muted",
-            [LinePart(running), *target, *_dotted("the task was interrupted", "muted")],
+            [LinePart(is_running), *target, *_separated("the task was interrupted", "muted")],
         )
     if result is None:
-        return icon, "link", [LinePart(running), *target, LinePart("…")]
+        return icon, "link", [LinePart(is_running), *target, LinePart("…")]
     if result.is_error:
         # A call that was refused or could not start was not done.
-        verb = done if result.facts is not None else running
-        said = one_line(result.summary or result.text, _SUMMARY)
-        return "circle-x", "failed_mark", [LinePart(verb), *target, *_dotted(said, "failed"), *_time(result)]
+        verb = done if result.facts is not None else is_running
+        outcome = one_line(result.summary or result.text, _SUMMARY)
+        return "circle-x", "failed_mark", [LinePart(verb), *target, *_separated(outcome, "failed"), *_time(result)]
     return icon, "muted", [LinePart(done), *target, *_outcome(result), *_time(result)]
 
 
 def _target(display: CallDisplay) -> list[LinePart]:
     line = " ".join(escape_hidden_line(display.target).split())
-    return [LinePart(line, "text", mono=True, gives_way=True)] if line else []
+    return [LinePart(line, "text", mono=True, elides=True)] if line else []
 
 
 def _outcome(result: ToolResultBlock) -> list[LinePart]:
     facts = result.facts
     if facts is None or facts.added is None or facts.removed is None:
-        return _dotted(one_line(result.summary, _SUMMARY), "muted")
+        return _separated(one_line(result.summary, _SUMMARY), "muted")
     counts = [LinePart(f"+{facts.added}", "done")] if facts.added else []
     counts += [LinePart(f"−{facts.removed}", "failed")] if facts.removed else []
-    return counts or _dotted("no change", "muted")
+    return counts or _separated("no change", "muted")
 
 
-def _dotted(text: str, tint: str) -> list[LinePart]:
-    return [LinePart("·"), LinePart(text, tint, gives_way=True)] if text else []
+def _separated(text: str, tint: str) -> list[LinePart]:
+    return [LinePart("·"), LinePart(text, tint, elides=True)] if text else []
 
 
 def _time(result: ToolResultBlock) -> list[LinePart]:

@@ -27,7 +27,7 @@ from app.window.theme.tokens import DesignTokens
 from app.window.widgets.buttons import IconButton
 
 _WIDEST = 0.8  # fraction of the column
-_FIRST = 3_000  # characters shown of a long message
+_PREVIEW_CHARACTERS = 3_000  # characters shown of a long message
 _LINES = 40
 _LONG_WORD = re.compile(r"\S{2000}")
 
@@ -35,10 +35,10 @@ _LONG_WORD = re.compile(r"\S{2000}")
 def highlight_mentions(document: QTextDocument, named: Sequence[Speaker], theme: Theme) -> None:
     """If one name is a prefix of another, the longer name wins."""
     for speaker in sorted(named, key=lambda speaker: len(speaker.name)):
-        look = QTextCharFormat()
-        look.setForeground(QColor(theme.person(speaker.color)))
-        for place in _occurrences(document, f"@{speaker.name}"):
-            place.mergeCharFormat(look)
+        char_format = QTextCharFormat()
+        char_format.setForeground(QColor(theme.person(speaker.color)))
+        for start in _occurrences(document, f"@{speaker.name}"):
+            start.mergeCharFormat(char_format)
 
 
 def _occurrences(document: QTextDocument, word: str) -> Iterator[QTextCursor]:
@@ -53,21 +53,21 @@ def _occurrences(document: QTextDocument, word: str) -> Iterator[QTextCursor]:
 
 
 class HoverActionsView(QWidget):
-    """Visible while the pointer is over `near`."""
+    """Visible while the pointer is over `owner`."""
 
-    def __init__(self, theme: Theme, near: QWidget) -> None:
-        super().__init__(near)
+    def __init__(self, theme: Theme, owner: QWidget) -> None:
+        super().__init__(owner)
         self._theme = theme
-        self._near = near
+        self._owner = owner
         self._buttons: list[HoverButton] = []
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(0)
-        near.installEventFilter(self)
+        owner.installEventFilter(self)
 
     @property
-    def is_seen(self) -> bool:
-        return self._near.underMouse() or any(button.hasFocus() for button in self._buttons)
+    def is_bar_visible(self) -> bool:
+        return self._owner.underMouse() or any(button.hasFocus() for button in self._buttons)
 
     def add(self, icon: str, name: str, clicked: Callable[[], None]) -> IconButton:
         button = HoverButton(self._theme, icon, name, self)
@@ -92,7 +92,7 @@ class HoverButton(IconButton):
         self.setFixedSize(QSize(side, side))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        if self._bar.is_seen:
+        if self._bar.is_bar_visible:
             super().paintEvent(event)
 
 
@@ -103,9 +103,9 @@ class UserView(RowView[UserRow]):
         self._text = TextView(theme, "Your message", self)
         self._bubble = QRect()
         self._is_open = False
-        self._all = push_button("Show all", "quiet")
-        self._all.setParent(self)
-        self._all.clicked.connect(self._on_all_clicked)
+        self._show_all = push_button("Show all", "quiet")
+        self._show_all.setParent(self)
+        self._show_all.clicked.connect(self._on_show_all_clicked)
         self._bar = HoverActionsView(theme, self)
         self._bar.add("copy", "Copy message", self._on_copy_clicked)
         self._bar.add("pencil", "Edit message", self._on_edit_clicked)
@@ -120,42 +120,42 @@ class UserView(RowView[UserRow]):
         self._row = row
         self._mark.show_at(row.node.id)
         text = row.text.strip("\n")
-        first = "\n".join(text[:_FIRST].split("\n")[:_LINES])
+        first = "\n".join(text[:_PREVIEW_CHARACTERS].split("\n")[:_LINES])
         is_cut = len(first) < len(text)
-        self._all.setVisible(is_cut)
-        self._all.setText("Show less" if self._is_open else f"Show all {len(text):,} characters")
-        self._all.setAccessibleName(self._all.text())
+        self._show_all.setVisible(is_cut)
+        self._show_all.setText("Show less" if self._is_open else f"Show all {len(text):,} characters")
+        self._show_all.setAccessibleName(self._show_all.text())
         self._show_text(first + "…" if is_cut and not self._is_open else text)
-        self._arrange(self.width())
+        self._layout_at(self.width())
 
     def markdown(self) -> str:
         return message_markdown(self._row.node) if self._row else ""
 
     def fill_menu(self, menu: QMenu) -> None:
         if self._row is not None:
-            add_message_entries(menu, self._row.node, self.intents)
+            add_message_entries(menu, self._row.node, self.row_actions)
 
     def height_for(self, width: int) -> int:
-        return self._arrange(width)
+        return self._layout_at(width)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._arrange(self.width())
+        self._layout_at(self.width())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         tokens = self.theme.tokens
         paint_rounded(QPainter(self), self._bubble, tokens.radius_card, fill=tokens.bubble)
 
     def _on_copy_clicked(self) -> None:
-        self.intents.copy(self.markdown())
+        self.row_actions.copy(self.markdown())
 
     def _on_edit_clicked(self) -> None:
         if self._row is not None:
-            self.intents.branches.edit(self._row.node.id)
+            self.row_actions.branches.edit(self._row.node.id)
 
     def _on_fork_clicked(self) -> None:
         if self._row is not None:
-            self.intents.branches.fork(self._row.node.id)
+            self.row_actions.branches.fork(self._row.node.id)
 
     def _show_text(self, text: str) -> None:
         # Qt needs seconds to find word boundaries in a word of 100,000 characters.
@@ -166,14 +166,14 @@ class UserView(RowView[UserRow]):
         highlight_mentions(document, self._row.mentions if self._row is not None else (), self.theme)
         self._text.show_document(document)
 
-    def _on_all_clicked(self) -> None:
+    def _on_show_all_clicked(self) -> None:
         assert self._row is not None
         self._is_open = not self._is_open
         self.set_row(self._row)
         self.opened.emit(self._is_open)
         self.resized.emit()
 
-    def _arrange(self, width: int) -> int:
+    def _layout_at(self, width: int) -> int:
         """Lay out bubble and text; returns the height."""
         tokens = self.theme.tokens
         aside, above = tokens.space_normal, tokens.space_close
@@ -181,13 +181,13 @@ class UserView(RowView[UserRow]):
         bar = self._bar.sizeHint()
         widest = min(int(width * _WIDEST), width - bar.width() - self._mark.width() - above)
         document.setTextWidth(max(1, widest - 2 * aside))
-        button = QSize() if self._all.isHidden() else self._all.sizeHint()
+        button = QSize() if self._show_all.isHidden() else self._show_all.sizeHint()
         wide = max(int(document.idealWidth()) + 1, button.width() - above)
         high = self._text.heightForWidth(wide)
         self._bubble = QRect(width - wide - 2 * aside, 0, wide + 2 * aside, high + 2 * above)
         self._text.setGeometry(self._bubble.adjusted(aside, above, -aside, -above))
         if not button.isEmpty():
-            self._all.setGeometry(QRect(QPoint(self._bubble.left() + above // 2, self._bubble.bottom()), button))
+            self._show_all.setGeometry(QRect(QPoint(self._bubble.left() + above // 2, self._bubble.bottom()), button))
             self._bubble.setHeight(self._bubble.height() + button.height() + above // 2)
         beside = self._bubble.left() - self._mark.width() - above // 2
         left = max(0, beside - bar.width())

@@ -48,7 +48,7 @@ class AskStore(QObject):
         """Open asks in groups of equal ones, sorted by the oldest ask of each group."""
         groups: dict[object, list[Ask]] = {}
         for ask in self.waiting():
-            groups.setdefault(_what(ask), []).append(ask)
+            groups.setdefault(_ask_content(ask), []).append(ask)
         return tuple(map(tuple, groups.values()))
 
     def answer_all(
@@ -70,9 +70,9 @@ class AskStore(QObject):
     ) -> None:
         """Settle an ask. `AskAnswerParams` describes what each kind takes."""
         params = AskAnswerParams(ask_id=ask_id, text=text, allow=allow, remember=remember, amount=amount)
-        self._session.spawn(self.settle(params), self.failed.emit)
+        self._session.spawn(self.send_answer(params), self.failed.emit)
 
-    async def settle(self, params: AskAnswerParams) -> None:
+    async def send_answer(self, params: AskAnswerParams) -> None:
         """Settle an ask and wait for the engine. Emits `failed` if another answer came first."""
         result = await self._session.call(ASK_ANSWER, params)
         if not result.won:
@@ -99,10 +99,10 @@ class AskStore(QObject):
 
 def is_equal(ask: Ask, other: Ask) -> bool:
     """True for approvals with equal command, folder, paths, preview and reason."""
-    return _what(ask) == _what(other)
+    return _ask_content(ask) == _ask_content(other)
 
 
-def _what(ask: Ask) -> object:
+def _ask_content(ask: Ask) -> object:
     """The grouping key. A question or a limit is only equal to itself, since an equal text may have another meaning."""
     return ask.id if ask.approval is None else msgspec.structs.replace(ask.approval, call_id="")
 
@@ -143,5 +143,5 @@ class GrantStore(QObject):
             case GrantUpdate(grant=grant):
                 self._known.pop(grant.id, None)
             case ConversationDeleted(conversation_id=conversation_id):
-                self._known = {name: one for name, one in self._known.items() if one.scope_id != conversation_id}
+                self._known = {name: grant for name, grant in self._known.items() if grant.scope_id != conversation_id}
         self.changed.emit()

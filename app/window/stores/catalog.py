@@ -54,7 +54,7 @@ class ModelStore(QObject):
         """True if the engine reported that no model is available."""
         return self.found is not None and self.found.default is None
 
-    def look_again(self) -> None:
+    def reload(self) -> None:
         self._session.spawn(self._load(refresh=True))
 
     def _on_state_changed(self) -> None:
@@ -81,7 +81,7 @@ class PersonalityStore(QObject):
         self.shipped: tuple[Personality, ...] = ()
         self.tools: tuple[str, ...] = ()
         # Events received while a list is loading: the list may be older.
-        self._meanwhile: list[PersonalityUpdate | PersonalityDeleted] | None = None
+        self._deferred: list[PersonalityUpdate | PersonalityDeleted] | None = None
         session.state_changed.connect(self._on_state_changed)
 
     @property
@@ -100,8 +100,8 @@ class PersonalityStore(QObject):
 
     def apply(self, event: PersonalityUpdate | PersonalityDeleted) -> None:
         """Apply an event from the engine."""
-        if self._meanwhile is not None:
-            self._meanwhile.append(event)
+        if self._deferred is not None:
+            self._deferred.append(event)
         self._put(event)
         self.changed.emit()
 
@@ -125,15 +125,15 @@ class PersonalityStore(QObject):
         done()
 
     async def _load(self) -> None:
-        self._meanwhile = meanwhile = list[PersonalityUpdate | PersonalityDeleted]()
+        self._deferred = deferred = list[PersonalityUpdate | PersonalityDeleted]()
         try:
             result = await self._session.call(PERSONALITY_LIST, EmptyParams())
         finally:
-            if self._meanwhile is meanwhile:  # otherwise a later load has started
-                self._meanwhile = None
+            if self._deferred is deferred:  # otherwise a later load has started
+                self._deferred = None
         self.shipped, self.tools = result.shipped, result.tools
         self._known = {personality.id: personality for personality in result.personalities}
-        for event in meanwhile:
+        for event in deferred:
             self._put(event)
         self.changed.emit()
 

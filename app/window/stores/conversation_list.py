@@ -24,13 +24,13 @@ from app.protocol.conversations import (
 from app.protocol.data import CONVERSATION_DELETE, DATA_EXPORT, ConversationDeleteParams, DataExportParams, ExportFormat
 from app.window.stores.session import EngineSession
 
-_Place: TypeAlias = tuple[datetime, str]
+_SortKey: TypeAlias = tuple[datetime, str]
 
 _PAGE = 100
 
 _MAX_HITS = 50
 
-_SHORTEST = 2
+_MIN_QUERY = 2
 
 
 class LoadedPages:
@@ -41,25 +41,27 @@ class LoadedPages:
         self.pinned = pinned
         self.is_loaded = False
         self.cursor: str | None = None
-        self._held: dict[str, Conversation] = {}
-        self._order: list[_Place] = []  # oldest first, so that the newest is appended
-        self._end: _Place | None = None  # of the last loaded page
+        self._conversations: dict[str, Conversation] = {}
+        self._order: list[_SortKey] = []  # oldest first, so that the newest is appended
+        self._end: _SortKey | None = None  # of the last loaded page
 
     def __len__(self) -> int:
         return len(self._order)
 
     def at(self, index: int) -> Conversation:
-        return self._held[self._order[-1 - index][1]]
+        return self._conversations[self._order[-1 - index][1]]
 
     def get(self, conversation_id: str) -> Conversation | None:
-        return self._held.get(conversation_id)
+        return self._conversations.get(conversation_id)
 
     def index_of(self, conversation_id: str) -> int | None:
-        held = self._held.get(conversation_id)
-        return None if held is None else len(self._order) - 1 - bisect_left(self._order, _place_of(held))
+        conversation = self._conversations.get(conversation_id)
+        return (
+            None if conversation is None else len(self._order) - 1 - bisect_left(self._order, _sort_key(conversation))
+        )
 
     def clear(self) -> None:
-        self._held.clear()
+        self._conversations.clear()
         self._order.clear()
         self._end = self.cursor = None
 
@@ -68,30 +70,30 @@ class LoadedPages:
         self.is_loaded = True
         self.cursor = page.next_cursor
         if page.conversations:
-            self._end = _place_of(page.conversations[-1])
+            self._end = _sort_key(page.conversations[-1])
         before = len(self._order)
         for conversation in page.conversations:
-            if conversation.id not in self._held:  # otherwise an event was newer than the page
-                self._held[conversation.id] = conversation
-                insort(self._order, _place_of(conversation))
+            if conversation.id not in self._conversations:  # otherwise an event was newer than the page
+                self._conversations[conversation.id] = conversation
+                insort(self._order, _sort_key(conversation))
         return len(self._order) - before
 
     def put(self, conversation: Conversation) -> None:
         """Insert a conversation, unless it belongs to another section or to a page that is not loaded."""
-        place = _place_of(conversation)
-        is_here = conversation.archived == self.archived and self.pinned in (None, conversation.pinned)
-        is_later = self.cursor is not None and self._end is not None and place < self._end
-        if self.is_loaded and is_here and not is_later:
-            self._held[conversation.id] = conversation
-            insort(self._order, place)
+        sort_key = _sort_key(conversation)
+        belongs_here = conversation.archived == self.archived and self.pinned in (None, conversation.pinned)
+        is_later = self.cursor is not None and self._end is not None and sort_key < self._end
+        if self.is_loaded and belongs_here and not is_later:
+            self._conversations[conversation.id] = conversation
+            insort(self._order, sort_key)
 
     def remove(self, conversation_id: str) -> None:
-        held = self._held.pop(conversation_id, None)
-        if held is not None:
-            del self._order[bisect_left(self._order, _place_of(held))]
+        conversation = self._conversations.pop(conversation_id, None)
+        if conversation is not None:
+            del self._order[bisect_left(self._order, _sort_key(conversation))]
 
 
-def _place_of(conversation: Conversation) -> _Place:
+def _sort_key(conversation: Conversation) -> _SortKey:
     return conversation.updated_at, conversation.id
 
 
@@ -110,48 +112,48 @@ class PagedListStore(QObject):
     changed = Signal()
     failed = Signal(str)
 
-    def __init__(self, session: EngineSession, shelves: tuple[LoadedPages, ...]) -> None:
+    def __init__(self, session: EngineSession, groups: tuple[LoadedPages, ...]) -> None:
         super().__init__()
         self._session = session
-        self._shelves = shelves
-        self._number = 0
-        self._under_way = 0
+        self._groups = groups
+        self._load_number = 0
+        self._is_loading = 0
         # The cursor of the page that was requested, even if the call has not started yet.
-        self._asked: str | None = None
+        self._requested_cursor: str | None = None
         # Events received while a page was loading, which may be older; None for a deleted conversation.
-        self._heard: dict[str, Conversation | None] = {}
+        self._deferred: dict[str, Conversation | None] = {}
 
     @property
     def is_loaded(self) -> bool:
         """True once the first pages are loaded."""
-        return all(shelf.is_loaded for shelf in self._shelves)
+        return all(group.is_loaded for group in self._groups)
 
     @property
     def has_more(self) -> bool:
-        return any(shelf.cursor is not None for shelf in self._shelves)
+        return any(group.cursor is not None for group in self._groups)
 
     def count(self) -> int:
-        return sum(map(len, self._shelves))
+        return sum(map(len, self._groups))
 
     def at(self, index: int) -> Conversation:
-        for shelf in self._shelves:
-            if index < len(shelf):
-                return shelf.at(index)
-            index -= len(shelf)
+        for group in self._groups:
+            if index < len(group):
+                return group.at(index)
+            index -= len(group)
         raise IndexError(index)
 
     def get(self, conversation_id: str) -> Conversation | None:
         """A loaded conversation."""
-        return next((found for shelf in self._shelves if (found := shelf.get(conversation_id)) is not None), None)
+        return next((found for group in self._groups if (found := group.get(conversation_id)) is not None), None)
 
     def index_of(self, conversation_id: str) -> int | None:
         """The index of a conversation, if it is loaded."""
         before = 0
-        for shelf in self._shelves:
-            index = shelf.index_of(conversation_id)
+        for group in self._groups:
+            index = group.index_of(conversation_id)
             if index is not None:
                 return before + index
-            before += len(shelf)
+            before += len(group)
         return None
 
     def load(self) -> None:
@@ -159,77 +161,77 @@ class PagedListStore(QObject):
         self._session.spawn(self._load(), self.failed.emit)
 
     def fetch_more(self) -> None:
-        shelf = next((shelf for shelf in self._shelves if shelf.cursor is not None), None)
-        if shelf is not None and not self._under_way and shelf.cursor != self._asked:
-            self._asked = shelf.cursor
-            self._session.spawn(self._fetch_more(shelf), self.failed.emit)
+        group = next((shelf for shelf in self._groups if shelf.cursor is not None), None)
+        if group is not None and not self._is_loading and group.cursor != self._requested_cursor:
+            self._requested_cursor = group.cursor
+            self._session.spawn(self._fetch_more(group), self.failed.emit)
 
     def put(self, conversation: Conversation) -> None:
         """Store a conversation received from the engine."""
-        if self._under_way:
-            self._heard[conversation.id] = conversation
+        if self._is_loading:
+            self._deferred[conversation.id] = conversation
         if self.get(conversation.id) != conversation:
             self._change(conversation.id, conversation)
 
     def drop(self, conversation_id: str) -> None:
         """Remove a deleted conversation."""
-        if self._under_way:
-            self._heard[conversation_id] = None
+        if self._is_loading:
+            self._deferred[conversation_id] = None
         self._change(conversation_id, None)
 
     async def _load(self) -> None:
         from asyncio import gather  # import asyncio after the first paint
 
-        self._number += 1
-        number, self._asked = self._number, None
-        pages = await gather(*(self._page(shelf, None) for shelf in self._shelves))
-        if number != self._number:
+        self._load_number += 1
+        number, self._requested_cursor = self._load_number, None
+        pages = await gather(*(self._page(group, None) for group in self._groups))
+        if number != self._load_number:
             return  # a newer load has started
-        for shelf, page in zip(self._shelves, pages, strict=True):
+        for shelf, page in zip(self._groups, pages, strict=True):
             shelf.clear()
             shelf.add(page)
-        self._take_heard()
+        self._apply_deferred()
         self.reset.emit()
 
-    async def _fetch_more(self, shelf: LoadedPages) -> None:
-        cursor = shelf.cursor
+    async def _fetch_more(self, group: LoadedPages) -> None:
+        cursor = group.cursor
         try:
-            page = await self._page(shelf, cursor)
+            page = await self._page(group, cursor)
         finally:
-            self._asked = None
-        if cursor != shelf.cursor:
+            self._requested_cursor = None
+        if cursor != group.cursor:
             return  # the list was reloaded
-        first = self._start_of(shelf) + len(shelf)
-        count = shelf.add(page)
+        first = self._start_of(group) + len(group)
+        count = group.add(page)
         if count:
             self.inserted.emit(first, count)
             self.changed.emit()
-        for conversation_id, conversation in tuple(self._heard.items()):
+        for conversation_id, conversation in tuple(self._deferred.items()):
             self._change(conversation_id, conversation)
 
-    async def _page(self, shelf: LoadedPages, cursor: str | None) -> ConversationListResult:
-        if not self._under_way:
-            self._heard.clear()
-        self._under_way += 1
-        params = ConversationListParams(archived=shelf.archived, pinned=shelf.pinned, cursor=cursor, limit=_PAGE)
+    async def _page(self, group: LoadedPages, cursor: str | None) -> ConversationListResult:
+        if not self._is_loading:
+            self._deferred.clear()
+        self._is_loading += 1
+        params = ConversationListParams(archived=group.archived, pinned=group.pinned, cursor=cursor, limit=_PAGE)
         try:
             return await self._session.call(CONVERSATION_LIST, params)
         finally:
-            self._under_way -= 1
+            self._is_loading -= 1
 
-    def _take_heard(self) -> None:
-        for conversation_id, conversation in self._heard.items():
-            for shelf in self._shelves:
-                shelf.remove(conversation_id)
+    def _apply_deferred(self) -> None:
+        for conversation_id, conversation in self._deferred.items():
+            for group in self._groups:
+                group.remove(conversation_id)
                 if conversation is not None:
-                    shelf.put(conversation)
+                    group.put(conversation)
 
     def _change(self, conversation_id: str, conversation: Conversation | None) -> None:
         old = self.index_of(conversation_id)
-        for shelf in self._shelves:
-            shelf.remove(conversation_id)
+        for group in self._groups:
+            group.remove(conversation_id)
             if conversation is not None:
-                shelf.put(conversation)
+                group.put(conversation)
         new = self.index_of(conversation_id)
         if new is None and old is None:
             return
@@ -241,30 +243,30 @@ class PagedListStore(QObject):
             self.updated.emit(new)
         self.changed.emit()
 
-    def _start_of(self, shelf: LoadedPages) -> int:
-        before: Iterable[LoadedPages] = self._shelves[: self._shelves.index(shelf)]
+    def _start_of(self, group: LoadedPages) -> int:
+        before: Iterable[LoadedPages] = self._groups[: self._groups.index(group)]
         return sum(map(len, before))
 
 
 class ConversationListStore(PagedListStore):
     """Pinned conversations, then all others that are not archived. The view of `archived` loads it.
 
-    Emits `found` with a `ConversationSearchResult`, `weighed` with the numbers of messages and tasks after `weigh`,
-    `put_away` with the conversation that was archived here, `dropped` with the id of a deleted one, and `exported` with
-    a text about the written file.
+    Emits `found` with a `ConversationSearchResult`, `counted` with the numbers of messages and tasks after
+    `count_tree`, `archived_by_user` with the conversation that was archived here, `dropped` with the id of a deleted
+    one, and `exported` with a text about the written file.
     """
 
     found = Signal(object)
-    weighed = Signal(str, int, int)
+    counted = Signal(str, int, int)
     dropped = Signal(str)
-    put_away = Signal(object)
+    archived_by_user = Signal(object)
     exported = Signal(str)
 
     def __init__(self, session: EngineSession) -> None:
         super().__init__(session, (LoadedPages(pinned=True), LoadedPages(pinned=False)))
         self.archived = PagedListStore(session, (LoadedPages(archived=True),))
         self.archived.failed.connect(self.failed)
-        self._searched = 0
+        self._search_number = 0
 
     def load(self) -> None:
         super().load()
@@ -285,9 +287,9 @@ class ConversationListStore(PagedListStore):
 
         A newer search discards the result of an older one; an empty text finds nothing.
         """
-        self._searched += 1
+        self._search_number += 1
         if text.strip():
-            self._session.spawn(self._search(text, self._searched), self.failed.emit)
+            self._session.spawn(self._search(text, self._search_number), self.failed.emit)
         else:
             self.found.emit(ConversationSearchResult(hits=()))
 
@@ -300,9 +302,9 @@ class ConversationListStore(PagedListStore):
     def pin(self, conversation_id: str, pinned: bool = True) -> None:
         self._send(ConversationChangeParams(conversation_id=conversation_id, pinned=pinned))
 
-    def weigh(self, conversation_id: str) -> None:
+    def count_tree(self, conversation_id: str) -> None:
         """Count the messages and tasks of a conversation, for the confirmation of its deletion."""
-        self._session.spawn(self._weigh(conversation_id), self.failed.emit)
+        self._session.spawn(self._count_tree(conversation_id), self.failed.emit)
 
     def delete(self, conversation_id: str) -> None:
         """Delete an archived conversation permanently."""
@@ -317,7 +319,7 @@ class ConversationListStore(PagedListStore):
 
     async def _search(self, text: str, number: int) -> None:
         result = await self._session.call(CONVERSATION_SEARCH, ConversationSearchParams(text=text, limit=_MAX_HITS))
-        if number == self._searched:
+        if number == self._search_number:
             self.found.emit(result)
 
     def _send(self, params: ConversationChangeParams) -> None:
@@ -326,11 +328,11 @@ class ConversationListStore(PagedListStore):
     async def _send_change(self, params: ConversationChangeParams) -> None:
         changed = (await self._session.call(CONVERSATION_CHANGE, params)).conversation
         if params.archived:
-            self.put_away.emit(changed)
+            self.archived_by_user.emit(changed)
 
-    async def _weigh(self, conversation_id: str) -> None:
+    async def _count_tree(self, conversation_id: str) -> None:
         tree = await self._session.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation_id))
-        self.weighed.emit(conversation_id, len(tree.nodes), len(tree.tasks))
+        self.counted.emit(conversation_id, len(tree.nodes), len(tree.tasks))
 
     async def _delete(self, conversation_id: str) -> None:
         await self._session.call(CONVERSATION_DELETE, ConversationDeleteParams(conversation_id=conversation_id))
@@ -348,15 +350,15 @@ class TitleSearchStore(QObject):
     def __init__(self, session: EngineSession) -> None:
         super().__init__()
         self._session = session
-        self._asked = ""
+        self._query = ""
 
     def search(self, text: str) -> None:
         """Search titles. Finds nothing for a single letter or without a connection."""
-        self._asked = text.strip()
-        if len(self._asked) >= _SHORTEST and self._session.state == "ready":
-            self._session.spawn(self._search(self._asked))
+        self._query = text.strip()
+        if len(self._query) >= _MIN_QUERY and self._session.state == "ready":
+            self._session.spawn(self._search(self._query))
 
     async def _search(self, text: str) -> None:
         found = await self._session.call(CONVERSATION_SEARCH, ConversationSearchParams(text=text))
-        if text == self._asked:
+        if text == self._query:
             self.found.emit(found.titles)

@@ -18,13 +18,13 @@ from app.window.stores.tasks import task_activity
 OPEN = "open"
 _MAX_CHOICES = 3
 # The space of a banner on common desktops; GNOME's is the smallest.
-_LONGEST_BODY, _MAX_LINES = 240, 6
-_LONGEST_CHOICE = 30
-_LONGEST_TITLE = 60
+_MAX_BODY, _MAX_LINES = 240, 6
+_MAX_CHOICE = 30
+_MAX_TITLE = 60
 
 _MAX_ENDS = 3
 _MAX_ASKS = 10
-_GATHER_MS = 150
+_DEBOUNCE_MS = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def ask_notification(ask: Ask, title: str) -> Notification:
         key=ask.id,
         conversation_id=ask.conversation_id,
         title=f"{heading}: {_short(title)}" if title else heading,
-        body=body if fits else _cut(body),
+        body=body if fits else _truncated(body),
         buttons=(*buttons, last) if fits else (last,),
         stays=True,
     )
@@ -72,7 +72,7 @@ def ended_notification(task: Task, title: str) -> Notification:
         key=task.id,
         conversation_id=task.conversation_id,
         title=f"{task_activity(task)}: {_short(title)}",
-        body=body if _fits(body) else _cut(body),
+        body=body if _fits(body) else _truncated(body),
         buttons=(NotificationButton(OPEN, "Open"),),
     )
 
@@ -81,20 +81,20 @@ def grouped_notification(tasks: tuple[Task, ...]) -> Notification:
     """One notification for many tasks that ended at the same time."""
     failed = sum(task.stop_reason == "error" for task in tasks)
     unfinished = sum(is_unfinished(task) for task in tasks)
-    told = [
-        f"{count(number, 'task')} of them {what}."
-        for number, what in ((failed, "failed"), (unfinished, "ended without being done"))
+    sentences = [
+        f"{count(number, 'task')} of them {outcome}."
+        for number, outcome in ((failed, "failed"), (unfinished, "ended without being done"))
         if number
     ]
     return Notification(
-        "ended", "", f"{count(len(tasks), 'task')} have ended", " ".join(told), (NotificationButton(OPEN, "Open"),)
+        "ended", "", f"{count(len(tasks), 'task')} have ended", " ".join(sentences), (NotificationButton(OPEN, "Open"),)
     )
 
 
 def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
     match ask.kind:
         case "question":
-            return "Question", plain(ask.text), _choices(ask.choices)
+            return "Question", plain(ask.text), _choice_buttons(ask.choices)
         case "limit":
             return (
                 "Limit reached",
@@ -107,18 +107,18 @@ def _parts(ask: Ask) -> tuple[str, str, tuple[NotificationButton, ...]]:
             return "Outcome unknown", f"{subject_text(ask.unknown)}\n{plain(ask.text)}", ()
         case "approval":
             assert ask.approval is not None
-            return "Approval needed", _what_would_run(ask.approval), _verdicts(ask.approval)
+            return "Approval needed", _what_would_run(ask.approval), _approval_buttons(ask.approval)
 
 
-def _choices(choices: tuple[str, ...]) -> tuple[NotificationButton, ...]:
+def _choice_buttons(choices: tuple[str, ...]) -> tuple[NotificationButton, ...]:
     """A button per choice; none if any choice is too long to be shown in full."""
     labels = [plain(choice) for choice in choices]
-    if len(labels) > _MAX_CHOICES or any(len(label) > _LONGEST_CHOICE or "\n" in label for label in labels):
+    if len(labels) > _MAX_CHOICES or any(len(label) > _MAX_CHOICE or "\n" in label for label in labels):
         return ()
-    return tuple(NotificationButton(f"choice {place}", label, place) for place, label in enumerate(labels))
+    return tuple(NotificationButton(f"choice {index}", label, index) for index, label in enumerate(labels))
 
 
-def _verdicts(approval: Approval) -> tuple[NotificationButton, ...]:
+def _approval_buttons(approval: Approval) -> tuple[NotificationButton, ...]:
     """Allow and deny; none for file changes and high risk, which require the card."""
     if approval.preview or approval.risk == "high":
         return ()
@@ -141,66 +141,68 @@ def _what_would_run(approval: Approval) -> str:
 
 def _fits(body: str) -> bool:
     """True if the text fits. False for a text with a key: the screen may be locked or shared."""
-    return len(body) <= _LONGEST_BODY and body.count("\n") < _MAX_LINES and redact(body) == body
+    return len(body) <= _MAX_BODY and body.count("\n") < _MAX_LINES and redact(body) == body
 
 
-def _cut(body: str) -> str:
+def _truncated(body: str) -> str:
     """The beginning of the text, with a mark for the rest."""
     lines = redact(body).split("\n")
     shown = "\n".join(lines[: _MAX_LINES - 1] if len(lines) > _MAX_LINES else lines)
-    if len(shown) > _LONGEST_BODY:
-        return f"{shown[:_LONGEST_BODY]}…"
+    if len(shown) > _MAX_BODY:
+        return f"{shown[:_MAX_BODY]}…"
     more = len(lines) - _MAX_LINES + 1
     return f"{shown}\n… {more:,} more lines" if len(lines) > _MAX_LINES else shown
 
 
 def _short(title: str) -> str:
     line = " ".join(plain(title).split())
-    return line if len(line) <= _LONGEST_TITLE else f"{line[:_LONGEST_TITLE]}…"
+    return line if len(line) <= _MAX_TITLE else f"{line[:_MAX_TITLE]}…"
 
 
 class NotificationStore(QObject):
     """Emits `wanted` with all notifications whenever they change. Ignores asks and tasks from before its creation.
 
-    `in_front` returns the active conversation, "" if no window of ours has the focus.
+    `active_conversation_id` returns the active conversation, "" if no window of ours has the focus.
     """
 
     wanted = Signal(object)
     opened = Signal(str)
 
-    def __init__(self, stores: Stores, in_front: Callable[[], str], is_active: Callable[[], bool]) -> None:
+    def __init__(
+        self, stores: Stores, active_conversation_id: Callable[[], str], is_active: Callable[[], bool]
+    ) -> None:
         super().__init__()
         self._stores = stores
-        self._in_front = in_front
+        self._active_conversation_id = active_conversation_id
         self._is_active = is_active
         self._since = datetime.now(UTC)
         self._last: tuple[Notification, ...] = ()
         self._ended: dict[str, Task] = {}
-        self._burst: dict[str, Task] = {}
-        self._told: set[str] = set()
+        self._grouped: dict[str, Task] = {}
+        self._notified: set[str] = set()
         self._seen: set[str] = set()
-        self._gathering = QTimer(self)
-        self._gathering.setSingleShot(True)
-        self._gathering.setInterval(_GATHER_MS)
-        self._gathering.timeout.connect(self._on_gathered)
+        self._update_timer = QTimer(self)
+        self._update_timer.setSingleShot(True)
+        self._update_timer.setInterval(_DEBOUNCE_MS)
+        self._update_timer.timeout.connect(self._update)
         stores.tasks.taskUpdate.connect(self._on_task_update)
-        stores.asks.changed.connect(self._gathering.start)
+        stores.asks.changed.connect(self._update_timer.start)
 
     def close(self) -> None:
-        """Stop: the window that `in_front` depends on is closing."""
+        """Stop: the window that `active_conversation_id` depends on is closing."""
         self._stores.tasks.taskUpdate.disconnect(self._on_task_update)
-        self._stores.asks.changed.disconnect(self._gathering.start)
-        self._gathering.stop()
+        self._stores.asks.changed.disconnect(self._update_timer.start)
+        self._update_timer.stop()
 
-    def look_again(self) -> None:
+    def on_activation_changed(self) -> None:
         """The active conversation or window has changed."""
         if self._is_active():
-            self._burst.clear()  # the inbox in the window shows them
-        front = self._in_front()
-        self._ended = {known: task for known, task in self._ended.items() if task.conversation_id != front}
-        self._gathering.start()
+            self._grouped.clear()  # the inbox in the window shows them
+        active_id = self._active_conversation_id()
+        self._ended = {known: task for known, task in self._ended.items() if task.conversation_id != active_id}
+        self._update_timer.start()
 
-    def act(self, key: str, button: str) -> None:
+    def handle_click(self, key: str, button: str) -> None:
         """Handle a click on a button of a notification."""
         notice = next((notice for notice in self._last if notice.key == key), None)
         if notice is None:
@@ -216,46 +218,46 @@ class NotificationStore(QObject):
 
     def _on_task_update(self, task: Task) -> None:
         if task.ended_at is None:
-            self._forget_earlier(task)
+            self._withdraw_earlier(task)
             return
-        is_news = task.ended_at > self._since and task.stop_reason != "manual_stop" and task.id not in self._told
-        self._told.add(task.id)
-        if is_news and task.conversation_id != self._in_front():
+        is_news = task.ended_at > self._since and task.stop_reason != "manual_stop" and task.id not in self._notified
+        self._notified.add(task.id)
+        if is_news and task.conversation_id != self._active_conversation_id():
             self._ended[task.id] = task
-            self._gathering.start()
+            self._update_timer.start()
 
-    def _forget_earlier(self, begun: Task) -> None:
+    def _withdraw_earlier(self, started: Task) -> None:
         """Remove notifications about earlier tasks of a conversation that is running again."""
         for known, task in tuple(self._ended.items()):
-            if task.conversation_id == begun.conversation_id:
+            if task.conversation_id == started.conversation_id:
                 del self._ended[known]
-                self._gathering.start()
+                self._update_timer.start()
 
-    def _on_gathered(self) -> None:
-        if len(self._ended) > _MAX_ENDS or (self._burst and self._ended):
-            self._burst |= self._ended
+    def _update(self) -> None:
+        if len(self._ended) > _MAX_ENDS or (self._grouped and self._ended):
+            self._grouped |= self._ended
             self._ended.clear()
-        asks = [ask_notification(ask, self._title_of(ask)) for ask in self._news()[-_MAX_ASKS:]]
+        asks = [ask_notification(ask, self._title_of(ask)) for ask in self._new_asks()[-_MAX_ASKS:]]
         ends = [
             ended_notification(task, self._title(task.conversation_id, task.prompt)) for task in self._ended.values()
         ]
-        many = [grouped_notification(tuple(self._burst.values()))] if self._burst else []
+        many = [grouped_notification(tuple(self._grouped.values()))] if self._grouped else []
         wanted = (*asks, *ends, *many)
         if wanted != self._last:
             self._last = wanted
             self.wanted.emit(wanted)
 
-    def _news(self) -> list[Ask]:
+    def _new_asks(self) -> list[Ask]:
         """Open asks to notify about: new ones that were not in view yet."""
-        front, waiting = self._in_front(), self._stores.asks.waiting()
-        looked_at = {ask.id for ask in waiting if ask.conversation_id == front}
-        self._seen = (self._seen | looked_at) & {ask.id for ask in waiting}
+        active_id, waiting = self._active_conversation_id(), self._stores.asks.waiting()
+        in_view = {ask.id for ask in waiting if ask.conversation_id == active_id}
+        self._seen = (self._seen | in_view) & {ask.id for ask in waiting}
         return [ask for ask in waiting if ask.created_at > self._since and ask.id not in self._seen]
 
     def _title_of(self, ask: Ask) -> str:
         task = self._stores.tasks.get(ask.task_id)
         return self._title(ask.conversation_id, task.prompt if task else "")
 
-    def _title(self, conversation_id: str, otherwise: str) -> str:
+    def _title(self, conversation_id: str, default: str) -> str:
         known = self._stores.conversations.get(conversation_id)
-        return known.title if known else otherwise
+        return known.title if known else default

@@ -7,7 +7,7 @@ from app.protocol.agents import Agent, Personality, ThinkingLevel
 from app.protocol.tasks import ApproveMode, TaskMode, TaskStartParams
 from app.window.stores.catalog import DEFAULT
 
-_WITH_ADDRESS = "openai_compatible/"
+_CUSTOM_SERVER = "openai_compatible/"
 
 
 def new_task_id() -> str:
@@ -59,7 +59,7 @@ class TaskOptions:
             attachments=attachments,
             model=model if is_chosen else None,
             model_if_none=None if is_chosen else model,
-            api_base=self.api_base if (model or "").startswith(_WITH_ADDRESS) else None,
+            api_base=self.api_base if (model or "").startswith(_CUSTOM_SERVER) else None,
             workspace=self.workspace if conversation_id is None else None,
             mode=self.mode,
             approve=self.approve,

@@ -30,12 +30,12 @@ class TaskStore(QObject):
     def of_conversation(self, conversation_id: str) -> Task | None:
         """The task shown for a conversation: one that waits for a person, else a running one, else the newest."""
         at_work = self._at_work.get(conversation_id, {}).values()
-        told = max(at_work, key=_told, default=None)
-        return told or self._newest.get(conversation_id)
+        shown = max(at_work, key=_display_priority, default=None)
+        return shown or self._newest.get(conversation_id)
 
     def at_work(self, conversation_id: str) -> tuple[Task, ...]:
         """Running and waiting tasks of a conversation, in the order of their start."""
-        return tuple(sorted(self._at_work.get(conversation_id, {}).values(), key=_started))
+        return tuple(sorted(self._at_work.get(conversation_id, {}).values(), key=_start_order))
 
     def of_agent(self, agent_id: str) -> Task | None:
         """The newest task of an agent."""
@@ -43,38 +43,38 @@ class TaskStore(QObject):
 
     def running(self) -> tuple[Task, ...]:
         """Running and waiting tasks, newest first."""
-        return tuple(task for task in self._open() if task.status != "interrupted")
+        return tuple(task for task in self._open_tasks() if task.status != "interrupted")
 
     def interrupted(self) -> tuple[Task, ...]:
         """Interrupted tasks, newest first."""
-        return tuple(task for task in self._open() if task.status == "interrupted")
+        return tuple(task for task in self._open_tasks() if task.status == "interrupted")
 
     def put(self, task: Task) -> None:
         """Store a task received from the engine."""
         if self._tasks.get(task.id) == task:
             return
         self._tasks[task.id] = task
-        for whose in (task.conversation_id, task.agent_id):
-            newest = self._newest.get(whose)
-            if newest is None or newest.id == task.id or _started(newest) < _started(task):
-                self._newest[whose] = task
-        self._put_at_work(task)
+        for owner_id in (task.conversation_id, task.agent_id):
+            newest = self._newest.get(owner_id)
+            if newest is None or newest.id == task.id or _start_order(newest) < _start_order(task):
+                self._newest[owner_id] = task
+        self._update_at_work(task)
         self._forget_old()
         self.taskUpdate.emit(task)
 
     def put_snapshot(self, tasks: Iterable[Task]) -> None:
         """Replace all tasks that have not ended: the snapshot lists all of them."""
         known = {task.id: task for task in tasks}
-        for task in self._open():
+        for task in self._open_tasks():
             if task.id not in known:  # the database was replaced
                 self._drop(task)
         for task in known.values():
             self.put(task)
 
-    def _open(self) -> list[Task]:
-        return sorted((task for task in self._tasks.values() if task.ended_at is None), key=_started, reverse=True)
+    def _open_tasks(self) -> list[Task]:
+        return sorted((task for task in self._tasks.values() if task.ended_at is None), key=_start_order, reverse=True)
 
-    def _put_at_work(self, task: Task) -> None:
+    def _update_at_work(self, task: Task) -> None:
         at_work = self._at_work.setdefault(task.conversation_id, {})
         if task.ended_at is None and task.status != "interrupted":
             at_work[task.id] = task
@@ -86,24 +86,24 @@ class TaskStore(QObject):
     def _forget_old(self) -> None:
         if len(self._tasks) <= 2 * _MAX_ENDED:
             return
-        ended = sorted((task for task in self._tasks.values() if task.ended_at is not None), key=_started)
+        ended = sorted((task for task in self._tasks.values() if task.ended_at is not None), key=_start_order)
         for task in ended[:-_MAX_ENDED]:
             self._drop(task)
 
     def _drop(self, task: Task) -> None:
         self._tasks.pop(task.id, None)
         self._at_work.get(task.conversation_id, {}).pop(task.id, None)
-        for whose in (task.conversation_id, task.agent_id):
-            newest = self._newest.get(whose)
+        for owner_id in (task.conversation_id, task.agent_id):
+            newest = self._newest.get(owner_id)
             if newest is not None and newest.id == task.id:
-                del self._newest[whose]
+                del self._newest[owner_id]
 
 
-def _told(task: Task) -> tuple[bool, tuple[float, str]]:
-    return task.status == "waiting_user", _started(task)
+def _display_priority(task: Task) -> tuple[bool, tuple[float, str]]:
+    return task.status == "waiting_user", _start_order(task)
 
 
-def _started(task: Task) -> tuple[float, str]:
+def _start_order(task: Task) -> tuple[float, str]:
     return task.started_at.timestamp(), task.id
 
 
@@ -121,7 +121,7 @@ def task_activity(task: Task) -> str:
     if task.ended_at is None and task.activity:
         return task.activity[:1].upper() + task.activity[1:]
     if task.ended_at is not None:
-        return _ending_of(task)
+        return _end_text(task)
     match task.status:
         case "tool_executing":
             return f"Running {task.current_tool}" if task.current_tool else "Running a tool"
@@ -135,11 +135,11 @@ def task_activity(task: Task) -> str:
             return "Stopping" if task.stopping else "Thinking"
 
 
-def _ending_of(task: Task) -> str:
+def _end_text(task: Task) -> str:
     match task.stop_reason:
         case "completed":
-            words = unfinished_text(task) if is_unfinished(task) else "done"
-            return f"{words[:1].upper()}{words[1:]}"
+            text = unfinished_text(task) if is_unfinished(task) else "done"
+            return f"{text[:1].upper()}{text[1:]}"
         case "manual_stop":
             return "Stopped"
         case "iteration_limit":
@@ -157,18 +157,18 @@ def _ending_of(task: Task) -> str:
 
 
 class UnreadStore(QObject):
-    """Ended tasks that were not seen. A task that ends while its conversation is `in_front` counts as seen."""
+    """Ended tasks that were not seen. A task that ends in the active conversation counts as seen."""
 
     changed = Signal()
 
-    def __init__(self, tasks: TaskStore, state: WindowStateStore, in_front: Callable[[], str]) -> None:
+    def __init__(self, tasks: TaskStore, state: WindowStateStore, active_conversation_id: Callable[[], str]) -> None:
         super().__init__()
         self._tasks = tasks
         self._state = state
-        self._in_front = in_front
+        self._active_conversation_id = active_conversation_id
         started_before = state.settings.seen_at > datetime.fromtimestamp(0, UTC)
         self._since = state.settings.seen_at if started_before else datetime.now(UTC)
-        self._settled: set[str] = set()
+        self._seen_ends: set[str] = set()
         tasks.taskUpdate.connect(self._on_task_update)
 
     def finished(self) -> tuple[Task, ...]:
@@ -179,7 +179,7 @@ class UnreadStore(QObject):
     def count(self, conversation_id: str) -> int:
         return sum(task.conversation_id == conversation_id for task in self.finished())
 
-    def read(self, conversation_id: str) -> None:
+    def mark_read(self, conversation_id: str) -> None:
         """Mark all tasks of a conversation as read."""
         read = {task.id for task in self.finished() if task.conversation_id == conversation_id}
         if read:
@@ -201,13 +201,13 @@ class UnreadStore(QObject):
             self.changed.emit()
 
     def _on_task_update(self, task: Task) -> None:
-        kept = self._state.settings
-        if task.ended_at is None or task.id in self._settled:
+        settings = self._state.settings
+        if task.ended_at is None or task.id in self._seen_ends:
             return
-        self._settled.add(task.id)
-        kept.seen_at = max(kept.seen_at, task.ended_at)
+        self._seen_ends.add(task.id)
+        settings.seen_at = max(settings.seen_at, task.ended_at)
         self._state.save_soon()
-        is_news = task.ended_at > self._since and task.stop_reason != "manual_stop" and task.id not in kept.unread
-        if is_news and task.conversation_id != self._in_front():
-            kept.unread.append(task.id)
+        is_news = task.ended_at > self._since and task.stop_reason != "manual_stop" and task.id not in settings.unread
+        if is_news and task.conversation_id != self._active_conversation_id():
+            settings.unread.append(task.id)
             self.changed.emit()

@@ -9,7 +9,7 @@ from app.protocol.usage import USAGE_REPORT, UsageReportResult
 from app.window.stores.session import EngineSession
 from app.window.stores.tasks import TaskStore
 
-_SOON_MS = 500
+_THROTTLE_MS = 500
 
 
 class UsageStore(QObject):
@@ -24,10 +24,10 @@ class UsageStore(QObject):
         self._is_open = False
         self.days: int | None = 30
         self.report: UsageReportResult | None = None
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(_SOON_MS)
-        self._soon.timeout.connect(self._load)
+        self._reload_timer = QTimer(self)
+        self._reload_timer.setSingleShot(True)
+        self._reload_timer.setInterval(_THROTTLE_MS)
+        self._reload_timer.timeout.connect(self._load)
         tasks.taskUpdate.connect(self._on_task)
         session.state_changed.connect(self._on_state_changed)
 
@@ -43,7 +43,7 @@ class UsageStore(QObject):
 
     def close(self) -> None:
         self._is_open = False
-        self._soon.stop()
+        self._reload_timer.stop()
 
     def _load(self) -> None:
         self._session.spawn(self._read(self.days), self.failed.emit)
@@ -56,7 +56,7 @@ class UsageStore(QObject):
 
     def _on_task(self, task: Task) -> None:
         if self._is_open and task.ended_at is not None:
-            self._soon.start()
+            self._reload_timer.start()
 
     def _on_state_changed(self) -> None:
         if self._is_open and self._session.state == "ready":
@@ -64,31 +64,31 @@ class UsageStore(QObject):
 
 
 class ContextUsageStore(QObject):
-    """`explained` stays until a newer turn is counted: a task that just started has sent no request."""
+    """`report` stays until a newer turn is counted: a task that just started has sent no request."""
 
     changed = Signal()
 
     def __init__(self, session: EngineSession) -> None:
         super().__init__()
         self._session = session
-        self._asked: tuple[str, int] | None = None
-        self.explained: ContextExplainResult | None = None
+        self._requested: tuple[str, int] | None = None
+        self.report: ContextExplainResult | None = None
 
-    def look_at(self, task: Task | None) -> None:
+    def show_task(self, task: Task | None) -> None:
         """The task in view has changed."""
         if task is None or not task.usage.input_tokens:
             return
         now = (task.id, task.usage.input_tokens)
-        if now != self._asked:
-            self._asked = now
+        if now != self._requested:
+            self._requested = now
             self._session.spawn(self._ask(now), self._on_failed)
 
     async def _ask(self, asked: tuple[str, int]) -> None:
         found = await self._session.call(CONTEXT_EXPLAIN, ContextExplainParams(task_id=asked[0]))
-        if asked == self._asked and found.used_tokens:
-            self.explained = found
+        if asked == self._requested and found.used_tokens:
+            self.report = found
             self.changed.emit()
 
     def _on_failed(self, text: str) -> None:
         """The connection is lost, which a banner shows; the next change of the task loads again."""
-        self._asked = None
+        self._requested = None

@@ -27,7 +27,9 @@ class SelectionCopy:
             return self.markdown(span)
         index = span.first.row
         chosen = [
-            view.between(*span.within(index, number, view.document().characterCount() - 1)).selection().toPlainText()
+            view.cursor_between(*span.within(index, number, view.document().characterCount() - 1))
+            .selection()
+            .toPlainText()
             for number, view in enumerate(text_views(self._stage.view(index)))
         ]
         return "\n".join(text for text in chosen if text)
@@ -53,7 +55,7 @@ class SelectionCopy:
         row = self._rows.row(index)
         if (start, end) == (0, last) and isinstance(row, UserRow | ReplyRow):
             return kind_of(row).markdown(row, False)
-        cursor = view.between(start, end)
+        cursor = view.cursor_between(start, end)
         if isinstance(view, CodeView):
             return code_fence(cursor.selection().toPlainText(), _language(row))
         return cursor.selection().toPlainText() if isinstance(row, UserRow | NoticeRow) else fragment_markdown(cursor)

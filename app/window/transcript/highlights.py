@@ -80,9 +80,9 @@ def highlight_row(
     now = current_highlight(found, key, sought)
     for number, view in enumerate(text_views(row_view)):
         hits = [_hit(one, is_now=one is now) for one in found if one.view is view]
-        view.show_marks([*hits, *_selected(span, index, number, view.document().characterCount() - 1)])
+        view.show_highlights([*hits, *_selected(span, index, number, view.document().characterCount() - 1)])
     hidden = sought.counts.get(key, 0) - len(found) if sought is not None else 0
-    row_view.show_found(max(hidden, 0))
+    row_view.show_hit_count(max(hidden, 0))
 
 
 def current_highlight(found: list[TextHit], key: str, sought: SearchPattern | None) -> TextHit | None:

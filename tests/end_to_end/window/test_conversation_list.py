@@ -24,7 +24,7 @@ async def test_a_conversation_is_pinned_archived_found_by_its_title_and_taken_ba
     sidebar = person.window.sidebar
     await person.until(lambda: len(person.stores.asks.waiting()) == 2 and sidebar.list.model().rowCount() == 3)
     pinned = person.stores.conversations.at(2)
-    sidebar.list.mark(pinned.id)
+    sidebar.list.select(pinned.id)
     QTest.keyClick(sidebar.list, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
     await person.until(lambda: shown(sidebar.list)[:3] == ["[Pinned]", pinned.title, "[Today]"])
     QTest.keyClick(sidebar.list, Qt.Key.Key_Delete)
@@ -39,12 +39,12 @@ async def test_a_conversation_is_pinned_archived_found_by_its_title_and_taken_ba
     QTest.keyClick(sidebar.search, Qt.Key.Key_Return)  # before any result: the first one that arrives is opened
     await person.until(lambda: person.front.store.title == "An unlikely marmalade")
     assert sidebar.results.lines == ("An unlikely marmalade",)
-    person.window.commands.do("search")
+    person.window.commands.trigger("search")
     QTest.keyClick(sidebar.search, Qt.Key.Key_Escape)
     await person.press("Archived", sidebar)
     archived = sidebar.archive.list
     await person.until(lambda: shown(archived)[-1:] == ["An unlikely marmalade"])
-    archived.mark(pinned.id)
+    archived.select(pinned.id)
     QTest.keyClick(archived, Qt.Key.Key_Backspace, Qt.KeyboardModifier.ControlModifier)
     await person.until(lambda: shown(archived) == [])
     QTest.keyClick(sidebar.archive, Qt.Key.Key_Escape)

@@ -15,7 +15,7 @@ from tests.support.open_window import OpenWindow, open_window
 
 
 def palette(person: OpenWindow, text: str) -> PickerDialog:
-    person.window.commands.do("palette")
+    person.window.commands.trigger("palette")
     picker = next(known for known in person.window.findChildren(PickerDialog) if known.isVisible())
     field = picker.findChild(QLineEdit)
     assert isinstance(field, QLineEdit)
@@ -40,7 +40,7 @@ async def test_a_task_is_stopped_by_keys_in_a_window_of_its_own_that_comes_back_
         async with open_window(qapp, own_errand.home) as first:
             await first.begin("write a book")
             await first.until(lambda: any(isinstance(row, ReplyRow) for row in first.rows))
-            first.window.commands.do("own_window")
+            first.window.commands.trigger("own_window")
             (own,) = first.window.conversations.windows
             assert "working — Errand" in own.windowTitle()
             assert first.window.tabs.open_ids == ()
@@ -49,20 +49,20 @@ async def test_a_task_is_stopped_by_keys_in_a_window_of_its_own_that_comes_back_
         async with open_window(qapp, own_errand.home) as second:
             (own,) = second.window.conversations.windows
             await second.until(lambda: any(isinstance(row, ReplyRow) for row in second.rows))
-            second.window.commands.do("own_window")
+            second.window.commands.trigger("own_window")
             assert second.window.tabs.open_ids == (own.page.conversation_id,)
 
 
 async def test_what_waits_in_a_window_of_its_own_is_gone_to_there(person: OpenWindow) -> None:
     await person.press("Play the tour")
     await person.until(lambda: len(person.stores.asks.waiting()) == 2)
-    person.window.commands.do("next_ask")
+    person.window.commands.trigger("next_ask")
     asked = person.window.conversations.active_id
-    person.window.commands.do("own_window")
+    person.window.commands.trigger("own_window")
     (own,) = person.window.conversations.windows
-    person.window.commands.do("next_ask")
+    person.window.commands.trigger("next_ask")
     assert person.window.conversations.active_window is None
-    person.window.commands.do("next_ask")
+    person.window.commands.trigger("next_ask")
     assert person.window.conversations.active_window is own
     assert person.window.conversations.active_id == asked
 

@@ -11,7 +11,7 @@ async def ask_to_delete(person: OpenWindow, conversation_id: str, rows: int) -> 
     """Delete from the archive with the keyboard."""
     archived = person.window.sidebar.archive.list
     await person.until(lambda: archived.model().rowCount() == rows)
-    archived.mark(conversation_id)
+    archived.select(conversation_id)
     QTest.keyClick(archived, Qt.Key.Key_Delete)
     await person.until(lambda: bool(dialogs(person)))
     return dialogs(person)[0]

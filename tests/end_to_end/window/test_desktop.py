@@ -101,7 +101,7 @@ async def test_what_is_answered_in_the_window_is_taken_back(
     person.enter()
     await person.until(lambda: bool(person.window.tabs.active_id))
     conversation_id = person.window.tabs.active_id
-    person.window.commands.do("new_task")
+    person.window.commands.trigger("new_task")
     await person.until(lambda: desktop.titles == ["Approval needed: make it"])
     assert person.window.windowTitle() == "(1) Errand"
     person.window.conversations.open(conversation_id)
@@ -114,7 +114,7 @@ async def test_what_is_answered_in_the_window_is_taken_back(
 async def test_with_nothing_at_work_quit_asks_nothing(person: OpenWindow, attention: DesktopIntegration) -> None:
     left: list[bool] = []
     person.window.closed.connect(lambda: left.append(True))
-    person.window.commands.do("quit")
+    person.window.commands.trigger("quit")
     assert left == [True]
 
 
@@ -124,8 +124,8 @@ async def test_quit_stops_all_tasks_and_ends_the_engine_when_that_is_chosen(
     await begin(person, workspace, "make it")
     engine, left = own_errand.engine_pid(), asyncio.Event()
     person.window.closed.connect(left.set)
-    person.window.commands.do("quit")
-    person.window.commands.do("quit")
+    person.window.commands.trigger("quit")
+    person.window.commands.trigger("quit")
     await person.press("Stop them and quit the engine", dialog(person))
     await person.until(left.is_set)
     await until(lambda: not is_alive(engine))
@@ -140,10 +140,10 @@ async def test_quit_can_leave_the_tasks_at_work_and_can_be_taken_back(
     await begin(person, workspace, "make it")
     left: list[bool] = []
     person.window.closed.connect(lambda: left.append(True))
-    person.window.commands.do("quit")
+    person.window.commands.trigger("quit")
     await person.press("Cancel", dialog(person))
     assert left == []
-    person.window.commands.do("quit")
+    person.window.commands.trigger("quit")
     await person.press("Keep working in the background", dialog(person))
     assert left == [True]
     assert is_alive(own_errand.engine_pid())
@@ -185,7 +185,7 @@ async def test_a_quick_task_is_started_in_the_background_and_opened_from_there(
     QTest.keyClicks(quick.field, "half a thought")
     QTest.keyClick(quick.field, Qt.Key.Key_Escape)
     assert not quick.isVisible()
-    person.window.commands.do("quick")
+    person.window.commands.trigger("quick")
     await person.until(quick.field.hasFocus)
     assert quick.field.toPlainText() == "half a thought"
     QTest.keyClicks(quick.field, "count the files")  # over what was marked
@@ -202,10 +202,10 @@ async def test_a_quick_task_is_started_in_the_background_and_opened_from_there(
 async def test_a_key_for_quick_tasks_is_bound_or_the_way_to_bind_it_is_told(
     person: OpenWindow, attention: DesktopIntegration, desktop: NotificationServer
 ) -> None:
-    person.window.commands.do("quick_key")
+    person.window.commands.trigger("quick_key")
     await person.until(lambda: "errand quick" in person.window.error_banner.accessibleName())
     portal = await ShortcutPortal.start(os.environ["DBUS_SESSION_BUS_ADDRESS"])
-    person.window.commands.do("quick_key")
+    person.window.commands.trigger("quick_key")
     await person.until(lambda: "Ctrl+Alt+Space" in person.window.error_banner.accessibleName())
     portal.press("quick")
     await person.until(lambda: attention.quick_task.dialog is not None and attention.quick_task.dialog.isVisible())

@@ -45,11 +45,11 @@ async def test_esc_closes_what_is_nearest_and_stops_the_task_only_in_the_convers
             for place in (sidebar.search, sidebar.list, person.window.tabs.bar):
                 escape(person, place)
                 assert person.window.focusWidget() is composer.field
-            person.window.commands.do("tree")
+            person.window.commands.trigger("tree")
             (panel,) = person.front.findChildren(TreePanelView)
             escape(person, panel)
             assert (panel.isVisible(), person.window.focusWidget()) == (True, composer.field)
-            person.window.commands.do("find")
+            person.window.commands.trigger("find")
             (bar,) = person.front.findChildren(FindBarView)
             escape(person, person.front.transcript)
             assert not bar.isVisible() and not stops(person)
@@ -93,7 +93,7 @@ async def test_a_search_steps_through_its_hits_and_goes_to_the_one_in_another_br
 
             await person.begin("name an animal")
             await person.until(lambda: replies() == ["A walrus, and a walrus."])
-            person.window.commands.do("find")
+            person.window.commands.trigger("find")
             (bar,) = person.front.findChildren(FindBarView)
             QTest.keyClicks(bar.field, "walrus")
             key(person, Qt.Key.Key_Return)

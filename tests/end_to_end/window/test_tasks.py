@@ -32,7 +32,7 @@ async def test_a_first_run_offers_the_tour_and_its_three_tasks_are_finished_in_t
     await person.press("Play the tour")
     await person.until(lambda: len(person.stores.asks.waiting()) == 2)
     assert len(person.window.sidebar.inbox.lines) >= 2
-    person.window.commands.do("next_ask")
+    person.window.commands.trigger("next_ask")
     await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
     for _ in range(2):
         if person.front.composer.mode == "reply":
@@ -40,7 +40,7 @@ async def test_a_first_run_offers_the_tour_and_its_three_tasks_are_finished_in_t
             person.enter()
         else:
             await person.press("Allow once")
-        person.window.commands.do("next_ask")
+        person.window.commands.trigger("next_ask")
         await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
     await person.until(lambda: len(ended(person)) == 3)
     assert {task.stop_reason for task in ended(person)} == {"completed"}
@@ -75,7 +75,7 @@ async def test_a_task_is_stopped_while_a_tool_runs_and_no_process_is_left(
             await person.begin("wait for me")
             await person.press("Allow once")
             await person.until((workspace / "ready").exists)
-            person.window.commands.do("stop")
+            person.window.commands.trigger("stop")
             await person.until(lambda: bool(ended(person)))
     assert running(marker) == []
 
@@ -181,7 +181,7 @@ async def test_a_search_finds_what_was_said_and_opens_it(person: OpenWindow) -> 
     await person.press("Play the tour")
     await person.until(lambda: len(person.stores.asks.waiting()) == 2)
     await person.until(lambda: bool(ended(person)))  # its text contains the search words
-    person.window.commands.do("new_task")
+    person.window.commands.trigger("new_task")
     sidebar = person.window.sidebar
     QTest.keyClicks(sidebar.search, "discount")
     await person.until(lambda: bool(sidebar.results.lines) and sidebar.results.isVisible())
@@ -202,7 +202,7 @@ async def test_a_hit_is_shown_at_its_place_and_places_are_there_again_after_a_re
                 first.enter()
                 await first.until(lambda: sum(isinstance(row, TaskEndRow) for row in first.rows) == number + 1)  # noqa: B023 -- awaited at once
             conversation = first.window.tabs.active_id
-            first.window.commands.do("new_task")
+            first.window.commands.trigger("new_task")
             QTest.keyClicks(first.window.sidebar.search, "unicorn2")
             results = first.window.sidebar.results
             await first.until(lambda: bool(results.lines) and results.isVisible())
@@ -211,7 +211,7 @@ async def test_a_hit_is_shown_at_its_place_and_places_are_there_again_after_a_re
             transcript = first.front.transcript
             transcript.scroll_by(20)
             place = transcript.place
-            first.window.commands.do("new_task")
+            first.window.commands.trigger("new_task")
             first.window.tabs.open(conversation)
             assert (first.front.transcript, transcript.place) == (transcript, place)
         async with open_window(qapp, own_errand.home) as second:
@@ -245,10 +245,10 @@ async def test_what_waits_takes_the_keyboard_and_is_allowed_from_wherever_it_is(
             await person.until(
                 lambda: person.front.store.requests.waiting != () and isinstance(person.rows[-1], AskRow)
             )
-            person.window.commands.do("next_ask")
+            person.window.commands.trigger("next_ask")
             assert focused(person) == "Or answer in your own words"
-            person.window.commands.do("new_task")
-            person.window.commands.do("next_ask")
+            person.window.commands.trigger("new_task")
+            person.window.commands.trigger("next_ask")
             assert focused(person) == "Or answer in your own words"
             QTest.keyClick(person.window.focusWidget(), Qt.Key.Key_Backtab)
             assert focused(person) == "the short one"
@@ -270,9 +270,9 @@ async def test_a_task_that_fails_says_why_once_and_the_inbox_leaves_no_gap(
             person.type("wait")
             person.enter()
             await person.until(lambda: any(isinstance(row, ReplyRow) for row in person.rows))
-            person.window.commands.do("stop")
+            person.window.commands.trigger("stop")
             await person.until(lambda: len(ended(person)) == 1)
-            person.window.commands.do("new_task")
+            person.window.commands.trigger("new_task")
             person.type("fail")
             person.enter()
             await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))

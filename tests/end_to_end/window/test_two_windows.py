@@ -30,7 +30,7 @@ async def test_what_is_done_in_one_window_is_seen_in_the_other(
             one.type("make it")
             one.enter()
             await other.until(lambda: bool(other.stores.asks.waiting()))
-            other.window.commands.do("next_ask")
+            other.window.commands.trigger("next_ask")
             await other.until(lambda: any(isinstance(row, AskRow) for row in other.rows))
             await other.press("Allow once", other.front)
             await one.until(lambda: bool(one.rows) and isinstance(one.rows[-1], TaskEndRow))

@@ -43,7 +43,7 @@ async def removal(office: Office) -> QWidget:
 async def side_by_side(office: Office) -> QWidget:
     view = await _joined(office)
     if not view.tree.panes:
-        office.window.commands.do("tree")
+        office.window.commands.trigger("tree")
     panel = view.tree.panel
     await until(lambda: any(line.count for line in panel.lines))
     other = next(line for line in panel.lines if line.count and not line.is_in_front)

@@ -41,7 +41,7 @@ class View:
 
 
 async def _first_run(office: Office) -> QWidget:
-    office.window.commands.do("new_task")
+    office.window.commands.trigger("new_task")
     office.window.dialogs.settings_closed.emit()  # searches for models again
     welcome = office.front.welcome
     await until(lambda: welcome.currentWidget() is welcome.first)
@@ -53,7 +53,7 @@ async def _first_run(office: Office) -> QWidget:
 async def _draft(office: Office) -> QWidget:
     file = office.home / "notes.txt"
     file.write_text("a line")
-    office.window.commands.do("new_task")
+    office.window.commands.trigger("new_task")
     QTest.keyClicks(office.front.composer.field, "Read this")
     office.front.composer.attachments.add([str(file)])
     return office.window
@@ -62,7 +62,7 @@ async def _draft(office: Office) -> QWidget:
 async def _branches(office: Office) -> QWidget:
     view = await office.open(office.told)
     if not view.tree.panes:
-        office.window.commands.do("tree")
+        office.window.commands.trigger("tree")
     places = view.tree.findChildren(QListView)
     await until(lambda: any(place.isVisible() for place in places))
     return office.window
@@ -101,13 +101,13 @@ async def _narrow(office: Office) -> QWidget:
 
 
 async def _choices(office: Office) -> QWidget:
-    office.window.commands.do("new_task")
+    office.window.commands.trigger("new_task")
     QTest.mouseClick(office.front.foot.choices.more_button, Qt.MouseButton.LeftButton)
     return top(TaskOptionsDialog)
 
 
 async def _action(office: Office, name: ActionName, kind: type[QDialog]) -> QWidget:
-    office.window.commands.do(name)
+    office.window.commands.trigger(name)
     return top(kind)
 
 
@@ -152,7 +152,7 @@ async def _delete(office: Office) -> QWidget:
 
 async def _own_window(office: Office) -> QWidget:
     await office.open(office.asking)
-    office.window.commands.do("own_window")
+    office.window.commands.trigger("own_window")
     return office.window.conversations.windows[0]
 
 

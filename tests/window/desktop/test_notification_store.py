@@ -156,10 +156,10 @@ async def test_what_is_looked_at_is_taken_back_and_told_no_second_time(stores: S
     stores.apply(TaskUpdate(task=ended("task_2", conversation_id="conv_1")))
     await until(lambda: len(told.notices) == 2)
     told.eyes.look_at("conv_1")
-    told.store.look_again()
+    told.store.on_activation_changed()
     await until(lambda: told.notices == ())
     told.eyes.look_away()
-    told.store.look_again()
+    told.store.on_activation_changed()
     stores.apply(AskUpdate(ask=ask("ask_3", "conv_3")))
     await until(lambda: bool(told.notices))
     assert [notice.key for notice in told.notices] == ["ask_3"]
@@ -189,13 +189,13 @@ async def test_a_burst_of_ends_is_one_notice_until_the_person_comes_back(stores:
     await until(lambda: told.times == 2)
     assert told.titles == ["21 tasks have ended"]
     told.eyes.look_at("conv_other")
-    told.store.look_again()
+    told.store.on_activation_changed()
     await until(lambda: told.notices == ())
 
 
 async def test_a_button_that_comes_too_late_opens_the_conversation(stores: Stores, told: Told) -> None:
     stores.apply(TaskUpdate(task=ended("task_1", conversation_id="conv_7")))
     await until(lambda: bool(told.notices))
-    told.store.act("task_1", "allow")
-    told.store.act("gone", "open")
+    told.store.handle_click("task_1", "allow")
+    told.store.handle_click("gone", "open")
     assert told.opened == ["conv_7"]

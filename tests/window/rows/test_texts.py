@@ -176,7 +176,7 @@ def test_a_closed_thought_says_its_beginning_without_marks_and_is_as_high_as_its
 def test_a_notice_is_text_that_can_be_selected(show: MakeBlock) -> None:
     text = part(show(notice("error", "The model refused the key.\x1b[31m")), TextView, "Notice")
     assert text.toPlainText() == "The model refused the key."
-    assert text.between(4, 9).selectedText() == "model"
+    assert text.cursor_between(4, 9).selectedText() == "model"
 
 
 def test_a_broken_picture_says_so(show: MakeBlock) -> None:

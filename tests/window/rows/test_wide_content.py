@@ -72,7 +72,7 @@ def test_a_wide_table_scrolls_by_itself_and_breaks_no_word(show: MakeBlock) -> N
 def test_a_picture_of_the_web_is_not_fetched_but_named_with_its_address(show: MakeBlock) -> None:
     text = part(show(reply("See ![the plan](https://example.org/x.png) here.")), TextView, "Reply")
     assert text.toPlainText() == "See Load the plan (https://example.org/x.png) here."
-    assert text.between(6, 8).charFormat().anchorHref() == "https://example.org/x.png"
+    assert text.cursor_between(6, 8).charFormat().anchorHref() == "https://example.org/x.png"
 
 
 def test_a_card_is_opened_and_closed_by_the_keyboard_alone(show: MakeBlock) -> None:

@@ -77,7 +77,7 @@ def copied(page: Page) -> str:
 def marked(page: Page) -> list[str]:
     """The text painted as selected, row by row."""
     views = [view for row_view in page.row_views() for view in row_view.findChildren(TextView) if view.isVisible()]
-    return [view.between(mark.start, mark.end).selectedText() for view in views for mark in view.marks]
+    return [view.cursor_between(mark.start, mark.end).selectedText() for view in views for mark in view.highlights]
 
 
 THREE: list[Row] = [

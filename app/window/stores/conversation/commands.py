@@ -273,7 +273,7 @@ class TaskCommands(QObject):
             await self._session.call(TASK_STEER, _to_task(task, Unsent(_WITH_ANSWER, message.attachments)))
         elif message.attachments:  # an interrupted task takes no message: name the files in the answer
             text = "\n".join((text, *message.attachments))
-        await self._asks.settle(AskAnswerParams(ask_id=question.id, text=text or _SEE))
+        await self._asks.send_answer(AskAnswerParams(ask_id=question.id, text=text or _SEE))
 
     async def _set_mode(self, params: TaskSetModeParams) -> None:
         await self.confirm_workspace()

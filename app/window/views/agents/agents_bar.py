@@ -52,13 +52,13 @@ class AgentChipView(QPushButton):
     def show_agent(self, agent: Agent, task: Task | None, *, is_shown: bool) -> None:
         """Show the current state; `task` is the agent's newest task."""
         self.agent = agent
-        self._state = _word(task)
+        self._state = _status_label(task)
         self.setChecked(is_shown)
         name = agent.name if len(agent.name) <= _LONGEST else f"{agent.name[: _LONGEST - 1]}…"
         self.setText(f"{name} · {self._state}" if self._state else name)
         parts = (agent.name, self._state, agent.model, "looked at" if is_shown else "")
         self.setAccessibleName(", ".join(part for part in parts if part))
-        set_tool_tip(self, _tip(agent))
+        set_tool_tip(self, _tool_tip(agent))
         self.updateGeometry()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
@@ -76,7 +76,7 @@ class AgentChipView(QPushButton):
             painter.drawEllipse(square.center(), 6, 6)
 
 
-def _word(task: Task | None) -> str:
+def _status_label(task: Task | None) -> str:
     """Empty for an idle agent."""
     if task is None or not is_working(task):
         return ""
@@ -89,17 +89,17 @@ def _word(task: Task | None) -> str:
             return "stopping" if task.stopping else "working"
 
 
-def _tip(agent: Agent) -> str:
+def _tool_tip(agent: Agent) -> str:
     model = f", {agent.model}" if agent.model else ""
     whose = " It answers on a branch of its own." if agent.beside is not None else ""
     return f"Look at the branch of {agent.name}{model}, and write to it.{whose}"
 
 
-def turn_rule_label(turns: TurnTaking, spoken: int) -> str:
+def turn_rule_label(turns: TurnTaking, spelled_out: int) -> str:
     """The rule and the number of replies since the last message of a person; empty for the default rule."""
     if turns.rule == "addressed":
         return ""
-    return f"{TURN_RULES[turns.rule][0].lower()} · {min(spoken, turns.limit)} of {turns.limit}"
+    return f"{TURN_RULES[turns.rule][0].lower()} · {min(spelled_out, turns.limit)} of {turns.limit}"
 
 
 class AgentsBarView(QWidget):
@@ -134,11 +134,11 @@ class AgentsBarView(QWidget):
 
     @property
     def chips(self) -> tuple[AgentChipView, ...]:
-        return tuple(self._chips[agent.id] for agent in self._seen())
+        return tuple(self._chips[agent.id] for agent in self._bar_agents())
 
     def show_agents(self) -> None:
         """The participating agents, plus other agents that are running or selected."""
-        agents = self._seen()
+        agents = self._bar_agents()
         if [agent.id for agent in agents] != list(self._chips):
             self._make_chips(agents)
         shown = self._store.agents.shown
@@ -148,13 +148,15 @@ class AgentsBarView(QWidget):
         self.turns.setVisible(len(agents) > 1 and bool(self.turns.text()))
         self.setVisible(len(agents) > 1)
 
-    def _seen(self) -> tuple[Agent, ...]:
+    def _bar_agents(self) -> tuple[Agent, ...]:
         shown = self._store.agents.shown
         return tuple(
-            agent for agent in self._store.agents.all if agent.beside is None or agent == shown or self._works(agent)
+            agent
+            for agent in self._store.agents.all
+            if agent.beside is None or agent == shown or self._working_task(agent)
         )
 
-    def _works(self, agent: Agent) -> bool:
+    def _working_task(self, agent: Agent) -> bool:
         task = self._tasks.of_agent(agent.id)
         return task is not None and is_working(task)
 
@@ -183,33 +185,33 @@ class AgentsBarView(QWidget):
                 ComparedBranch(shown.head_id, shown.id), ComparedBranch(agent.head_id, agent.id)
             )
 
-    def _on_menu_requested(self, agent_id: str, place: QPoint) -> None:
+    def _on_menu_requested(self, agent_id: str, position: QPoint) -> None:
         agent = self._store.agents.get(agent_id)
         if agent is not None:
             menu = QMenu(self)
-            self._fill(menu, agent)
+            self._fill_menu(menu, agent)
             menu.aboutToHide.connect(menu.deleteLater)
-            menu.popup(place)
+            menu.popup(position)
 
     def _on_more_clicked(self) -> None:
         menu = QMenu(self)
         menu.addAction(self._theme.icon("refresh-cw"), "Turns…", self.turn_order_requested.emit)
         menu.addAction(self._theme.icon("plus"), "Add an agent…", self.add_requested.emit)
         menu.addSeparator()
-        for agent in self._seen():
-            self._fill(menu.addMenu(agent.name.replace("&", "&&")), agent)
+        for agent in self._bar_agents():
+            self._fill_menu(menu.addMenu(agent.name.replace("&", "&&")), agent)
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(self._more.mapToGlobal(QPoint(0, -menu.sizeHint().height())))
 
-    def _fill(self, menu: QMenu, agent: Agent) -> None:
+    def _fill_menu(self, menu: QMenu, agent: Agent) -> None:
         """Fill the menu of one agent."""
-        is_shown, works = agent == self._store.agents.shown, self._works(agent)
-        look = menu.addAction(self._theme.icon("corner-down-right"), "Look at its branch")
-        look.triggered.connect(partial(self._on_chip_clicked, agent.id))
-        look.setEnabled(not is_shown)
-        bring = menu.addAction(self._theme.icon("git-branch"), "Bring it here")
-        bring.triggered.connect(partial(self._store.branches.bring, agent.id))
-        bring.setEnabled(not is_shown and not works)
+        is_shown, works = agent == self._store.agents.shown, self._working_task(agent)
+        show = menu.addAction(self._theme.icon("corner-down-right"), "Look at its branch")
+        show.triggered.connect(partial(self._on_chip_clicked, agent.id))
+        show.setEnabled(not is_shown)
+        switch = menu.addAction(self._theme.icon("git-branch"), "Bring it here")
+        switch.triggered.connect(partial(self._store.branches.bring, agent.id))
+        switch.setEnabled(not is_shown and not works)
         compare = menu.addAction(self._theme.icon("columns-2"), "Compare with the branch in front")
         compare.triggered.connect(partial(self._on_compare_requested, agent.id))
         compare.setEnabled(not is_shown)

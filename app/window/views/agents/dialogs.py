@@ -30,9 +30,9 @@ _ABOUT = (
     "It begins where the first agent stands, sees what everybody said, and works on a branch of its own as soon as it "
     "writes beside another one."
 )
-_LONGEST_NAME = 40
+_MAX_NAME = 40
 
-_MOST = 50
+_MAX_TURNS = 50
 
 
 class AddAgentDialog(QDialog):
@@ -80,7 +80,7 @@ class AddAgentDialog(QDialog):
     def _lay_out(self) -> None:
         tokens = self._theme.tokens
         self.setMinimumWidth(tokens.column // 2)
-        self.name.setMaxLength(_LONGEST_NAME)
+        self.name.setMaxLength(_MAX_NAME)
         fields = (
             ("Personality", self.personality),
             ("Name", self.name),
@@ -157,7 +157,7 @@ class TurnOrderDialog(QDialog):
             self.rule.addItem(name, rule)
         for agent in agents:
             self.moderator.addItem(agent.name, agent.id)
-        self.limit.setRange(1, _MOST)
+        self.limit.setRange(1, _MAX_TURNS)
         self.limit.setValue(turns.limit)
         self.rule.setCurrentIndex(max(0, self.rule.findData(turns.rule)))
         self.moderator.setCurrentIndex(max(0, self.moderator.findData(turns.moderator_id)))

@@ -17,7 +17,7 @@ from app.window.theme.theme import Theme
 from app.window.widgets.labels import TextLabel
 from app.window.widgets.search_field import SearchField
 
-_LEAST, _MOST = 2, 8
+_MIN_MODELS, _MAX_MODELS = 2, 8
 _ABOUT = "Each answers on a branch of its own, all at the same time. Then you see two side by side, and go on with one."
 _TOO_FEW = "There are not two models that can be used. Set up another provider in the settings first."
 
@@ -83,7 +83,7 @@ class AskModelsDialog(QDialog):
 
     def _connect(self) -> None:
         self.field.textChanged.connect(self._show_count)
-        self.search.textChanged.connect(self._on_sought)
+        self.search.textChanged.connect(self._on_searched)
         self.search.down_pressed.connect(self.list.setFocus)
         self.list.itemChanged.connect(self._show_count)
         self.ask.clicked.connect(self._on_ask_clicked)
@@ -92,15 +92,15 @@ class AskModelsDialog(QDialog):
 
     def _show_count(self) -> None:
         number = len(self.chosen)
-        enough = _LEAST <= number <= _MOST
-        if self.list.count() < _LEAST:
+        enough = _MIN_MODELS <= number <= _MAX_MODELS
+        if self.list.count() < _MIN_MODELS:
             words = _TOO_FEW
         else:
-            words = f"{number} chosen" if enough else f"{number} chosen: take {_LEAST} to {_MOST}"
+            words = f"{number} chosen" if enough else f"{number} chosen: take {_MIN_MODELS} to {_MAX_MODELS}"
         self._count.setText(words)
         self.ask.setEnabled(enough and bool(self.field.toPlainText().strip()))
 
-    def _on_sought(self, text: str) -> None:
+    def _on_searched(self, text: str) -> None:
         """Checked models stay visible."""
         words = text.casefold().split()
         for row in range(self.list.count()):

@@ -85,10 +85,10 @@ class ComparisonActions:
 class ComparedBranchView(QWidget):
     """One side of the comparison.
 
-    Emits `turned` with another branch to show here, and `chosen` to continue with this one.
+    Emits `agent_chosen` with another branch to show here, and `chosen` to continue with this one.
     """
 
-    turned = Signal(object)
+    agent_chosen = Signal(object)
     chosen = Signal()
 
     def __init__(
@@ -102,27 +102,27 @@ class ComparedBranchView(QWidget):
         self._entries: list[tuple[str, str | None]] = []
         self.who = QComboBox()
         self.transcript = TranscriptView(side, theme, actions)
-        self.go_on = push_button("Go on with this one")
+        self.continue_button = push_button("Go on with this one")
         self._models = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._figures = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._note = TextLabel(theme, _EMPTY, tone="muted", wrap=True)
-        self._layers = QStackedWidget()
+        self._stack = QStackedWidget()
         self._lay_out()
-        self.who.activated.connect(self._on_turned)
-        self.go_on.clicked.connect(self.chosen)
+        self.who.activated.connect(self._on_agent_chosen)
+        self.continue_button.clicked.connect(self.chosen)
         side.told.connect(self.show_side)
         agents.changed.connect(self.show_agents)
         self.show_agents()
 
     @property
-    def words(self) -> str:
+    def texts(self) -> str:
         """The text of the header."""
         return " · ".join(part for part in (self._models.full_text, self._figures.full_text) if part)
 
     def show_side(self) -> None:
         self._models.set_text(", ".join(self.side.models))
         self._figures.set_text(self.side.figures)
-        self._layers.setCurrentWidget(self.transcript if self.side.count() else self._note)
+        self._stack.setCurrentWidget(self.transcript if self.side.count() else self._note)
 
     def show_agents(self) -> None:
         """Update the list of agents whose branches can be shown."""
@@ -141,28 +141,28 @@ class ComparedBranchView(QWidget):
         self.who.setAccessibleName(f"{self._name}: whose branch")
         self.who.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.transcript.setAccessibleName(f"{self._name} branch")
-        self.go_on.setAccessibleName(f"Go on with the {self._name.lower()} one")
+        self.continue_button.setAccessibleName(f"Go on with the {self._name.lower()} one")
         self._note.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._note.setMargin(tokens.space_far)
-        self._layers.addWidget(self.transcript)
-        self._layers.addWidget(self._note)
+        self._stack.addWidget(self.transcript)
+        self._stack.addWidget(self._note)
         head = QHBoxLayout()
         head.setSpacing(tokens.space_close)
         head.addWidget(self.who, 1)
-        head.addWidget(self.go_on)
+        head.addWidget(self.continue_button)
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_normal, tokens.space_normal, tokens.space_normal, 0)
         column.setSpacing(tokens.space_tight)
         column.addLayout(head)
         column.addWidget(self._models)
         column.addWidget(self._figures)
-        column.addWidget(self._layers, 1)
+        column.addWidget(self._stack, 1)
 
-    def _on_turned(self) -> None:
+    def _on_agent_chosen(self) -> None:
         agent_id: object = self.who.currentData()
         agent = self._agents.get(agent_id) if isinstance(agent_id, str) else None
         if agent is not None and agent.head_id is not None and agent.id != self.side.compared.agent_id:
-            self.turned.emit(ComparedBranch(agent.head_id, agent.id))
+            self.agent_chosen.emit(ComparedBranch(agent.head_id, agent.id))
 
 
 def _title(agent: Agent) -> str:
@@ -180,8 +180,8 @@ class ComparisonDialog(QDialog):
         self.setWindowTitle(f"{comparison.store.title} — two branches")
         self._comparison = comparison
         self._theme = theme
-        self._beginning = ElidedLabel(theme, _READING, tone="muted")
-        self._trouble = BannerView(theme)
+        self._common_history = ElidedLabel(theme, _READING, tone="muted")
+        self._error_banner = BannerView(theme)
         self._actions = ComparisonActions(ConversationRowActions(comparison.store, models, clipboard, self))
         agents = comparison.store.agents
         self.views = (
@@ -206,12 +206,12 @@ class ComparisonDialog(QDialog):
         sides.setSizes([self.width() // 2, self.width() // 2])
         head = QHBoxLayout()
         head.setContentsMargins(tokens.space_normal, tokens.space_normal, tokens.space_normal, 0)
-        head.addWidget(self._beginning)
+        head.addWidget(self._common_history)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(head)
-        column.addWidget(self._trouble)
+        column.addWidget(self._error_banner)
         column.addWidget(sides, 1)
         self.views[0].transcript.setFocus()
 
@@ -222,12 +222,12 @@ class ComparisonDialog(QDialog):
         comparison.store.failed.connect(self._on_failed)
         self._actions.branches.refused.connect(self._on_failed)
         for number, view in enumerate(self.views):
-            view.turned.connect(partial(comparison.turn, number))
+            view.agent_chosen.connect(partial(comparison.turn, number))
             view.chosen.connect(partial(self._on_chosen, view))
 
     def _on_loaded(self) -> None:
         beginning = self._comparison.beginning
-        self._beginning.set_text(f"Both go on from: “{beginning}”" if beginning else _APART)
+        self._common_history.set_text(f"Both go on from: “{beginning}”" if beginning else _APART)
         for view in self.views:
             view.transcript.to_start()
 
@@ -236,4 +236,4 @@ class ComparisonDialog(QDialog):
         self.accept()
 
     def _on_failed(self, why: str) -> None:
-        self._trouble.show_message(why, "failed")
+        self._error_banner.show_message(why, "failed")

@@ -68,7 +68,9 @@ class TreeDelegate(QStyledItemDelegate):
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
         tokens = self._theme.tokens
-        return QSize(0, self._high(tokens.size_base) + self._high(tokens.size_small) + 2 * tokens.space_tight)
+        return QSize(
+            0, self._line_height(tokens.size_base) + self._line_height(tokens.size_small) + 2 * tokens.space_tight
+        )
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         line: object = index.data(LINE)
@@ -77,12 +79,12 @@ class TreeDelegate(QStyledItemDelegate):
         place = _rect(option)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_ground(painter, place, _state(option))
+        self._paint_background(painter, place, _state(option))
         left = self._paint_lanes(painter, place, line)
-        self._paint_words(painter, place.adjusted(left, 0, -self._theme.tokens.space_close, 0), line)
+        self._paint_text(painter, place.adjusted(left, 0, -self._theme.tokens.space_close, 0), line)
         painter.restore()
 
-    def _paint_ground(self, painter: QPainter, place: QRect, state: QStyle.StateFlag) -> None:
+    def _paint_background(self, painter: QPainter, place: QRect, state: QStyle.StateFlag) -> None:
         tokens = self._theme.tokens
         selected, hovered = state & QStyle.StateFlag.State_Selected, state & QStyle.StateFlag.State_MouseOver
         if selected or hovered:
@@ -97,16 +99,16 @@ class TreeDelegate(QStyledItemDelegate):
         tokens = self._theme.tokens
         shown = min(line.depth, _MAX_LANES)
         lanes = line.lanes[line.depth - shown :]
-        middle = place.top() + tokens.space_tight + self._high(tokens.size_base) / 2
+        middle = place.top() + tokens.space_tight + self._line_height(tokens.size_base) / 2
         top = middle if line.is_first else float(place.top())
-        own = self._lane(place, shown)
-        turn = (self._lane(place, shown - 1), own, top, middle)
+        own = self._lane_x(place, shown)
+        turn = (self._lane_x(place, shown - 1), own, top, middle)
         if line.is_side and not line.is_in_front:
-            self._paint_turn(painter, *turn, in_front=False)
+            self._paint_bend(painter, *turn, in_front=False)
         for step, in_front in enumerate(lanes):
-            self._stroke(painter, in_front, QPointF(self._lane(place, step), top), place.bottom() + 1.0)
+            self._stroke(painter, in_front, QPointF(self._lane_x(place, step), top), place.bottom() + 1.0)
         if line.is_side and line.is_in_front:  # the active branch is painted over the others
-            self._paint_turn(painter, *turn, in_front=True)
+            self._paint_bend(painter, *turn, in_front=True)
         if not (line.is_side or line.is_first):
             self._stroke(painter, line.is_in_front, QPointF(own, top), middle)
         if line.goes_on:
@@ -114,7 +116,7 @@ class TreeDelegate(QStyledItemDelegate):
         self._paint_mark(painter, QPointF(own, middle), line)
         return int(own - place.left()) + tokens.space_normal
 
-    def _paint_turn(
+    def _paint_bend(
         self, painter: QPainter, left: float, own: float, top: float, middle: float, *, in_front: bool
     ) -> None:
         """Paint the curve at which a branch leaves the lane to its left."""
@@ -134,9 +136,9 @@ class TreeDelegate(QStyledItemDelegate):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawEllipse(centre, 2 * _MARK - 1, 2 * _MARK - 1)
 
-    def _paint_words(self, painter: QPainter, place: QRect, line: TreeLine) -> None:
+    def _paint_text(self, painter: QPainter, place: QRect, line: TreeLine) -> None:
         tokens = self._theme.tokens
-        high, low = self._high(tokens.size_base), self._high(tokens.size_small)
+        high, low = self._line_height(tokens.size_base), self._line_height(tokens.size_small)
         first = QRect(place.left(), place.top() + tokens.space_tight, place.width(), high)
         second = QRect(place.left(), first.bottom() + 1, place.width(), low)
         if line.heads:
@@ -144,14 +146,14 @@ class TreeDelegate(QStyledItemDelegate):
         if line.tasks:
             second.setRight(second.right() - self._paint_state(painter, second, line.tasks[-1]))
         colour = tokens.text if line.is_in_front else tokens.muted
-        _write(painter, first, self._theme.font(tokens.size_base, bold=line.is_head), colour, line_title(line))
-        _write(painter, second, self._theme.font(tokens.size_small), tokens.muted, line_detail(line))
+        _draw_text(painter, first, self._theme.font(tokens.size_base, bold=line.is_head), colour, line_title(line))
+        _draw_text(painter, second, self._theme.font(tokens.size_small), tokens.muted, line_detail(line))
 
     def _paint_state(self, painter: QPainter, place: QRect, task: Task) -> int:
         """Paint the state of the newest task, right-aligned; returns its width."""
         state = dot_state(task)
         font = self._theme.font(self._theme.tokens.size_small)
-        _write(
+        _draw_text(
             painter,
             place,
             font,
@@ -170,11 +172,11 @@ class TreeDelegate(QStyledItemDelegate):
             if wide < tokens.space_far:
                 wide = metrics.horizontalAdvance(f"+{len(heads) - number}")
                 room = QRect(right - wide, place.top(), wide, place.height())
-                _write(painter, room, font, tokens.muted, f"+{len(heads) - number}")
+                _draw_text(painter, room, font, tokens.muted, f"+{len(heads) - number}")
                 right -= wide + tokens.space_close
                 break
             room = QRect(right - wide, place.top(), wide + 1, place.height())
-            _write(painter, room, font, self._theme.person(speaker.color), speaker.name)
+            _draw_text(painter, room, font, self._theme.person(speaker.color), speaker.name)
             square = QRectF(room.left() - tokens.space_wide, place.top(), tokens.space_normal, place.height())
             paint_agent_dot(painter, square, speaker.color, self._theme)
             right = room.left() - tokens.space_wide - tokens.space_tight
@@ -188,16 +190,16 @@ class TreeDelegate(QStyledItemDelegate):
         tokens = self._theme.tokens
         return QPen(QColor(tokens.accent if in_front else tokens.outline), 2)
 
-    def _lane(self, place: QRect, step: int) -> float:
+    def _lane_x(self, place: QRect, step: int) -> float:
         return place.left() + self._theme.tokens.space_wide * (step + 1.0)
 
-    def _high(self, size: int) -> int:
+    def _line_height(self, size: int) -> int:
         return QFontMetrics(self._theme.font(size)).height() + self._theme.tokens.space_tight // 2
 
 
-def _write(
+def _draw_text(
     painter: QPainter,
-    place: QRect,
+    rect: QRect,
     font: QFont,
     colour: str,
     text: str,
@@ -205,8 +207,8 @@ def _write(
 ) -> None:
     painter.setFont(font)
     painter.setPen(QColor(colour))
-    fitting = QFontMetrics(font).elidedText(text, Qt.TextElideMode.ElideRight, place.width())
-    painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, fitting)
+    fitting = QFontMetrics(font).elidedText(text, Qt.TextElideMode.ElideRight, rect.width())
+    painter.drawText(rect, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, fitting)
 
 
 def _rect(option: QStyleOptionViewItem) -> QRect:

@@ -80,12 +80,12 @@ class TreePanelView(QWidget):
         self._model = TreeModel(store, self)
         self._list = QListView()
         self._note = TextLabel(theme, _READING, tone="muted", wrap=True)
-        self._layers = QStackedWidget()
+        self._stack = QStackedWidget()
         self._lay_out()
         self.setFocusProxy(self._list)
         store.changed.connect(self._on_changed)
-        self._list.clicked.connect(self._on_picked)
-        self._list.activated.connect(self._on_picked)
+        self._list.clicked.connect(self._on_activated)
+        self._list.activated.connect(self._on_activated)
         self._list.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self._list.customContextMenuRequested.connect(self._on_menu_requested)
         theme.changed.connect(self._list.viewport().update)
@@ -97,7 +97,7 @@ class TreePanelView(QWidget):
     @property
     def note(self) -> str:
         """The text shown instead of the tree; empty while the tree is shown."""
-        return self._note.text() if self._layers.currentWidget() is not self._list else ""
+        return self._note.text() if self._stack.currentWidget() is not self._list else ""
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -119,9 +119,9 @@ class TreePanelView(QWidget):
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._note.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._note.setMargin(tokens.space_normal)
-        self._layers.setContentsMargins(tokens.space_tight, 0, tokens.space_tight, tokens.space_tight)
-        self._layers.addWidget(self._note)
-        self._layers.addWidget(self._list)
+        self._stack.setContentsMargins(tokens.space_tight, 0, tokens.space_tight, tokens.space_tight)
+        self._stack.addWidget(self._note)
+        self._stack.addWidget(self._list)
         close = IconButton(self._theme, "x", "Close the tree")
         ShortcutToolTip(close, "Close the tree", "tree")
         close.clicked.connect(self.closed)
@@ -133,7 +133,7 @@ class TreePanelView(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(head)
-        column.addWidget(self._layers, 1)
+        column.addWidget(self._stack, 1)
 
     def _on_changed(self) -> None:
         """Keep the scroll position and the selection. At first, select the head and scroll to it."""
@@ -142,7 +142,7 @@ class TreePanelView(QWidget):
         height = bar.value()
         self._model.show(self._store.lines)
         self._note.setText(_ONE_BRANCH)
-        self._layers.setCurrentWidget(self._list if self._store.has_forks else self._note)
+        self._stack.setCurrentWidget(self._list if self._store.has_forks else self._note)
         if isinstance(marked, TreeLine):
             self._list.setCurrentIndex(self._model.row_of(marked.node_id))
             bar.setValue(height)
@@ -151,9 +151,9 @@ class TreePanelView(QWidget):
             self._list.setCurrentIndex(self._model.row_of(head))
             self._list.scrollTo(self._model.row_of(head), QListView.ScrollHint.PositionAtCenter)
 
-    def _on_menu_requested(self, place: QPoint) -> None:
+    def _on_menu_requested(self, position: QPoint) -> None:
         """Open the menu of the line under the mouse; with the keyboard, of the selected line."""
-        index = self._list.indexAt(place)
+        index = self._list.indexAt(position)
         if not index.isValid():
             index = self._list.currentIndex()
         line: object = index.data(LINE)
@@ -176,7 +176,7 @@ class TreePanelView(QWidget):
         export.triggered.connect(partial(self.export_requested.emit, self._store.end_of(line.node_id)))
         return menu
 
-    def _on_picked(self, index: QModelIndex) -> None:
+    def _on_activated(self, index: QModelIndex) -> None:
         line: object = index.data(LINE)
         if isinstance(line, TreeLine):
             self._store.go(line.node_id)

@@ -114,7 +114,7 @@ class InputPanelView(QWidget):
         task = self._store.task
         self._show_agents()
         self.status.show_task(task, self._worker(task))
-        self._context.look_at(task)
+        self._context.show_task(task)
         self.context.lock(self._store.context.locked)
         self.status.setVisible(task is not None)
         self.queue.show_entries()

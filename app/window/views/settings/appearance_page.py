@@ -55,8 +55,8 @@ class AppearancePageView(SettingsPageView):
         form.addRow(TextLabel(theme, "Font"), self._family)
         form.addRow(TextLabel(theme, "Size"), self._size)
         self.rows.addLayout(form)
-        self._family.activated.connect(self._on_font)
-        self._size.activated.connect(self._on_font)
+        self._family.activated.connect(self._on_font_chosen)
+        self._size.activated.connect(self._on_font_chosen)
 
     def _add_motion(self) -> None:
         self.rows.addWidget(TextLabel(self.theme, "Motion", bold=True))
@@ -73,6 +73,6 @@ class AppearancePageView(SettingsPageView):
         self.rows.addWidget(button)
         return button
 
-    def _on_font(self) -> None:
+    def _on_font_chosen(self) -> None:
         family = self._family.currentText() if self._family.currentIndex() else ""
         self.theme.set_transcript_font(family, _SIZES[self._size.currentIndex()])

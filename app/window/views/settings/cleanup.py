@@ -22,16 +22,16 @@ from app.window.views.settings.page import ComboBox, ConfirmationView, EngineCal
 from app.window.widgets.labels import TextLabel
 
 # The most that one request returns; repeat after deleting these.
-_MOST = 500
+_MAX_ORPHANS = 500
 _SHOWN = 8
 
 _AGES = {"7 days": 7, "30 days": 30, "90 days": 90, "half a year": 182, "a year": 365}
 
 
 class OrphansView(QWidget):
-    """`asked` is emitted when a question is shown; `done` gives the result as a sentence."""
+    """`confirmation_shown` is emitted when a question is shown; `done` gives the result as a sentence."""
 
-    asked = Signal()
+    confirmation_shown = Signal()
     done = Signal(str)
 
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
@@ -63,15 +63,15 @@ class OrphansView(QWidget):
         column.addWidget(self._question)
 
     async def _load(self) -> None:
-        found = await self._calls.call(DATA_ORPHANS, OrphansParams(limit=_MOST))
+        found = await self._calls.call(DATA_ORPHANS, OrphansParams(limit=_MAX_ORPHANS))
         self._found = found.orphans
         if found.count:
             self._question.ask(orphan_summary(found), self._keep)
         else:
-            self._question.say(orphan_summary(found))
-        self.asked.emit()
+            self._question.show_text(orphan_summary(found))
+        self.confirmation_shown.emit()
 
-    async def _clear(self, *, delete: bool) -> None:
+    async def _archive_or_delete(self, *, delete: bool) -> None:
         """Archives first, because only archived conversations can be deleted."""
         gone, self._found = self._found, ()
         for orphan in gone:
@@ -84,7 +84,7 @@ class OrphansView(QWidget):
         self.done.emit(f"{count(len(gone), 'conversation')} {'deleted' if delete else 'archived'}.")
 
     def _on_listed(self) -> None:
-        self._calls.spawn(self._load(), self._question.say)
+        self._calls.spawn(self._load(), self._question.show_text)
 
     def _on_archived(self) -> None:
         self._begin("Archiving …", delete=False)
@@ -93,8 +93,8 @@ class OrphansView(QWidget):
         self._begin("Deleting …", delete=True)
 
     def _begin(self, words: str, *, delete: bool) -> None:
-        self._question.say(words)
-        self._calls.spawn(self._clear(delete=delete), self._question.say)
+        self._question.show_text(words)
+        self._calls.spawn(self._archive_or_delete(delete=delete), self._question.show_text)
 
 
 def orphan_summary(found: OrphansResult) -> str:
@@ -113,9 +113,9 @@ def orphan_summary(found: OrphansResult) -> str:
 
 
 class PruneView(QWidget):
-    """`asked` is emitted when a question is shown; `pruned` gives the result as a sentence."""
+    """`confirmation_shown` is emitted when a question is shown; `pruned` gives the result as a sentence."""
 
-    asked = Signal()
+    confirmation_shown = Signal()
     pruned = Signal(str)
 
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
@@ -149,14 +149,14 @@ class PruneView(QWidget):
         column.addLayout(ask)
         column.addWidget(self._question)
 
-    async def _weigh(self, days: int) -> None:
+    async def _count_matches(self, days: int) -> None:
         found = await self._calls.call(DATA_PRUNE, DataPruneParams(days=days))
         if days == _AGES[self._age.currentText()]:
             if found.conversations:
                 self._question.ask(conversations_size_label(found), self._keep)
             else:
-                self._question.say(conversations_size_label(found))
-            self.asked.emit()
+                self._question.show_text(conversations_size_label(found))
+            self.confirmation_shown.emit()
 
     async def _prune(self, days: int) -> None:
         gone = await self._calls.call(DATA_PRUNE, DataPruneParams(days=days, dry_run=False))
@@ -166,11 +166,11 @@ class PruneView(QWidget):
         )
 
     def _on_counted(self) -> None:
-        self._calls.spawn(self._weigh(_AGES[self._age.currentText()]), self._question.say)
+        self._calls.spawn(self._count_matches(_AGES[self._age.currentText()]), self._question.show_text)
 
     def _on_deleted(self) -> None:
-        self._question.say("Deleting …")
-        self._calls.spawn(self._prune(_AGES[self._age.currentText()]), self._question.say)
+        self._question.show_text("Deleting …")
+        self._calls.spawn(self._prune(_AGES[self._age.currentText()]), self._question.show_text)
 
 
 def conversations_size_label(found: DataPruneResult) -> str:

@@ -100,38 +100,38 @@ class DataPageView(SettingsPageView):
         self._parts = QVBoxLayout()
         self._parts.setSpacing(theme.tokens.space_normal)
         self._export = push_button("Export everything …")
-        self._web = push_button("As pages …")
-        self._web.setAccessibleName("Export everything as HTML pages …")
-        self._pages = push_button("As Markdown …")
-        self._pages.setAccessibleName("Export everything as Markdown …")
+        self._export_html = push_button("As pages …")
+        self._export_html.setAccessibleName("Export everything as HTML pages …")
+        self._export_markdown = push_button("As Markdown …")
+        self._export_markdown.setAccessibleName("Export everything as Markdown …")
         self._import = push_button("Import …")
         self._folder_import = push_button("Import a folder …")
-        self._doing = TextLabel(theme, tone="muted")
-        self._doing.hide()
+        self._progress = TextLabel(theme, tone="muted")
+        self._progress.hide()
         self._prune = PruneView(theme, calls)
         self._orphans = OrphansView(theme, calls)
         self._lay_out()
         self._open.clicked.connect(self._on_opened)
         self._export.clicked.connect(self._on_export)
-        self._web.clicked.connect(partial(self._on_pages, "html"))
-        self._pages.clicked.connect(partial(self._on_pages, "markdown"))
+        self._export_html.clicked.connect(partial(self._on_export_pages, "html"))
+        self._export_markdown.clicked.connect(partial(self._on_export_pages, "markdown"))
         self._import.clicked.connect(self._on_import)
         self._folder_import.clicked.connect(self._on_folder_import)
-        self._prune.asked.connect(partial(self.bring_into_view, self._prune))
+        self._prune.confirmation_shown.connect(partial(self.bring_into_view, self._prune))
         self._prune.pruned.connect(self._on_pruned)
-        self._orphans.asked.connect(partial(self.bring_into_view, self._orphans))
+        self._orphans.confirmation_shown.connect(partial(self.bring_into_view, self._orphans))
         self._orphans.done.connect(self._on_pruned)
 
     def load(self) -> None:
-        self._calls.spawn(self._load(), self.tell_failure)
+        self._calls.spawn(self._load(), self.show_failure)
 
     def export(self, form: ExportFormat, path: str) -> None:
         """Write everything to `path`; replaces an existing file."""
-        self._begin("Exporting …", self._write(path, form))
+        self._start("Exporting …", self._write(path, form))
 
-    def take_in(self, path: str) -> None:
+    def import_file(self, path: str) -> None:
         """Import a file."""
-        self._begin("Taking in …", self._take_in(path))
+        self._start("Taking in …", self._import_file(path))
 
     def _lay_out(self) -> None:
         tokens = self.theme.tokens
@@ -150,7 +150,7 @@ class DataPageView(SettingsPageView):
                 buttons.addWidget(button)
             buttons.addStretch(1)
             self.rows.addLayout(buttons)
-        self.rows.addWidget(self._doing)
+        self.rows.addWidget(self._progress)
         self._add_section("Delete old conversations", _PRUNE)
         self.rows.addWidget(self._prune)
         self._add_section("Conversations without an agent", _ORPHANS)
@@ -173,7 +173,7 @@ class DataPageView(SettingsPageView):
             f"{file_size(whole)} in all · {file_size(found.free_bytes)} free on the disk"
         )
         while (item := self._parts.takeAt(0)) is not None:
-            _drop(item.widget())
+            _delete_widget(item.widget())
         largest = max((part.bytes for part in found.parts), default=0)
         for part in found.parts:
             self._parts.addWidget(StorageRowView(self.theme, part, largest))
@@ -184,31 +184,31 @@ class DataPageView(SettingsPageView):
         what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"
         self.banner.show_message(f"{what} written to {done.path} ({file_size(done.bytes)}).", "done")
 
-    async def _take_in(self, path: str) -> None:
+    async def _import_file(self, path: str) -> None:
         done = await self._calls.call(DATA_IMPORT, DataImportParams(path=path))
         self.banner.show_message(" ".join(import_text(done)), "done")
         await self._load()
 
-    def _begin(self, words: str, work: Coroutine[None, None, None]) -> None:
+    def _start(self, words: str, work: Coroutine[None, None, None]) -> None:
         self.banner.hide()
-        self._doing.setText(words)
+        self._progress.setText(words)
         self._set_busy(True)
-        self._calls.spawn(self._to_end(work), self.tell_failure)
+        self._calls.spawn(self._run_to_end(work), self.show_failure)
 
-    async def _to_end(self, work: Coroutine[None, None, None]) -> None:
+    async def _run_to_end(self, work: Coroutine[None, None, None]) -> None:
         try:
             await work
         finally:
             self._set_busy(False)
 
     def _set_busy(self, busy: bool) -> None:
-        self._doing.setVisible(busy)
+        self._progress.setVisible(busy)
         for group in self._buttons():
             for button in group:
                 button.setEnabled(not busy)
 
     def _buttons(self) -> tuple[tuple[QPushButton, ...], ...]:
-        return (self._export, self._web, self._pages), (self._import, self._folder_import)
+        return (self._export, self._export_html, self._export_markdown), (self._import, self._folder_import)
 
     def _on_opened(self) -> None:
         if self._folder:
@@ -219,7 +219,7 @@ class DataPageView(SettingsPageView):
         dialog.fileSelected.connect(partial(self.export, "json"))
         dialog.open()
 
-    def _on_pages(self, form: ExportFormat) -> None:
+    def _on_export_pages(self, form: ExportFormat) -> None:
         name = f"errand-{datetime.now(UTC).astimezone():%Y-%m-%d}-{form}"
         dialog = self._dialog(f"Folder for the {_FORMS[form]} files", name)
         dialog.fileSelected.connect(partial(self.export, form))
@@ -237,7 +237,7 @@ class DataPageView(SettingsPageView):
         dialog = QFileDialog(self, title, str(Path.home()))
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setFileMode(mode)
-        dialog.fileSelected.connect(self.take_in)
+        dialog.fileSelected.connect(self.import_file)
         return dialog
 
     def _dialog(self, title: str, name: str) -> QFileDialog:
@@ -253,7 +253,7 @@ class DataPageView(SettingsPageView):
         self.load()
 
 
-def _drop(widget: QWidget | None) -> None:
+def _delete_widget(widget: QWidget | None) -> None:
     if widget is not None:
         widget.hide()
         widget.deleteLater()

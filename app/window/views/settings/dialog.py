@@ -54,7 +54,7 @@ class AboutPageView(SettingsPageView):
         self.rows.addWidget(again, 0, Qt.AlignmentFlag.AlignLeft)
 
     def load(self) -> None:
-        self._calls.spawn(self._load(), self.tell_failure)
+        self._calls.spawn(self._load(), self.show_failure)
 
     async def _load(self) -> None:
         self._show(await self._calls.call(ENGINE_STATUS, EmptyParams()))

@@ -104,14 +104,14 @@ class SettingView(QWidget):
         self._box.setCurrentText(format_value(setting.value))
         self._reset.setVisible(setting.value != setting.default)
         set_tool_tip(self._reset, f"Back to the default ({format_value(setting.default) or 'empty'})")
-        self._show_problem("")
+        self._set_problem_text("")
 
     def take_focus(self) -> None:
         self._own.setFocus(Qt.FocusReason.OtherFocusReason)
 
-    def tell_problem(self, text: str) -> None:
+    def show_problem(self, text: str) -> None:
         """Show next to the field why the value was rejected; the text in the field stays."""
-        self._show_problem(text)
+        self._set_problem_text(text)
 
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
@@ -131,7 +131,7 @@ class SettingView(QWidget):
         row.addWidget(self._box)
         row.addWidget(self._reset)
 
-    def _show_problem(self, problem: str) -> None:
+    def _set_problem_text(self, problem: str) -> None:
         self._problem.setText(problem)
         self._problem.setVisible(bool(problem))
         set_style(self._line, "state", "wrong" if problem else "")
@@ -140,13 +140,13 @@ class SettingView(QWidget):
         if value != self._setting.value:
             self.changed.emit(value)
         else:
-            self._show_problem("")
+            self._set_problem_text("")
 
     def _on_edited(self) -> None:
         try:
             value = parse_value(self._setting, self._line.text())
         except InvalidValue as error:
-            self._show_problem(str(error))
+            self._set_problem_text(str(error))
         else:
             self._change(value)
 
@@ -165,16 +165,16 @@ class EngineSettingsPageView(SettingsPageView):
         self._calls = calls
         self._wanted = ""
         self._fields: dict[str, SettingView] = {}
-        self._one_by_one = asyncio.Lock()  # the engine may process two concurrent changes in either order
+        self._lock = asyncio.Lock()  # the engine may process two concurrent changes in either order
         self._search = SearchField(theme, "Search settings")
-        self._nothing = TextLabel(theme, "No setting has these words.", tone="muted")
-        self._nothing.hide()
+        self._empty = TextLabel(theme, "No setting has these words.", tone="muted")
+        self._empty.hide()
         self.top.addWidget(self._search)
-        self.rows.addWidget(self._nothing)
+        self.rows.addWidget(self._empty)
         self._search.searched.connect(self._on_searched)
 
     def load(self) -> None:
-        self._calls.spawn(self._load(), self.tell_failure)
+        self._calls.spawn(self._load(), self.show_failure)
 
     def go_to(self, name: str) -> None:
         """Scroll to a setting and focus it, now or once it is loaded."""
@@ -206,16 +206,16 @@ class EngineSettingsPageView(SettingsPageView):
         self.rows.addWidget(field)
 
     async def _set(self, name: str, value: JsonValue) -> None:
-        async with self._one_by_one:
+        async with self._lock:
             result = await self._calls.call(SETTINGS_SET, SettingsSetParams(name=name, value=value))
         for setting in result.settings:
             if setting.name == name:  # the other fields may contain text being typed
                 self._fields[name].show_setting(setting)
 
     def _on_changed(self, name: str, value: JsonValue) -> None:
-        self._calls.spawn(self._set(name, value), self._fields[name].tell_problem)
+        self._calls.spawn(self._set(name, value), self._fields[name].show_problem)
 
     def _on_searched(self, text: str) -> None:
         for field in self._fields.values():
             field.setVisible(field.matches(text))
-        self._nothing.setVisible(not any(field.matches(text) for field in self._fields.values()))
+        self._empty.setVisible(not any(field.matches(text) for field in self._fields.values()))

@@ -33,19 +33,19 @@ class GrantRowView(QWidget):
         text.set_text(escape_hidden(grant.exact))
         self._revoke = push_button("Revoke …")
         self._revoke.setAccessibleName(f"Revoke {escape_hidden(grant.exact)}")
-        self._sure = push_button("Revoke", "danger")
-        self._sure.setAccessibleName(f"Yes, revoke {escape_hidden(grant.exact)}")
+        self._confirm = push_button("Revoke", "danger")
+        self._confirm.setAccessibleName(f"Yes, revoke {escape_hidden(grant.exact)}")
         self._keep = push_button("Keep")
         self._keep.setAccessibleName(f"Keep {escape_hidden(grant.exact)}")
         self._revoke.clicked.connect(self._on_revoke_clicked)
-        self._sure.clicked.connect(self._on_revoked)
-        self._keep.clicked.connect(self._on_kept)
+        self._confirm.clicked.connect(self._on_revoked)
+        self._keep.clicked.connect(self._on_keep_clicked)
         self._show_question(False)
         below = QHBoxLayout()
         below.setSpacing(theme.tokens.space_normal)
-        self._words = TextLabel(theme, grant_words(grant), tone="muted", wrap=True)
-        below.addWidget(self._words, 1)
-        for button in (self._revoke, self._sure, self._keep):
+        self._label = TextLabel(theme, grant_summary(grant), tone="muted", wrap=True)
+        below.addWidget(self._label, 1)
+        for button in (self._revoke, self._confirm, self._keep):
             below.addWidget(button)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -55,35 +55,35 @@ class GrantRowView(QWidget):
 
     def show_grant(self, grant: Grant) -> None:
         """The same grant, used since then."""
-        self._words.setText(grant_words(grant))
+        self._label.setText(grant_summary(grant))
 
     def _show_question(self, asked: bool) -> None:
         self._revoke.setVisible(not asked)
-        self._sure.setVisible(asked)
+        self._confirm.setVisible(asked)
         self._keep.setVisible(asked)
 
     def _on_revoke_clicked(self) -> None:
         self._show_question(True)
         self._keep.setFocus()
 
-    def _on_kept(self) -> None:
+    def _on_keep_clicked(self) -> None:
         self._show_question(False)
         self._revoke.setFocus()
 
     def _on_revoked(self) -> None:
-        self._sure.setEnabled(False)
+        self._confirm.setEnabled(False)
         self.revoked.emit()
 
 
-def grant_words(grant: Grant) -> str:
+def grant_summary(grant: Grant) -> str:
     """Its scope, when and by whom it was granted, and its last use."""
     where = f"In {escape_hidden_line(grant.scope_id)}" if grant.scope == "workspace" else "In one conversation"
     by = f" by {escape_hidden_line(grant.created_by)}" if grant.created_by else ""
-    used = f"last used {_moment(grant.last_used_at)}" if grant.last_used_at else "not used yet"
-    return f"{where} · {escape_hidden_line(grant.tool)} · given {_moment(grant.created_at)}{by} · {used}"
+    used = f"last used {_local_time(grant.last_used_at)}" if grant.last_used_at else "not used yet"
+    return f"{where} · {escape_hidden_line(grant.tool)} · given {_local_time(grant.created_at)}{by} · {used}"
 
 
-def _moment(moment: datetime) -> str:
+def _local_time(moment: datetime) -> str:
     local = moment.astimezone()
     return f"{local.day} {local:%b %Y, %H:%M}"
 
@@ -94,7 +94,7 @@ class GrantsPageView(SettingsPageView):
         self._grants = grants
         self._shown: dict[str, GrantRowView] = {}
         grants.changed.connect(self._show)
-        grants.failed.connect(self.tell_failure)
+        grants.failed.connect(self.show_failure)
 
     def load(self) -> None:
         self._show()

@@ -56,7 +56,7 @@ class SettingsPageView(QWidget):
         """Scroll to `row` once it is laid out: new rows have no position yet."""
         QTimer.singleShot(0, row, lambda: self._scroll.ensureWidgetVisible(row))
 
-    def tell_failure(self, text: str) -> None:
+    def show_failure(self, text: str) -> None:
         self.banner.show_message(text, "failed")
 
     def clear_rows(self) -> None:
@@ -94,11 +94,11 @@ class ComboBox(QComboBox):
 
 
 class ConfirmationView(QWidget):
-    """Hidden until `say` or `ask` is called."""
+    """Hidden until `show_text` or `ask` is called."""
 
     def __init__(self, theme: Theme, *answers: QPushButton) -> None:
         super().__init__()
-        self._words = TextLabel(theme, wrap=True)
+        self._label = TextLabel(theme, wrap=True)
         self._answers = QWidget()
         row = QHBoxLayout(self._answers)
         row.setContentsMargins(0, 0, 0, 0)
@@ -109,18 +109,18 @@ class ConfirmationView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.tokens.space_close)
-        column.addWidget(self._words)
+        column.addWidget(self._label)
         column.addWidget(self._answers)
         self.hide()
 
-    def say(self, text: str) -> None:
+    def show_text(self, text: str) -> None:
         """Show a message without answers."""
         self._answers.hide()
-        self._words.setText(text)
+        self._label.setText(text)
         self.show()
 
     def ask(self, text: str, safe: QPushButton) -> None:
         """Ask, with the focus on the answer that changes nothing."""
-        self.say(text)
+        self.show_text(text)
         self._answers.show()
         safe.setFocus()

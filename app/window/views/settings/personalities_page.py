@@ -66,9 +66,11 @@ def personality_summary(personality: Personality) -> str:
     """One line: model, tools, thinking, and the beginning of the prompt."""
     tools = ", ".join(personality.tools) if personality.tools else "all tools"
     thinking = f"thinking {personality.thinking_level}" if personality.thinking_level != "off" else ""
-    warmth = f"temperature {personality.temperature:g}" if personality.temperature is not None else ""
+    temperature = f"temperature {personality.temperature:g}" if personality.temperature is not None else ""
     prompt = " ".join(personality.system_prompt.split()) or "the engine's own prompt"
-    return " · ".join(part for part in (personality.model or "default model", tools, thinking, warmth, prompt) if part)
+    return " · ".join(
+        part for part in (personality.model or "default model", tools, thinking, temperature, prompt) if part
+    )
 
 
 class PersonalitiesPageView(SettingsPageView):
@@ -82,8 +84,8 @@ class PersonalitiesPageView(SettingsPageView):
         self._editor = PersonalityEditorView(theme)
         self._lay_out()
         self._editor.hide()
-        self._editor.kept.connect(self._on_kept)
-        self._editor.left.connect(self._show_list)
+        self._editor.save_requested.connect(self._on_save_requested)
+        self._editor.back_requested.connect(self._show_list)
         self._editor.deleted.connect(self._on_deleted)
         self._editor.exported.connect(self._on_exported)
         store.changed.connect(self._on_changed)
@@ -91,16 +93,16 @@ class PersonalitiesPageView(SettingsPageView):
 
     def _lay_out(self) -> None:
         tokens = self.theme.tokens
-        new, take_in = push_button("New …", "primary"), push_button("Import …")
+        new, import_button = push_button("New …", "primary"), push_button("Import …")
         new.setAccessibleName("New personality")
-        take_in.setAccessibleName("Import a personality")
+        import_button.setAccessibleName("Import a personality")
         new.clicked.connect(self._on_new)
-        take_in.clicked.connect(self._on_import)
+        import_button.clicked.connect(self._on_import)
         row = QHBoxLayout(self._actions)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(tokens.space_close)
         row.addWidget(new)
-        row.addWidget(take_in)
+        row.addWidget(import_button)
         row.addStretch(1)
         self.top.addWidget(self._actions)
 
@@ -143,29 +145,29 @@ class PersonalitiesPageView(SettingsPageView):
         name = free_name(f"{personality.name} copy", self._store.all)
         self._edit(msgspec.structs.replace(personality, id=uuid4().hex, name=name), is_new=True)
 
-    def _on_kept(self, personality: Personality) -> None:
-        self._store.save(personality, self._show_list, self._editor.tell_problem)
+    def _on_save_requested(self, personality: Personality) -> None:
+        self._store.save(personality, self._show_list, self._editor.show_problem)
 
     def _on_deleted(self) -> None:
-        self._store.delete(self._editing, self._show_list, self._editor.tell_problem)
+        self._store.delete(self._editing, self._show_list, self._editor.show_problem)
 
     def _on_import(self) -> None:
         dialog = QFileDialog(self, "Import a personality", str(Path.home()), _FILES)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        dialog.fileSelected.connect(self.take_in)
+        dialog.fileSelected.connect(self.import_file)
         dialog.open()
 
-    def take_in(self, path: str) -> None:
+    def import_file(self, path: str) -> None:
         """Show the content of a file in the editor, to save or discard; it becomes a new personality with a new id."""
         try:
-            taken = new_personality(personality_file.read(Path(path)), self._store.all, self._store.tools)
+            imported = new_personality(personality_file.read(Path(path)), self._store.all, self._store.tools)
         except personality_file.NotAPersonality as error:
-            self.tell_failure(str(error))
+            self.show_failure(str(error))
             return
-        self._edit(taken.personality, is_new=True)
-        if taken.left_out:
-            self.banner.show_message(f"Tools that there are not were left out: {', '.join(taken.left_out)}.", "info")
+        self._edit(imported.personality, is_new=True)
+        if imported.left_out:
+            self.banner.show_message(f"Tools that there are not were left out: {', '.join(imported.left_out)}.", "info")
 
     def _on_exported(self, personality: Personality) -> None:
         dialog = QFileDialog(self, "Export this personality", str(Path.home()), _FILES)
@@ -179,6 +181,6 @@ class PersonalitiesPageView(SettingsPageView):
         try:
             personality_file.write(Path(path), personality, overwrite=True)  # the dialog has asked about overwriting
         except OSError as error:
-            self.tell_failure(f"{path} cannot be written: {error.strerror}. Choose another place.")
+            self.show_failure(f"{path} cannot be written: {error.strerror}. Choose another place.")
         else:
             self.banner.show_message(f"{personality.name} was written to {path}.", "done")

@@ -78,10 +78,10 @@ class TemperatureComboBox(ComboBox):
 
 
 class PersonalityEditorView(QWidget):
-    """`kept` and `exported` give the personality in the fields; `left` is emitted on going back to the list."""
+    """`save_requested` and `exported` give the personality in the fields; `back_requested` leads to the list."""
 
-    kept = Signal(object)
-    left = Signal()
+    save_requested = Signal(object)
+    back_requested = Signal()
     deleted = Signal()
     exported = Signal(object)
 
@@ -108,7 +108,7 @@ class PersonalityEditorView(QWidget):
         self._question = TextLabel(theme, wrap=True)
         self._yes = push_button("", "danger")
         self._no = push_button("")
-        self._asked = ""
+        self._pending_question = ""
         self._name_fields()
         self._lay_out()
         self._connect()
@@ -122,12 +122,12 @@ class PersonalityEditorView(QWidget):
         self._fill(personality)
         self._delete.setVisible(shipped is None and not is_new)
         self._export.setVisible(not is_new)
-        self._ask("")
-        self.tell_problem("")
+        self._ask_to_confirm("")
+        self.show_problem("")
         self._name.setFocus(Qt.FocusReason.OtherFocusReason)
         self._name.selectAll()
 
-    def tell_problem(self, text: str) -> None:
+    def show_problem(self, text: str) -> None:
         """The rejected values stay in the fields."""
         self._problem.setText(text)
         self._problem.setVisible(bool(text))
@@ -219,7 +219,7 @@ class PersonalityEditorView(QWidget):
             self._tool_row.addWidget(box)
         self._tool_row.addStretch(1)
 
-    def _now(self) -> Personality:
+    def _entered(self) -> Personality:
         """The personality in the fields. Selecting all tools is stored as an empty list, to include future tools."""
         chosen = tuple(name for name, box in self._tools.items() if box.isChecked())
         return msgspec.structs.replace(
@@ -233,8 +233,8 @@ class PersonalityEditorView(QWidget):
             temperature=self._temperature.temperature,
         )
 
-    def _ask(self, what: str, question: str = "", yes: str = "", no: str = "") -> None:
-        self._asked = what
+    def _ask_to_confirm(self, what: str, question: str = "", yes: str = "", no: str = "") -> None:
+        self._pending_question = what
         self._question.setText(question)
         self._yes.setText(yes)
         self._yes.setAccessibleName(yes)
@@ -246,40 +246,40 @@ class PersonalityEditorView(QWidget):
             self._no.setFocus()
 
     def _on_changed(self) -> None:
-        now = self._now()
+        now = self._entered()
         without_tools = bool(self._tools) and not any(box.isChecked() for box in self._tools.values())
         self._save.setEnabled(bool(now.name) and not without_tools and (self._is_new or now != self._base))
         self._restore.setVisible(self._shipped is not None and now != self._shipped)
-        self.tell_problem("Choose at least one tool." if without_tools else "")
+        self.show_problem("Choose at least one tool." if without_tools else "")
 
     def _on_saved(self) -> None:
-        self.kept.emit(self._now())
+        self.save_requested.emit(self._entered())
 
     def _on_back(self) -> None:
-        if self._now() == self._base:
-            self.left.emit()
+        if self._entered() == self._base:
+            self.back_requested.emit()
         else:
-            self._ask("leave", "Leave without saving the changes?", "Discard changes", "Go on editing")
+            self._ask_to_confirm("leave", "Leave without saving the changes?", "Discard changes", "Go on editing")
 
     def _on_restored(self) -> None:
         if self._shipped is not None:
             self._fill(self._shipped)
 
     def _on_exported(self) -> None:
-        self.exported.emit(self._now())
+        self.exported.emit(self._entered())
 
     def _on_delete_clicked(self) -> None:
         question = f"Delete “{self._base.name}”? Agents that have it go on as the Assistant."
-        self._ask("delete", question, "Delete", "Keep it")
+        self._ask_to_confirm("delete", question, "Delete", "Keep it")
 
     def _on_yes(self) -> None:
-        asked = self._asked
-        self._ask("")
+        asked = self._pending_question
+        self._ask_to_confirm("")
         if asked == "delete":
             self.deleted.emit()
         else:
-            self.left.emit()
+            self.back_requested.emit()
 
     def _on_no(self) -> None:
-        self._ask("")
+        self._ask_to_confirm("")
         self._name.setFocus()

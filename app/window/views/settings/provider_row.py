@@ -28,18 +28,18 @@ class TestableRowView(QWidget):
         self._test.setVisible(provider.ready and models > 0)
         self._test.clicked.connect(self.test_requested)
 
-    def tell(self, text: str, tone: Tone) -> None:
+    def show_status(self, text: str, tone: Tone) -> None:
         """Show the result in place of the state."""
         self._state.setText(text)
         self._state.set_tone(tone)
 
     def show_testing(self) -> None:
         """Show a running test. The button stays enabled, because disabling it would lose the focus."""
-        self.tell("Asking one of its models …", "muted")
+        self.show_status("Asking one of its models …", "muted")
         self._test.setText("Testing …")
 
     def show_tested(self, text: str, *, ok: bool) -> None:
-        self.tell(text, "done" if ok else "failed")
+        self.show_status(text, "done" if ok else "failed")
         self._test.setText("Test")
 
     def head(self, theme: Theme, *buttons: QPushButton) -> QHBoxLayout:
@@ -57,9 +57,9 @@ class TestableRowView(QWidget):
 
 
 class ProviderRowView(TestableRowView):
-    """`key_given` gives the key to store, or an empty one to remove the stored key."""
+    """`key_entered` gives the key to store, or an empty one to remove the stored key."""
 
-    key_given = Signal(str)
+    key_entered = Signal(str)
 
     def __init__(self, theme: Theme, provider: Provider, models: int) -> None:
         super().__init__(theme, provider, models)
@@ -80,7 +80,7 @@ class ProviderRowView(TestableRowView):
             self._remove.hide()
         self._lay_out(theme)
         self._on_typed("")
-        self._set.clicked.connect(self._on_opened)
+        self._set.clicked.connect(self._on_edit_clicked)
         self._remove.clicked.connect(self._on_removed)
         self._save.clicked.connect(self._on_saved)
         self._key.returnPressed.connect(self._on_saved)
@@ -99,7 +99,7 @@ class ProviderRowView(TestableRowView):
         column.addLayout(self.head(theme, self._set, self._remove))
         column.addWidget(self._entry)
 
-    def _on_opened(self) -> None:
+    def _on_edit_clicked(self) -> None:
         self._entry.setVisible(not self._entry.isVisible())
         self._key.setFocus()
 
@@ -110,10 +110,10 @@ class ProviderRowView(TestableRowView):
         key = self._key.text().strip()
         if key:
             self._key.clear()
-            self.key_given.emit(key)
+            self.key_entered.emit(key)
 
     def _on_removed(self) -> None:
-        self.key_given.emit("")
+        self.key_entered.emit("")
 
 
 def provider_status(provider: Provider, models: int) -> tuple[str, Tone]:

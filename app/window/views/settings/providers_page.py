@@ -34,7 +34,7 @@ _TEXT = (
 
 # Its address comes with a task from the terminal; the window adds such servers under a name.
 _GIVEN_WITH_A_TASK = "openai_compatible"
-_LOOK = "Look for local model servers"
+_REFRESH = "Look for local model servers"
 _FETCH = "Fetch lists of models"
 
 
@@ -49,24 +49,26 @@ class ProvidersPageView(SettingsPageView):
         self._add = push_button("Add a server …")
         set_tool_tip(self._add, "A model server of your own, with an address and perhaps a key")
         self._form = ServerFormCard(theme)
-        self._look = push_button(_LOOK)
-        self._fetch = push_button(_FETCH)
-        set_tool_tip(self._fetch, "Ask each provider that has a key which models it offers now; the lists are kept")
+        self._refresh_button = push_button(_REFRESH)
+        self._fetch_button = push_button(_FETCH)
+        set_tool_tip(
+            self._fetch_button, "Ask each provider that has a key which models it offers now; the lists are kept"
+        )
         buttons = QHBoxLayout()
-        for button in (self._add, self._look, self._fetch):
+        for button in (self._add, self._refresh_button, self._fetch_button):
             buttons.addWidget(button)
         buttons.addStretch(1)
         self.top.addLayout(buttons)
         self.top.addWidget(self._form)
         self._add.clicked.connect(self._on_add_clicked)
-        self._form.left.connect(self._on_form_left)
+        self._form.cancelled.connect(self._on_form_cancelled)
         self._form.tested.connect(self._on_server_tested)
         self._form.saved.connect(self._on_server_saved)
-        self._look.clicked.connect(self._on_look)
-        self._fetch.clicked.connect(self._on_fetch)
+        self._refresh_button.clicked.connect(self._on_refresh_clicked)
+        self._fetch_button.clicked.connect(self._on_fetch_clicked)
 
     def load(self) -> None:
-        self._calls.spawn(self._load(refresh=False), self.tell_failure)
+        self._calls.spawn(self._load(refresh=False), self.show_failure)
 
     async def _load(self, *, refresh: bool, fetch: bool = False) -> None:
         self._tested.clear()
@@ -86,7 +88,7 @@ class ProvidersPageView(SettingsPageView):
         result = await self._calls.call(KEY_SET, KeySetParams(provider=provider, key=key))
         await self._load(refresh=False)
         if provider in self._rows:
-            self._rows[provider].tell(result.notice, "done" if key else "muted")
+            self._rows[provider].show_status(result.notice, "done" if key else "muted")
 
     def _show(self, found: ModelListResult) -> None:
         self.clear_rows()
@@ -108,11 +110,11 @@ class ProvidersPageView(SettingsPageView):
     def _made_row(self, provider: Provider, models: int) -> TestableRowView:
         if provider.own:
             server = ServerRowView(self.theme, provider, models)
-            server.edit_requested.connect(partial(self._form.begin, provider))
+            server.edit_requested.connect(partial(self._form.open_for, provider))
             server.remove_requested.connect(partial(self._on_remove_requested, provider.name))
             return server
         row = ProviderRowView(self.theme, provider, models)
-        row.key_given.connect(partial(self._on_key_given, provider.name))
+        row.key_entered.connect(partial(self._on_key_entered, provider.name))
         return row
 
     async def _test_server(self, params: ModelServerTestParams) -> None:
@@ -124,7 +126,7 @@ class ProvidersPageView(SettingsPageView):
         await self._load(refresh=False)
         row = self._rows.get(result.id)
         if isinstance(row, ServerRowView):
-            row.tell(result.text, "done" if result.ok else "waiting")
+            row.show_status(result.text, "done" if result.ok else "waiting")
             row.take_focus()
             self.bring_into_view(row)
 
@@ -134,7 +136,7 @@ class ProvidersPageView(SettingsPageView):
         self.banner.show_message(result.text, "done")
         self._add.setFocus()
 
-    async def _try(self, provider: str) -> None:
+    async def _test(self, provider: str) -> None:
         result = await self._calls.call(MODEL_TEST, ModelTestParams(provider=provider))
         self._show_test(provider, result.text, ok=result.ok)
 
@@ -150,33 +152,33 @@ class ProvidersPageView(SettingsPageView):
             return
         self._under_test.add(provider)
         self._rows[provider].show_testing()
-        self._calls.spawn(self._try(provider), partial(self._show_test, provider, ok=False))
+        self._calls.spawn(self._test(provider), partial(self._show_test, provider, ok=False))
 
-    def _on_key_given(self, provider: str, key: str) -> None:
-        tell = partial(self._rows[provider].tell, tone="failed")
+    def _on_key_entered(self, provider: str, key: str) -> None:
+        tell = partial(self._rows[provider].show_status, tone="failed")
         self._calls.spawn(self._set_key(provider, key), tell)
 
     def _on_add_clicked(self) -> None:
-        self._form.begin(None)
+        self._form.open_for(None)
 
-    def _on_form_left(self) -> None:
+    def _on_form_cancelled(self) -> None:
         self._form.hide()
         self._add.setFocus()
 
     def _on_server_tested(self, params: ModelServerTestParams) -> None:
-        self._calls.spawn(self._test_server(params), self._form.tell_failure)
+        self._calls.spawn(self._test_server(params), self._form.show_failure)
 
     def _on_server_saved(self, params: ModelServerSaveParams) -> None:
-        self._calls.spawn(self._save_server(params), self._form.tell_failure)
+        self._calls.spawn(self._save_server(params), self._form.show_failure)
 
     def _on_remove_requested(self, server_id: str) -> None:
-        self._calls.spawn(self._remove_server(server_id), self.tell_failure)
+        self._calls.spawn(self._remove_server(server_id), self.show_failure)
 
-    def _on_look(self) -> None:
-        self._calls.spawn(self._refresh(self._look, fetch=False), self.tell_failure)
+    def _on_refresh_clicked(self) -> None:
+        self._calls.spawn(self._refresh(self._refresh_button, fetch=False), self.show_failure)
 
-    def _on_fetch(self) -> None:
-        self._calls.spawn(self._refresh(self._fetch, fetch=True), self.tell_failure)
+    def _on_fetch_clicked(self) -> None:
+        self._calls.spawn(self._refresh(self._fetch_button, fetch=True), self.show_failure)
 
 
 def _order(provider: Provider) -> tuple[bool, bool, bool]:

@@ -19,11 +19,11 @@ _MAX_NAMED = 5
 class ServerFormCard(Card):
     """Stores nothing before Save.
 
-    `saved` and `tested` give the params of the call; `left` is emitted on cancel."""
+    `saved` and `tested` give the params of the call; `cancelled` is emitted on cancel."""
 
     saved = Signal(object)
     tested = Signal(object)
-    left = Signal()
+    cancelled = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
@@ -32,7 +32,7 @@ class ServerFormCard(Card):
         self._removes_key = False
         self._title = TextLabel(theme, bold=True)
         self._name, self._address, self._key = QLineEdit(), QLineEdit(), QLineEdit()
-        self._drop_key = push_button("Remove key", "quiet")
+        self._remove_key = push_button("Remove key", "quiet")
         self._status = TextLabel(theme, wrap=True)
         self._save, self._cancel = push_button("Save", "primary"), push_button("Cancel")
         self._test = push_button("Test")
@@ -46,11 +46,11 @@ class ServerFormCard(Card):
             field.returnPressed.connect(self._on_saved)
         self._save.clicked.connect(self._on_saved)
         self._test.clicked.connect(self._on_tested)
-        self._cancel.clicked.connect(self.left)
-        self._drop_key.clicked.connect(self._on_key_dropped)
+        self._cancel.clicked.connect(self.cancelled)
+        self._remove_key.clicked.connect(self._on_key_removed)
         self.hide()
 
-    def begin(self, provider: Provider | None) -> None:
+    def open_for(self, provider: Provider | None) -> None:
         """For a new server if `provider` is None, otherwise to edit one."""
         self._provider, self._removes_key, self._asked = provider, False, None
         self._title.setText(f"Change {provider.title}" if provider is not None else "Add a model server")
@@ -77,14 +77,14 @@ class ServerFormCard(Card):
         text = f"{result.text.rstrip('.')}: {names}{more}" if names else result.text
         self._show_status(text, "done" if result.ok and names else "waiting" if result.ok else "failed")
 
-    def tell_failure(self, text: str) -> None:
+    def show_failure(self, text: str) -> None:
         """The rejected values stay in the fields."""
         self._show_busy("")
         self._show_status(text, "failed")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
-            self.left.emit()
+            self.cancelled.emit()
         else:
             super().keyPressEvent(event)
 
@@ -102,7 +102,7 @@ class ServerFormCard(Card):
         key = QHBoxLayout()
         key.setSpacing(tokens.space_close)
         key.addWidget(self._key, 1)
-        key.addWidget(self._drop_key)
+        key.addWidget(self._remove_key)
         form = QFormLayout()
         form.setHorizontalSpacing(tokens.space_wide)
         form.setVerticalSpacing(tokens.space_close)
@@ -124,7 +124,7 @@ class ServerFormCard(Card):
 
     def _show_key(self) -> None:
         is_stored = self._provider is not None and self._provider.key_source in ("keyring", "file")
-        self._drop_key.setVisible(is_stored and not self._removes_key)
+        self._remove_key.setVisible(is_stored and not self._removes_key)
         if self._removes_key:
             hint = "is removed when you save"
         else:
@@ -158,7 +158,7 @@ class ServerFormCard(Card):
             return typed
         return None
 
-    def _on_key_dropped(self) -> None:
+    def _on_key_removed(self) -> None:
         self._removes_key = True
         self._show_key()
         self._key.setFocus()
@@ -204,7 +204,7 @@ class ServerRowView(TestableRowView):
         self._edit.clicked.connect(self.edit_requested)
         self._remove.clicked.connect(self._on_remove_clicked)
         self._yes.clicked.connect(self.remove_requested)
-        self._no.clicked.connect(self._on_kept)
+        self._no.clicked.connect(self._on_keep_clicked)
 
     def take_focus(self) -> None:
         """Focuses the most used control."""
@@ -215,6 +215,6 @@ class ServerRowView(TestableRowView):
         key = " and its key" if has_key else ""
         self._question.ask(f"Remove {self._provider.title}{key}? Conversations with its models stay.", self._no)
 
-    def _on_kept(self) -> None:
+    def _on_keep_clicked(self) -> None:
         self._question.hide()
         self._remove.setFocus()

@@ -13,7 +13,7 @@ from app.window.widgets.labels import TextLabel
 from app.window.widgets.search_field import SearchField
 
 _MODIFIERS = (Qt.Key.Key_Control, Qt.Key.Key_Shift, Qt.Key.Key_Alt, Qt.Key.Key_Meta, Qt.Key.Key_AltGr)
-_CLEARING = (Qt.Key.Key_Backspace, Qt.Key.Key_Delete)
+_CLEAR_KEYS = (Qt.Key.Key_Backspace, Qt.Key.Key_Delete)
 
 _KEYS_WIDTH = 180
 
@@ -52,7 +52,7 @@ class KeySequenceButton(QPushButton):
                 event.accept()
                 return True
             if event.type() == QEvent.Type.KeyPress:
-                self._take(event)
+                self._record(event)
                 return True
         return super().event(event)
 
@@ -60,17 +60,17 @@ class KeySequenceButton(QPushButton):
         self._show(records=False)
         super().focusOutEvent(event)
 
-    def _take(self, event: QKeyEvent) -> None:
+    def _record(self, event: QKeyEvent) -> None:
         if event.key() in _MODIFIERS:
             return
         self._show(records=False)
         plain = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         if plain == Qt.KeyboardModifier.NoModifier and event.key() == Qt.Key.Key_Escape:
             return
-        if plain == Qt.KeyboardModifier.NoModifier and event.key() in _CLEARING:
+        if plain == Qt.KeyboardModifier.NoModifier and event.key() in _CLEAR_KEYS:
             self.cleared.emit()
             return
-        pressed = QKeySequence(QKeyCombination(plain, _named(event)))
+        pressed = QKeySequence(QKeyCombination(plain, _key_name(event)))
         self.recorded.emit(pressed.toString(QKeySequence.SequenceFormat.PortableText))
 
     def _show(self, *, records: bool) -> None:
@@ -84,7 +84,7 @@ class KeySequenceButton(QPushButton):
         self._show(records=True)
 
 
-def _named(event: QKeyEvent) -> Qt.Key:
+def _key_name(event: QKeyEvent) -> Qt.Key:
     """Qt reports Shift+Tab as a separate key."""
     return Qt.Key.Key_Tab if event.key() == Qt.Key.Key_Backtab else Qt.Key(event.key())
 
@@ -128,8 +128,8 @@ class ShortcutRowView(QWidget):
         line.addWidget(TextLabel(theme, self.action.text, wrap=True), 1)
         line.addWidget(self._keys)
         line.addWidget(self._reset)
-        self._against = QWidget()
-        against = QHBoxLayout(self._against)
+        self._conflict = QWidget()
+        against = QHBoxLayout(self._conflict)
         against.setContentsMargins(0, 0, 0, 0)
         against.setSpacing(tokens.space_close)
         against.addWidget(self._problem, 1)
@@ -139,24 +139,24 @@ class ShortcutRowView(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(tokens.space_tight)
         column.addLayout(line)
-        column.addWidget(self._against)
+        column.addWidget(self._conflict)
 
     def _on_recorded(self, keys: str) -> None:
         holder = self._shortcuts.holder(keys)
         if problem := shortcut_conflict(keys):
-            self._object(problem, can_replace=False)
+            self._show_conflict(problem, can_replace=False)
         elif holder is not None and holder.name != self.action.name:
             self._wanted = keys
-            self._object(f"{native_text(keys)} belongs to “{holder.text}”.", can_replace=True)
+            self._show_conflict(f"{native_text(keys)} belongs to “{holder.text}”.", can_replace=True)
             self._replace.setFocus()
         else:
             self._shortcuts.bind(self.action.name, keys)
 
-    def _object(self, problem: str, *, can_replace: bool) -> None:
+    def _show_conflict(self, problem: str, *, can_replace: bool) -> None:
         self._problem.setText(problem)
         self._replace.setVisible(can_replace)
         self._keep.setVisible(can_replace)
-        self._against.show()
+        self._conflict.show()
 
     def _on_cleared(self) -> None:
         self._shortcuts.clear(self.action.name)
@@ -170,11 +170,11 @@ class ShortcutRowView(QWidget):
         self._keys.setFocus()
 
     def _on_keep(self) -> None:
-        self._against.hide()
+        self._conflict.hide()
         self._keys.setFocus()
 
     def _on_changed(self) -> None:
-        self._against.hide()
+        self._conflict.hide()
         self._keys.show_keys(", ".join(map(native_text, self._shortcuts.keys(self.action.name))))
         self._reset.setVisible(self._shortcuts.is_changed(self.action.name))
 
@@ -188,12 +188,12 @@ class ShortcutsPageView(SettingsPageView):
         self._rows = [ShortcutRowView(theme, shortcuts, action) for action in ACTIONS]
         for row in self._rows:
             self.rows.addWidget(row)
-        self._nothing = TextLabel(theme, "No action has these words or keys.", tone="muted")
-        self._nothing.hide()
-        self.rows.addWidget(self._nothing)
-        self._all = push_button("Back to the defaults of all")
-        self.rows.addWidget(self._all, 0, Qt.AlignmentFlag.AlignLeft)
-        self._all.clicked.connect(shortcuts.reset_all)
+        self._empty = TextLabel(theme, "No action has these words or keys.", tone="muted")
+        self._empty.hide()
+        self.rows.addWidget(self._empty)
+        self._reset_all = push_button("Back to the defaults of all")
+        self.rows.addWidget(self._reset_all, 0, Qt.AlignmentFlag.AlignLeft)
+        self._reset_all.clicked.connect(shortcuts.reset_all)
         self._search.searched.connect(self._on_searched)
         shortcuts.changed.connect(self._on_changed)
         self._on_changed()
@@ -201,7 +201,7 @@ class ShortcutsPageView(SettingsPageView):
     def _on_searched(self, text: str) -> None:
         for row in self._rows:
             row.setVisible(row.matches(text))
-        self._nothing.setVisible(not any(row.matches(text) for row in self._rows))
+        self._empty.setVisible(not any(row.matches(text) for row in self._rows))
 
     def _on_changed(self) -> None:
-        self._all.setEnabled(self._shortcuts.any_changed)
+        self._reset_all.setEnabled(self._shortcuts.any_changed)

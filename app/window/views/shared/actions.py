@@ -47,7 +47,7 @@ ActionName = Literal[
     "quit",
 ]
 
-_FORM = QKeySequence.SequenceFormat
+_KEY_FORMAT = QKeySequence.SequenceFormat
 _FIXED = {
     "Alt+Return": "queues a message",
     "Alt+Enter": "queues a message",
@@ -133,7 +133,7 @@ class ShortcutStore(QObject):
         own = self._state.settings.shortcuts.get(name)
         return _action(name).shortcuts if own is None else tuple(own)
 
-    def shown(self, name: ActionName) -> str:
+    def display_text(self, name: ActionName) -> str:
         """The keys in the platform's notation; "" for none."""
         return native_text(self.keys(name)[0]) if self.keys(name) else ""
 
@@ -195,7 +195,7 @@ def shortcut_conflict(keys: str) -> str:
 
 def native_text(keys: str) -> str:
     """Keys in the platform's notation."""
-    return QKeySequence(keys).toString(_FORM.NativeText)
+    return QKeySequence(keys).toString(_KEY_FORMAT.NativeText)
 
 
 def _action(name: ActionName) -> Action:
@@ -213,21 +213,21 @@ class WindowActions(QObject):
         self._go_to_tab = go_to_tab
         self._shortcuts = shortcuts
 
-    def do(self, name: ActionName) -> None:
+    def trigger(self, name: ActionName) -> None:
         self._slots[name]()
 
     def add_to(self, window: QWidget) -> None:
         """Make the shortcuts work in `window`."""
         self._add(window, ACTIONS)
 
-    def add_to_own(self, window: QWidget) -> None:
+    def add_to_conversation_window(self, window: QWidget) -> None:
         """For a separate conversation window, which has no tabs to move or pin."""
         self._add(window, tuple(action for action in ACTIONS if not action.of_tab))
 
     def _add(self, window: QWidget, actions: tuple[Action, ...]) -> None:
         for action in actions:
             entry = _KeyAction(action, self._shortcuts, window)
-            entry.triggered.connect(partial(self.do, action.name))
+            entry.triggered.connect(partial(self.trigger, action.name))
             window.addAction(entry)
         for number in range(1, 10):
             shortcut = QShortcut(QKeySequence(f"Ctrl+{number}"), window)

@@ -34,14 +34,14 @@ class ExportDialog(QFileDialog):
         self.fileSelected.connect(self._on_selected)
 
     @property
-    def form(self) -> ExportFormat:
+    def format(self) -> ExportFormat:
         return self._forms[self.selectedNameFilter()]
 
     def _on_filter(self, chosen: str) -> None:
         self.setDefaultSuffix(_ENDINGS[self._forms[chosen]])
 
     def _on_selected(self, path: str) -> None:
-        self.chosen.emit(self.form, path)
+        self.chosen.emit(self.format, path)
 
 
 def file_name(title: str) -> str:

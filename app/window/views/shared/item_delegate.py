@@ -23,9 +23,9 @@ class ItemDelegate(QStyledItemDelegate):
         self._theme = theme
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        height = self._line(self._base()) + 2 * self._theme.tokens.space_tight
+        height = self._line(self._title_font()) + 2 * self._theme.tokens.space_tight
         if _text(index, DETAIL):
-            height += self._line(self._small())
+            height += self._line(self._detail_font())
         if _text(index, HEADING):
             height += self._heading_height()
         return QSize(0, height)
@@ -33,22 +33,22 @@ class ItemDelegate(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         painter.save()
         place = self._paint_heading(painter, _rect(option), _text(index, HEADING))
-        self._paint_ground(painter, place, _state(option))
+        self._paint_background(painter, place, _state(option))
         tokens = self._theme.tokens
         inner = place.adjusted(tokens.space_close, tokens.space_tight, -tokens.space_close, -tokens.space_tight)
-        base, small = self._base(), self._small()
+        base, small = self._title_font(), self._detail_font()
         line = QRect(inner.left(), inner.top(), inner.width(), self._line(base))
         hint = _text(index, HINT)
-        self._write(painter, line, small, tokens.muted, hint, Qt.AlignmentFlag.AlignRight)
+        self._draw_text(painter, line, small, tokens.muted, hint, Qt.AlignmentFlag.AlignRight)
         if hint:
             line.setRight(line.right() - QFontMetrics(small).horizontalAdvance(hint) - tokens.space_close)
-        self._write(painter, line, base, tokens.text, _text(index, Qt.ItemDataRole.DisplayRole))
+        self._draw_text(painter, line, base, tokens.text, _text(index, Qt.ItemDataRole.DisplayRole))
         if detail := _text(index, DETAIL):
             below = QRect(inner.left(), line.bottom() + 1, inner.width(), self._line(small))
-            self._write(painter, below, small, tokens.muted, detail)
+            self._draw_text(painter, below, small, tokens.muted, detail)
         painter.restore()
 
-    def place_of(self, option: QStyleOptionViewItem, index: _Index) -> QRect:
+    def title_rect(self, option: QStyleOptionViewItem, index: _Index) -> QRect:
         """The rectangle of the item without the heading above it."""
         return _rect(option).adjusted(0, self._heading_height() if _text(index, HEADING) else 0, 0, 0)
 
@@ -58,12 +58,12 @@ class ItemDelegate(QStyledItemDelegate):
             return place
         tokens, height = self._theme.tokens, self._heading_height()
         top = QRect(place.left() + tokens.space_close, place.top(), place.width(), height - tokens.space_tight)
-        self._write(
-            painter, top, self._small(bold=True), tokens.muted, heading, Qt.AlignmentFlag.AlignLeft, bottom=True
+        self._draw_text(
+            painter, top, self._detail_font(bold=True), tokens.muted, heading, Qt.AlignmentFlag.AlignLeft, bottom=True
         )
         return place.adjusted(0, height, 0, 0)
 
-    def _paint_ground(self, painter: QPainter, place: QRect, state: QStyle.StateFlag) -> None:
+    def _paint_background(self, painter: QPainter, place: QRect, state: QStyle.StateFlag) -> None:
         tokens = self._theme.tokens
         selected, hovered = state & QStyle.StateFlag.State_Selected, state & QStyle.StateFlag.State_MouseOver
         has_keyboard = state & QStyle.StateFlag.State_HasFocus
@@ -74,9 +74,9 @@ class ItemDelegate(QStyledItemDelegate):
         painter.drawRoundedRect(place.adjusted(0, 0, -1, -1), tokens.radius_control, tokens.radius_control)
 
     @staticmethod
-    def _write(
+    def _draw_text(
         painter: QPainter,
-        place: QRect,
+        rect: QRect,
         font: QFont,
         colour: str,
         text: str,
@@ -86,21 +86,21 @@ class ItemDelegate(QStyledItemDelegate):
     ) -> None:
         painter.setFont(font)
         painter.setPen(QColor(colour))
-        fitting = QFontMetrics(font).elidedText(text, Qt.TextElideMode.ElideRight, place.width())
+        fitting = QFontMetrics(font).elidedText(text, Qt.TextElideMode.ElideRight, rect.width())
         height = Qt.AlignmentFlag.AlignBottom if bottom else Qt.AlignmentFlag.AlignVCenter
-        painter.drawText(place, side | height | Qt.TextFlag.TextSingleLine, fitting)
+        painter.drawText(rect, side | height | Qt.TextFlag.TextSingleLine, fitting)
 
-    def _base(self) -> QFont:
+    def _title_font(self) -> QFont:
         return self._theme.font(self._theme.tokens.size_base)
 
-    def _small(self, *, bold: bool = False) -> QFont:
+    def _detail_font(self, *, bold: bool = False) -> QFont:
         return self._theme.font(self._theme.tokens.size_small, bold=bold)
 
     def _line(self, font: QFont) -> int:
         return QFontMetrics(font).height() + self._theme.tokens.space_tight // 2
 
     def _heading_height(self) -> int:
-        return self._line(self._small(bold=True)) + self._theme.tokens.space_wide
+        return self._line(self._detail_font(bold=True)) + self._theme.tokens.space_wide
 
 
 def _text(index: _Index, role: int) -> str:

@@ -17,17 +17,17 @@ _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown
 
 @dataclass(frozen=True, slots=True)
 class PickerItem:
-    """`hint` is on the right: a shortcut, or the kind of item. `also` adds search words."""
+    """`hint` is on the right: a shortcut, or the kind of item. `search_words` are matched too."""
 
     key: str
     text: str
     hint: str = ""
-    also: str = ""
+    search_words: str = ""
 
     @property
-    def words(self) -> str:
+    def searched_text(self) -> str:
         """The searched text."""
-        return f"{self.text} {self.also}".lower()
+        return f"{self.text} {self.search_words}".lower()
 
 
 class PickerDialog(FramelessDialog):
@@ -36,12 +36,12 @@ class PickerDialog(FramelessDialog):
     chosen = Signal(str)
     typed = Signal(str)
 
-    def __init__(self, theme: Theme, title: str, choices: tuple[PickerItem, ...], parent: QWidget) -> None:
+    def __init__(self, theme: Theme, title: str, items: tuple[PickerItem, ...], parent: QWidget) -> None:
         super().__init__(theme, Qt.WindowType.Popup, parent)
         self.setAccessibleName(title)
         self.setWindowTitle(title)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self._choices = choices
+        self._items = items
         self._width, self._space = theme.tokens.column * 3 // 4, theme.tokens.space_close
         self._field = QLineEdit(self)
         self._field.setPlaceholderText(title)
@@ -53,12 +53,12 @@ class PickerDialog(FramelessDialog):
         self._list.setMouseTracking(True)
         self._model = QStandardItemModel(self)
         self._list.setModel(self._model)
-        self._nothing = QLabel("Nothing matches.", self)
-        set_style(self._nothing, "tone", "muted")
+        self._empty = QLabel("Nothing matches.", self)
+        set_style(self._empty, "tone", "muted")
         column = QVBoxLayout(self)
         column.addWidget(self._field)
         column.addWidget(self._list)
-        column.addWidget(self._nothing)
+        column.addWidget(self._empty)
         self._field.textChanged.connect(self._on_text_changed)
         self._field.textChanged.connect(self.typed)
         self._field.returnPressed.connect(self._on_return)
@@ -66,15 +66,15 @@ class PickerDialog(FramelessDialog):
         self._list.clicked.connect(self._on_clicked)
         self._on_text_changed("")
 
-    def add(self, choices: tuple[PickerItem, ...]) -> None:
+    def add(self, items: tuple[PickerItem, ...]) -> None:
         """Add items that were found later; keeps the selection."""
-        known = {choice.key for choice in self._choices}
-        new = tuple(choice for choice in choices if choice.key not in known)
+        known = {choice.key for choice in self._items}
+        new = tuple(choice for choice in items if choice.key not in known)
         if new:
             marked = self._list.currentIndex().row()
-            self._choices = (*self._choices, *new)
+            self._items = (*self._items, *new)
             self._show()
-            self._mark(max(0, marked))
+            self._select(max(0, marked))
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -110,31 +110,31 @@ class PickerDialog(FramelessDialog):
     def _move(self, key: int) -> None:
         steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -8, Qt.Key.Key_PageDown: 8}
         row = self._list.currentIndex().row() + steps[Qt.Key(key)]
-        self._mark(max(0, min(self._model.rowCount() - 1, row)))
+        self._select(max(0, min(self._model.rowCount() - 1, row)))
 
-    def _mark(self, row: int) -> None:
+    def _select(self, row: int) -> None:
         self._list.setCurrentIndex(self._model.index(row, 0))
 
     def _on_text_changed(self, text: str) -> None:
         self._show()
-        self._mark(0)
+        self._select(0)
 
     def _show(self) -> None:
         words = self._field.text().lower().split()
-        found = [choice for choice in self._choices if all(word in choice.words for word in words)]
+        found = [choice for choice in self._items if all(word in choice.searched_text for word in words)]
         self._model.clear()
         for choice in found[:_MAX_SHOWN]:
             self._model.appendRow(_item(choice))
         self._list.setVisible(bool(found))
-        self._nothing.setVisible(not found)
+        self._empty.setVisible(not found)
 
     def _on_return(self) -> None:
-        self._take(self._list.currentIndex())
+        self._choose(self._list.currentIndex())
 
     def _on_clicked(self, index: QModelIndex) -> None:
-        self._take(index)
+        self._choose(index)
 
-    def _take(self, index: QModelIndex) -> None:
+    def _choose(self, index: QModelIndex) -> None:
         key: object = index.data(KEY)
         if isinstance(key, str):
             self.close()

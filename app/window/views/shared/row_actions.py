@@ -31,11 +31,11 @@ TargetKind = Literal["web", "inside", "outside", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class LinkTarget:
-    """`inside` is a file in the workspace, `outside` another file; `path` is what to open. `why` explains `refused`."""
+    """`inside`: a file in the workspace. `outside`: another. `path` is what to open, `reason` explains `refused`."""
 
     kind: TargetKind
     path: Path | None = None
-    why: str = ""
+    reason: str = ""
 
 
 def link_target(url: str, workspace: str) -> LinkTarget:
@@ -43,7 +43,7 @@ def link_target(url: str, workspace: str) -> LinkTarget:
     try:
         return _target(url, workspace)
     except ValueError:  # invalid brackets in a URL; a NUL in a file name
-        return LinkTarget("refused", why=f"This is no address and no file: {url[:200]}")
+        return LinkTarget("refused", reason=f"This is no address and no file: {url[:200]}")
 
 
 def _target(url: str, workspace: str) -> LinkTarget:
@@ -53,10 +53,10 @@ def _target(url: str, workspace: str) -> LinkTarget:
         return LinkTarget("web")
     if parts is not None and (scheme != "file" or parts.netloc not in ("", "localhost")):
         return LinkTarget(
-            "refused", why=f"Links that begin with {scheme}: are not opened. The address was: {url[:200]}"
+            "refused", reason=f"Links that begin with {scheme}: are not opened. The address was: {url[:200]}"
         )
     if not url or url.startswith("#"):
-        return LinkTarget("refused", why="This link leads nowhere outside the message.")
+        return LinkTarget("refused", reason="This link leads nowhere outside the message.")
     return _file(unquote(parts.path) if parts is not None else unquote(url.partition("#")[0]), workspace)
 
 
@@ -68,17 +68,17 @@ def _is_url(url: str) -> bool:
 def _file(name: str, workspace: str) -> LinkTarget:
     path = Path(os.path.expanduser(name))
     if not path.is_absolute() and not workspace:
-        return LinkTarget("refused", why=f"It is not known in which folder {name} is.")
+        return LinkTarget("refused", reason=f"It is not known in which folder {name} is.")
     root = Path(os.path.realpath(workspace)) if workspace else None
     for candidate in (path, Path(_LINE.sub("", str(path)))):
         real = Path(os.path.realpath(root / candidate if root is not None else candidate))
         if real.exists():
             is_inside = root is not None and real.is_relative_to(root)
-            return LinkTarget("inside" if is_inside else "outside", _harmless(real))
-    return LinkTarget("refused", why=f"There is no file {name} any more, or not in this workspace.")
+            return LinkTarget("inside" if is_inside else "outside", _is_safe_to_open(real))
+    return LinkTarget("refused", reason=f"There is no file {name} any more, or not in this workspace.")
 
 
-def _harmless(path: Path) -> Path:
+def _is_safe_to_open(path: Path) -> Path:
     """The folder of a file that opening would execute. A macOS bundle is a folder that is executed, too."""
     if path.suffix.lower() in _PROGRAMS:
         return path.parent
@@ -88,10 +88,10 @@ def _harmless(path: Path) -> Path:
 class ConversationRowActions:
     """Links from a model lead to the web or to an existing file, and never start a program.
 
-    A file outside the workspace is opened only after a confirmation; `over` is the parent widget of that dialog.
+    A file outside the workspace is opened only after a confirmation; `parent` is the parent widget of that dialog.
     """
 
-    def __init__(self, store: ConversationStore, models: ModelStore, clipboard: QClipboard, over: QWidget) -> None:
+    def __init__(self, store: ConversationStore, models: ModelStore, clipboard: QClipboard, parent: QWidget) -> None:
         self.branches = store.branches
         self.context = store.context
         self.copy = clipboard.setText
@@ -99,7 +99,7 @@ class ConversationRowActions:
         self.load_older = store.load_older
         self._models = models
         self._store = store
-        self._over = over
+        self._parent = parent
 
     def models(self) -> tuple[str, ...]:
         return self._models.ready
@@ -114,7 +114,7 @@ class ConversationRowActions:
             case "outside":
                 self._ask_to_open(target.path)
             case "refused":
-                self._store.failed.emit(target.why)
+                self._store.failed.emit(target.reason)
 
     @property
     def _workspace(self) -> str:
@@ -126,7 +126,7 @@ class ConversationRowActions:
             self._store.failed.emit(f"Nothing on this computer opens {path}.")
 
     def _ask_to_open(self, path: Path | None) -> None:
-        question = QuestionDialog(self._over)
+        question = QuestionDialog(self._parent)
         question.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         question.setTextFormat(Qt.TextFormat.PlainText)
         question.setText(f"Open {path}?")

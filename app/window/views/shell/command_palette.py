@@ -73,7 +73,7 @@ class CommandPalette(QObject):
         return [self._conversation_item(conversation) for conversation in shown]
 
     def _action_item(self, action: Action) -> PickerItem:
-        return self._item(_Target("action", action.name), action.text, self._shortcuts.shown(action.name))
+        return self._item(_Target("action", action.name), action.text, self._shortcuts.display_text(action.name))
 
     def _conversation_item(self, conversation: Conversation) -> PickerItem:
         hint = "archived" if conversation.archived else "conversation"

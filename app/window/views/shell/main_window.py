@@ -207,7 +207,7 @@ class MainWindow(QMainWindow):
         for source in (stores.session, stores.asks, stores.conversations, self._control, self._tour, self._factory):
             source.failed.connect(self.show_error)
         self.sidebar.opened.connect(self.conversations.open)
-        self.sidebar.opened_behind.connect(partial(self.conversations.open, in_background=True))
+        self.sidebar.opened_in_background.connect(partial(self.conversations.open, in_background=True))
         self.sidebar.hit_opened.connect(self._on_hit_opened)
         self.sidebar.new_task_requested.connect(self.conversations.new)
         self.sidebar.stop_requested.connect(self._control.stop)
@@ -215,11 +215,11 @@ class MainWindow(QMainWindow):
         self._factory.resume_requested.connect(self._control.resume)
         self._factory.providers_requested.connect(lambda: self.dialogs.settings.open_page("providers"))
         self._factory.tour_requested.connect(self._tour.play)
-        self.dialogs.settings_closed.connect(self._factory.models.look_again)
+        self.dialogs.settings_closed.connect(self._factory.models.reload)
         self.dialogs.conversation_requested.connect(self.conversations.open)
         self.conversations.active_changed.connect(self._on_active_changed)
         self.conversations.main_window_requested.connect(self._on_main_window_requested)
-        self.conversations.window_made.connect(self.commands.add_to_own)
+        self.conversations.window_made.connect(self.commands.add_to_conversation_window)
         self._tour.started.connect(self.conversations.open)
         self._theme.changed.connect(self._on_theme_changed)
         stores.conversations.reset.connect(self._on_active_changed)
@@ -237,10 +237,10 @@ class MainWindow(QMainWindow):
     def _on_action_chosen(self, name: str) -> None:
         for action in ACTIONS:
             if action.name == name:
-                self.commands.do(action.name)
+                self.commands.trigger(action.name)
 
     def _on_active_changed(self) -> None:
-        self.sidebar.list.mark(self.conversations.active_id)
+        self.sidebar.list.select(self.conversations.active_id)
 
     def _on_palette(self) -> None:
         if self._palette is None:

@@ -66,7 +66,7 @@ class OpenConversation(QObject):
     def mark_read(self) -> None:
         """Mark it as read."""
         if self.conversation_id:
-            self._factory.unread.read(self.conversation_id)
+            self._factory.unread.mark_read(self.conversation_id)
 
     def save_scroll_position(self) -> None:
         """Save the scroll position; keeps the last one if the view was not shown yet or is still scrolling to a row."""

@@ -17,11 +17,11 @@ _EMPTY = "Nothing is archived. What you archive leaves the list and stays here; 
 
 
 class ArchiveView(QWidget):
-    """`left` is emitted when the user goes back to the list."""
+    """`back_requested` is emitted when the user goes back to the list."""
 
     opened = Signal(str)
-    opened_behind = Signal(str)
-    left = Signal()
+    opened_in_background = Signal(str)
+    back_requested = Signal()
 
     def __init__(self, store: ConversationListStore, theme: Theme) -> None:
         super().__init__()
@@ -41,9 +41,9 @@ class ArchiveView(QWidget):
         column.addLayout(top)
         column.addWidget(self._empty, 1)
         column.addWidget(self.list, 1)
-        self._back.clicked.connect(self.left)
+        self._back.clicked.connect(self.back_requested)
         self.list.opened.connect(self.opened)
-        self.list.opened_behind.connect(self.opened_behind)
+        self.list.opened_in_background.connect(self.opened_in_background)
         store.archived.reset.connect(self._on_changed)
         store.archived.changed.connect(self._on_changed)
         self._on_changed()
@@ -56,7 +56,7 @@ class ArchiveView(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
-            self.left.emit()
+            self.back_requested.emit()
             return
         super().keyPressEvent(event)
 
@@ -73,8 +73,8 @@ class ArchiveListView(PagedListView):
     def __init__(self, store: ConversationListStore, theme: Theme) -> None:
         super().__init__(store.archived, theme, "Archived conversations")
         self._store = store
-        self._leaving: Conversation | None = None
-        store.weighed.connect(self._on_weighed)
+        self._deleting: Conversation | None = None
+        store.counted.connect(self._on_counted)
         self.export_requested.connect(store.export)
 
     def actions_for(self, conversation: Conversation) -> tuple[ListAction, ...]:
@@ -89,11 +89,11 @@ class ArchiveListView(PagedListView):
         self._store.archive(conversation.id, archived=False)
 
     def _ask_to_delete(self, conversation: Conversation) -> None:
-        self._leaving = conversation
-        self._store.weigh(conversation.id)
+        self._deleting = conversation
+        self._store.count_tree(conversation.id)
 
-    def _on_weighed(self, conversation_id: str, messages: int, tasks: int) -> None:
-        conversation, self._leaving = self._leaving, None
+    def _on_counted(self, conversation_id: str, messages: int, tasks: int) -> None:
+        conversation, self._deleting = self._deleting, None
         if conversation is None or conversation.id != conversation_id:
             return
         dialog = DeleteDialog(conversation.title, messages, tasks, self)

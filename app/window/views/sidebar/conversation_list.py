@@ -15,7 +15,7 @@ from app.window.views.shared.item_delegate import KEY, ItemDelegate
 from app.window.views.sidebar.conversation_model import ConversationModel
 
 _Index = QModelIndex | QPersistentModelIndex
-_LONGEST = 500
+_MAX_TITLE = 500
 
 
 class RenameDelegate(ItemDelegate):
@@ -36,7 +36,7 @@ class RenameDelegate(ItemDelegate):
             self.renamed.emit(editor.key, title)
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: _Index) -> None:
-        editor.setGeometry(self.place_of(option, index))
+        editor.setGeometry(self.title_rect(option, index))
 
 
 class _TitleEdit(QLineEdit):
@@ -46,7 +46,7 @@ class _TitleEdit(QLineEdit):
         super().__init__(before, parent)
         self.key = key
         self.before = before
-        self.setMaxLength(_LONGEST)
+        self.setMaxLength(_MAX_TITLE)
         self.setAccessibleName("Title")
         self.selectAll()
 
@@ -71,7 +71,7 @@ class PagedListView(QListView):
     """
 
     opened = Signal(str)
-    opened_behind = Signal(str)
+    opened_in_background = Signal(str)
     renamed = Signal(str, str)
     export_requested = Signal(str, str, str)
 
@@ -90,16 +90,16 @@ class PagedListView(QListView):
         self.setLayoutMode(QListView.LayoutMode.Batched)
         self.setMouseTracking(True)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.clicked.connect(self._on_picked)
-        self.activated.connect(self._on_picked)
+        self.clicked.connect(self._on_activated)
+        self.activated.connect(self._on_activated)
         self.customContextMenuRequested.connect(self._on_menu_requested)
         theme.changed.connect(self.viewport().update)
 
     @property
-    def marked(self) -> Conversation | None:
+    def selected(self) -> Conversation | None:
         return self._model.at(self.currentIndex())
 
-    def mark(self, conversation_id: str) -> None:
+    def select(self, conversation_id: str) -> None:
         """Select a conversation, if the list has loaded it."""
         row = self._listing.index_of(conversation_id)
         if row is None:
@@ -117,7 +117,7 @@ class PagedListView(QListView):
             self.edit(self._model.index(row, 0))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        conversation = self.marked
+        conversation = self.selected
         pressed = QKeySequence(event.keyCombination())
         if conversation is not None:
             for action in self.actions_for(conversation):
@@ -129,7 +129,7 @@ class PagedListView(QListView):
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         conversation = self._model.at(self.indexAt(event.position().toPoint()))
         if event.button() == Qt.MouseButton.MiddleButton and conversation is not None:
-            self.opened_behind.emit(conversation.id)
+            self.opened_in_background.emit(conversation.id)
             return
         super().mouseReleaseEvent(event)
 
@@ -138,7 +138,9 @@ class PagedListView(QListView):
         return (
             ListAction("Open", "", lambda conversation: self.opened.emit(conversation.id)),
             ListAction(
-                "Open in background", "Shift+Return", lambda conversation: self.opened_behind.emit(conversation.id)
+                "Open in background",
+                "Shift+Return",
+                lambda conversation: self.opened_in_background.emit(conversation.id),
             ),
         )
 
@@ -153,13 +155,13 @@ class PagedListView(QListView):
         dialog.chosen.connect(partial(self.export_requested.emit, conversation.id))
         dialog.open()
 
-    def _on_picked(self, index: QModelIndex) -> None:
+    def _on_activated(self, index: QModelIndex) -> None:
         conversation = self._model.at(index)
         if conversation is not None:
             self.opened.emit(conversation.id)
 
-    def _on_menu_requested(self, place: QPoint) -> None:
-        conversation = self._model.at(self.indexAt(place))
+    def _on_menu_requested(self, position: QPoint) -> None:
+        conversation = self._model.at(self.indexAt(position))
         if conversation is None:
             return
         menu = QMenu(self)
@@ -168,7 +170,7 @@ class PagedListView(QListView):
             entry = menu.addAction(action.text)
             entry.setShortcut(QKeySequence(action.keys))
             entry.triggered.connect(lambda _=False, action=action: action.run(conversation))
-        menu.popup(self.viewport().mapToGlobal(place))
+        menu.popup(self.viewport().mapToGlobal(position))
 
 
 class ConversationListView(PagedListView):
@@ -182,12 +184,12 @@ class ConversationListView(PagedListView):
         return (
             *self.open_actions(),
             ListAction("Rename", "F2", self.edit_title),
-            ListAction("Unpin" if conversation.pinned else "Pin", "Ctrl+D", self._turn_pin),
+            ListAction("Unpin" if conversation.pinned else "Pin", "Ctrl+D", self._toggle_pin),
             self.export_action(),
             ListAction("Archive", "Del", self._archive),
         )
 
-    def _turn_pin(self, conversation: Conversation) -> None:
+    def _toggle_pin(self, conversation: Conversation) -> None:
         self._store.pin(conversation.id, not conversation.pinned)
 
     def _archive(self, conversation: Conversation) -> None:

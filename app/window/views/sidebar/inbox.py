@@ -21,8 +21,8 @@ from app.window.widgets.status_dot import dot_state
 
 _MAX_ROWS = 6
 
-_LONGEST_DETAIL = 200  # characters
-_PAUSE_MS = 33
+_MAX_DETAIL = 200  # characters
+_THROTTLE_MS = 33
 """Two frames: fifty running tasks change a thousand times a second."""
 
 
@@ -81,12 +81,12 @@ class InboxSectionView(QWidget):
             self._column.removeWidget(row)
             row.hide()  # stops its pulse
             row.deleteLater()
-        for place, entry in enumerate(shown, start=1):
+        for number, entry in enumerate(shown, start=1):
             row = self._rows.get(entry.key)
             if row is None:
                 row = self._rows[entry.key] = self._make_row(entry)
-            if self._column.indexOf(row) != place:
-                self._column.insertWidget(place, row)
+            if self._column.indexOf(row) != number:
+                self._column.insertWidget(number, row)
                 row.show()  # the layout would only show it in the next iteration of the event loop
             if row.entry != entry:
                 row.show_entry(entry)
@@ -106,14 +106,14 @@ class InboxSectionView(QWidget):
 class InboxView(QWidget):
     """Up and Down move between the entries, Enter opens; an ask is shown and settled inline.
 
-    `resized` is emitted when the height changed, `reached` gives the entry that received the focus.
+    `resized` is emitted when the height changed, `entry_focused` gives the entry that received the focus.
     """
 
     opened = Signal(str)
     stop_requested = Signal(str)
     resume_requested = Signal(str)
     resized = Signal()
-    reached = Signal(QWidget)
+    entry_focused = Signal(QWidget)
 
     def __init__(self, stores: Stores, unread: UnreadStore, theme: Theme, pulse: PulseTimer) -> None:
         super().__init__()
@@ -126,10 +126,10 @@ class InboxView(QWidget):
         self._finished = InboxSectionView("Finished", self._make_row, theme, "Clear")
         self._running = InboxSectionView("Running", self._make_row, theme)
         self._sections = (self._waiting, self._interrupted, self._finished, self._running)
-        self._pause = QTimer(self)
-        self._pause.setSingleShot(True)
-        self._pause.setInterval(_PAUSE_MS)
-        self._pause.timeout.connect(self._show)
+        self._throttle = QTimer(self)
+        self._throttle.setSingleShot(True)
+        self._throttle.setInterval(_THROTTLE_MS)
+        self._throttle.timeout.connect(self._show)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.tokens.space_close)
@@ -159,73 +159,73 @@ class InboxView(QWidget):
             self._unread.changed,
         ):
             signal.connect(self._on_changed)
-        self._interrupted.clear_requested.connect(self._on_resume)
+        self._interrupted.clear_requested.connect(self._on_resume_all)
         self._finished.clear_requested.connect(self._unread.dismiss_all)
 
     def _on_changed(self) -> None:
-        if not self._pause.isActive():
-            self._pause.start()
+        if not self._throttle.isActive():
+            self._throttle.start()
 
     def _show(self) -> None:
         groups = self._stores.asks.groups()
         asking = {ask.task_id for group in groups for ask in group}
         tasks = self._stores.tasks
         running, interrupted = (
-            [self._of_running(task) for task in some if task.id not in asking]
+            [self._running_entry(task) for task in some if task.id not in asking]
             for some in (tasks.running(), tasks.interrupted())
         )
-        self._waiting.show_entries([self._of_asks(group) for group in groups])
-        self._finished.show_entries([self._of_finished(task) for task in self._unread.finished()])
+        self._waiting.show_entries([self._ask_entry(group) for group in groups])
+        self._finished.show_entries([self._finished_entry(task) for task in self._unread.finished()])
         self._running.show_entries(running)
         self._interrupted.show_entries(interrupted)
         self._lay_out_now()
 
     def _lay_out_now(self) -> None:
         """Qt would propagate a new height one level per event loop iteration, with a gap below for some frames."""
-        for place in (*self.rows, *self._sections, self):
-            layout = place.layout()
+        for widget in (*self.rows, *self._sections, self):
+            layout = widget.layout()
             if layout is not None:
                 layout.activate()
         self.resized.emit()
 
-    def _of_asks(self, asks: tuple[Ask, ...]) -> InboxEntry:
+    def _ask_entry(self, asks: tuple[Ask, ...]) -> InboxEntry:
         first = asks[0]
         text = plain(first.text)
         title = self._title(first.conversation_id, text) if len(asks) == 1 else f"{len(asks)} × {text}"
         return InboxEntry(first.id, first.conversation_id, "waiting", title, ask_summary(first), first.task_id, asks)
 
-    def _of_finished(self, task: Task) -> InboxEntry:
-        said = markdown_line(task.summary, _LONGEST_DETAIL) if task.summary else ""
-        detail = said or task.error or task_activity(task)
+    def _finished_entry(self, task: Task) -> InboxEntry:
+        summary = markdown_line(task.summary, _MAX_DETAIL) if task.summary else ""
+        detail = summary or task.error or task_activity(task)
         title = self._title(task.conversation_id, task.prompt)
         button = ("x", "Dismiss")
         return InboxEntry(task.id, task.conversation_id, dot_state(task), title, detail, task.id, button=button)
 
-    def _of_running(self, task: Task) -> InboxEntry:
+    def _running_entry(self, task: Task) -> InboxEntry:
         title, detail = self._title(task.conversation_id, task.prompt), task_activity(task)
         button, enabled = ("circle-stop", "Stop"), not task.stopping
         return InboxEntry(
             task.id, task.conversation_id, dot_state(task), title, detail, task.id, button=button, enabled=enabled
         )
 
-    def _title(self, conversation_id: str, otherwise: str) -> str:
+    def _title(self, conversation_id: str, default: str) -> str:
         known = self._stores.conversations.get(conversation_id)
-        return known.title if known else otherwise
+        return known.title if known else default
 
     def _make_row(self, entry: InboxEntry) -> InboxRowView:
         row = InboxRowView(entry, self._theme, self._pulse)
         row.opened.connect(partial(self._on_opened, row))
-        row.ended.connect(partial(self._on_ended, row))
-        row.decided.connect(partial(self._on_decided, row))
+        row.button_clicked.connect(partial(self._on_button_clicked, row))
+        row.decided.connect(partial(self._on_approval_decided, row))
         row.answered.connect(partial(self._on_answered, row))
-        row.unfolded.connect(partial(self._on_unfolded, row))
-        row.moved.connect(partial(self._on_moved, row))
+        row.expanded.connect(partial(self._on_expanded, row))
+        row.step_requested.connect(partial(self._on_step_requested, row))
         return row
 
     def _on_opened(self, row: InboxRowView) -> None:
         self.opened.emit(row.entry.conversation_id)
 
-    def _on_ended(self, row: InboxRowView) -> None:
+    def _on_button_clicked(self, row: InboxRowView) -> None:
         """Stops a running task; dismisses an ended one."""
         task = self._stores.tasks.get(row.entry.task_id)
         if task is None or task.ended_at is not None:
@@ -233,28 +233,28 @@ class InboxView(QWidget):
         else:
             self.stop_requested.emit(row.entry.task_id)
 
-    def _on_resume(self) -> None:
+    def _on_resume_all(self) -> None:
         """Resumes all of them: a single one is resumed in its conversation."""
         for task in self._stores.tasks.interrupted():
             self.resume_requested.emit(task.id)
 
-    def _on_decided(self, row: InboxRowView, allow: bool) -> None:
+    def _on_approval_decided(self, row: InboxRowView, allow: bool) -> None:
         self._stores.asks.answer_all(row.entry.key, allow=allow)
 
     def _on_answered(self, row: InboxRowView, text: str) -> None:
         self._stores.asks.answer(row.entry.key, text=text)
 
-    def _on_moved(self, row: InboxRowView, by: int) -> None:
+    def _on_step_requested(self, row: InboxRowView, by: int) -> None:
         rows = self.rows
-        place = rows.index(row) + by if row in rows else 0
-        if 0 <= place < len(rows):
-            rows[place].setFocus(Qt.FocusReason.TabFocusReason)
-            self.reached.emit(rows[place])
+        number = rows.index(row) + by if row in rows else 0
+        if 0 <= number < len(rows):
+            rows[number].setFocus(Qt.FocusReason.TabFocusReason)
+            self.entry_focused.emit(rows[number])
 
-    def _on_unfolded(self, row: InboxRowView) -> None:
+    def _on_expanded(self, row: InboxRowView) -> None:
         """Only one at a time: collapses the others."""
         for other in self.rows:
             if other is not row:
-                other.fold()
+                other.collapse()
         self._lay_out_now()
-        self.reached.emit(row)
+        self.entry_focused.emit(row)

@@ -25,8 +25,8 @@ _RISKS: dict[Risk, tuple[str, Tone]] = {
 }
 _MAX_LINES = 12
 
-_ENTERS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-_OPENERS = (*_ENTERS, Qt.Key.Key_Space)
+_ENTER_KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_OPEN_KEYS = (*_ENTER_KEYS, Qt.Key.Key_Space)
 
 
 class AskDetailView(QWidget):
@@ -153,17 +153,17 @@ class InboxEntry:
 
 
 class InboxRowView(QFrame):
-    """`opened` on a click or Enter, `ended` on its button or Delete. With an ask it expands when it gets the focus.
+    """`opened` on a click or Enter, `button_clicked` on its button or Delete. With an ask it expands on focus.
 
-    `decided` and `answered` settle the ask; `moved` requests the next entry (1) or the previous one (-1).
+    `decided` and `answered` settle the ask; `step_requested` requests the next entry (1) or the previous one (-1).
     """
 
     opened = Signal()
-    ended = Signal()
+    button_clicked = Signal()
     decided = Signal(bool)
     answered = Signal(str)
-    unfolded = Signal()
-    moved = Signal(int)
+    expanded = Signal()
+    step_requested = Signal(int)
 
     def __init__(self, entry: InboxEntry, theme: Theme, pulse: PulseTimer) -> None:
         super().__init__()
@@ -203,10 +203,10 @@ class InboxRowView(QFrame):
             self._button.setEnabled(entry.enabled)
             self._button.setAccessibleName(f"{entry.button[1]} {entry.title}")
         if asks_changed and self._detail_view is not None:
-            self.fold()
-            self.unfold()
+            self.collapse()
+            self.expand()
 
-    def unfold(self) -> None:
+    def expand(self) -> None:
         """Show the whole ask, with the answer buttons."""
         if not self.entry.asks or self._detail_view is not None:
             return
@@ -217,16 +217,16 @@ class InboxRowView(QFrame):
         self._column.addWidget(detail)
         detail.show()  # the layout would only show it in the next iteration of the event loop
         self._detail.hide()
-        self._turn_chevron("chevron-down", "Close")
-        self.unfolded.emit()
+        self._set_chevron("chevron-down", "Close")
+        self.expanded.emit()
 
-    def fold(self) -> None:
+    def collapse(self) -> None:
         if self._detail_view is not None:
             self._detail_view.hide()
             self._detail_view.deleteLater()
             self._detail_view = None
             self._detail.show()
-            self._turn_chevron("chevron-right", "Show what is asked")
+            self._set_chevron("chevron-right", "Show what is asked")
 
     def event(self, event: QEvent) -> bool:
         """Ctrl+Enter is also a shortcut of the window: here it applies to this ask."""
@@ -241,18 +241,18 @@ class InboxRowView(QFrame):
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
-        self.unfold()
+        self.expand()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         decision = self._decision(event)
         if decision is not None:
             self._decide(decision)
-        elif event.key() in _OPENERS:
+        elif event.key() in _OPEN_KEYS:
             self.opened.emit()
         elif event.key() in (Qt.Key.Key_Down, Qt.Key.Key_Up):
-            self.moved.emit(1 if event.key() == Qt.Key.Key_Down else -1)
+            self.step_requested.emit(1 if event.key() == Qt.Key.Key_Down else -1)
         elif event.key() == Qt.Key.Key_Delete and self.entry.button is not None and self.entry.enabled:
-            self.ended.emit()
+            self.button_clicked.emit()
         else:
             super().keyPressEvent(event)
 
@@ -273,7 +273,7 @@ class InboxRowView(QFrame):
         self._chevron: IconButton | None = None
         if self.entry.button is not None:
             self._button = IconButton(self._theme, *self.entry.button)
-            self._button.clicked.connect(self.ended)
+            self._button.clicked.connect(self.button_clicked)
             head.addWidget(self._button)
         if self.entry.asks:
             self._chevron = IconButton(self._theme, "chevron-right", "Show what is asked")
@@ -286,7 +286,7 @@ class InboxRowView(QFrame):
         if not self.entry.asks or self.entry.asks[0].kind in ("question", "unknown"):
             return None
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-        if modifiers == Qt.KeyboardModifier.ControlModifier and event.key() in _ENTERS:
+        if modifiers == Qt.KeyboardModifier.ControlModifier and event.key() in _ENTER_KEYS:
             return True
         plain = modifiers == Qt.KeyboardModifier.NoModifier
         return {Qt.Key.Key_A: True, Qt.Key.Key_D: False}.get(Qt.Key(event.key())) if plain else None
@@ -296,17 +296,17 @@ class InboxRowView(QFrame):
         if self._detail_view is not None and self._detail_view.can_decide:
             self.decided.emit(allow)
         elif self._detail_view is None:
-            self.unfold()
+            self.expand()
         else:
             self.opened.emit()
 
-    def _turn_chevron(self, icon: str, name: str) -> None:
+    def _set_chevron(self, icon: str, name: str) -> None:
         if self._chevron is not None:
             self._chevron.set_icon_and_name(icon, name)
 
     def _on_chevron_clicked(self) -> None:
         if self._detail_view is None:
-            self.unfold()
+            self.expand()
         else:
-            self.fold()
-            self.unfolded.emit()
+            self.collapse()
+            self.expanded.emit()

@@ -41,11 +41,11 @@ class _Result:
 class SearchResultsView(QWidget):
     """`opened` gives the conversation and the node of the chosen hit, "" for a title.
 
-    `left` is emitted when Up or Esc returns the focus to the search field.
+    `back_requested` is emitted when Up or Esc returns the focus to the search field.
     """
 
     opened = Signal(str, str)
-    left = Signal()
+    back_requested = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -56,65 +56,65 @@ class SearchResultsView(QWidget):
         self._list.setModel(self._model)
         self._list.setItemDelegate(ItemDelegate(theme, self._list))
         self._list.setMouseTracking(True)
-        self._list.clicked.connect(self._on_picked)
-        self._list.activated.connect(self._on_picked)
-        self._list.left.connect(self.left)
+        self._list.clicked.connect(self._on_activated)
+        self._list.activated.connect(self._on_activated)
+        self._list.back_requested.connect(self.back_requested)
         self._nothing = TextLabel(theme, tone="muted", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._nothing.setMargin(theme.tokens.space_close)
-        self._layers = QStackedLayout(self)
-        self._layers.addWidget(self._list)
-        self._layers.addWidget(self._nothing)
+        self._stack = QStackedLayout(self)
+        self._stack.addWidget(self._list)
+        self._stack.addWidget(self._nothing)
         self.setFocusProxy(self._list)
 
     @property
     def lines(self) -> tuple[str, ...]:
         return tuple(self._model.item(row).text() for row in range(self._model.rowCount()))
 
-    def show_found(self, text: str, found: ConversationSearchResult) -> None:
+    def show_results(self, text: str, found: ConversationSearchResult) -> None:
         now = datetime.now().astimezone()
-        titles = [_of_title(one, now, place) for place, one in enumerate(found.titles[:_MAX_TITLES])]
-        hits = [_of_hit(one, now, place) for place, one in enumerate(found.hits)]
+        titles = [_title_result(one, now, place) for place, one in enumerate(found.titles[:_MAX_TITLES])]
+        hits = [_message_result(one, now, place) for place, one in enumerate(found.hits)]
         self._results = (*titles, *hits)
         self._model.clear()
         for result in self._results:
             self._model.appendRow(_item(result))
         nothing = f"Nothing was found for “{text}” in titles and messages, archived ones too.\n\n{OPERATORS}"
         self._nothing.setText(found.advice or nothing)
-        self._layers.setCurrentWidget(self._list if self._results else self._nothing)
+        self._stack.setCurrentWidget(self._list if self._results else self._nothing)
         if self._results:
             self._list.setCurrentIndex(self._model.index(0, 0))
 
-    def open_marked(self) -> None:
+    def open_selected(self) -> None:
         """Open the selected hit."""
-        self._on_picked(self._list.currentIndex())
+        self._on_activated(self._list.currentIndex())
 
-    def _on_picked(self, index: QModelIndex) -> None:
+    def _on_activated(self, index: QModelIndex) -> None:
         if index.isValid():
             result = self._results[index.row()]
             self.opened.emit(result.conversation_id, result.node_id)
 
 
 class _ResultList(QListView):
-    """`left` is emitted on Esc, and on Up at the first item."""
+    """`back_requested` is emitted on Esc, and on Up at the first item."""
 
-    left = Signal()
+    back_requested = Signal()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         is_up = event.key() == Qt.Key.Key_Up and self.currentIndex().row() <= 0
         if is_up or event.key() == Qt.Key.Key_Escape:
-            self.left.emit()
+            self.back_requested.emit()
             return
         super().keyPressEvent(event)
 
 
-def _of_title(found: Conversation, now: datetime, place: int) -> _Result:
+def _title_result(found: Conversation, now: datetime, place: int) -> _Result:
     return _Result(
         found.id, "", found.title, "", short_time(found.updated_at, now), "" if place else "Titles", found.archived
     )
 
 
-def _of_hit(hit: SearchHit, now: datetime, place: int) -> _Result:
+def _message_result(hit: SearchHit, now: datetime, place: int) -> _Result:
     snippet = " ".join(hit.snippet.translate(_MARKS).split())
     hint = short_time(hit.created_at, now)
     heading = "" if place else "Messages"
@@ -139,6 +139,6 @@ def _item(result: _Result) -> QStandardItem:
     item.setData(f"Archived · {result.hint}" if result.archived else result.hint, HINT)
     item.setData(result.heading, HEADING)
     item.setToolTip(result.around)
-    told = (result.title, result.detail, f"Archived · {result.hint}" if result.archived else "")
-    item.setData(": ".join(part for part in told if part), Qt.ItemDataRole.AccessibleTextRole)
+    accessible = (result.title, result.detail, f"Archived · {result.hint}" if result.archived else "")
+    item.setData(": ".join(part for part in accessible if part), Qt.ItemDataRole.AccessibleTextRole)
     return item

@@ -42,7 +42,7 @@ class UndoBannerView(BannerView):
         self._leave.setInterval(_STAYS_MS)
         self._leave.timeout.connect(self.hide)
         self.action_clicked.connect(self.undo)
-        store.put_away.connect(self._on_put_away)
+        store.archived_by_user.connect(self._on_put_away)
 
     def undo(self) -> None:
         """Undo the last archiving, while the banner is shown."""
@@ -58,14 +58,14 @@ class UndoBannerView(BannerView):
 
 
 class SidebarView(QFrame):
-    """Requests a conversation with `opened` or `opened_behind` (in the background), one of its nodes with `hit_opened`.
+    """Requests a conversation with `opened` or `opened_in_background`, one of its nodes with `hit_opened`.
 
     `hit_opened` also gives the search words. `stop_requested`, `resume_requested` and `new_task_requested` request
     what their names say.
     """
 
     opened = Signal(str)
-    opened_behind = Signal(str)
+    opened_in_background = Signal(str)
     hit_opened = Signal(str, str, str)
     stop_requested = Signal(str)
     resume_requested = Signal(str)
@@ -77,9 +77,9 @@ class SidebarView(QFrame):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._stores = stores
         self._theme = theme
-        self._sought = ""
-        self._found = ""
-        self._words = ""
+        self._query = ""
+        self._shown_query = ""
+        self._hit_words = ""
         self._opens_first = False
         self.setMinimumWidth(theme.tokens.column // 3)
         self.search = SearchField(theme, "Search")
@@ -89,14 +89,14 @@ class SidebarView(QFrame):
         self.list = ConversationListView(stores.conversations, theme)
         self.results = SearchResultsView(theme)
         self.undo = UndoBannerView(stores.conversations, theme)
-        self.told = BannerView(theme)
+        self.notice = BannerView(theme)
         self._archived = push_button("Archived", "quiet")
-        self._nothing = TextLabel(theme, tone="muted", wrap=True)
-        self._nothing.setMargin(theme.tokens.space_close)
-        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._inbox_place = FitContentScrollView(self.inbox, theme.tokens.column // 6)
+        self._empty = TextLabel(theme, tone="muted", wrap=True)
+        self._empty.setMargin(theme.tokens.space_close)
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._inbox_scroll = FitContentScrollView(self.inbox, theme.tokens.column // 6)
         self._home = QWidget()
-        self._layers = QStackedWidget()
+        self._stack = QStackedWidget()
         self._lay_out()
         self._connect()
         self._on_theme_changed()
@@ -110,9 +110,9 @@ class SidebarView(QFrame):
 
         archive = ArchiveView(self._stores.conversations, self._theme)
         archive.opened.connect(self.opened)
-        archive.opened_behind.connect(self.opened_behind)
-        archive.left.connect(self._on_archive_left)
-        self._layers.addWidget(archive)
+        archive.opened_in_background.connect(self.opened_in_background)
+        archive.back_requested.connect(self._on_archive_left)
+        self._stack.addWidget(archive)
         return archive
 
     def focus_panes(self) -> tuple[QWidget, ...]:
@@ -124,12 +124,12 @@ class SidebarView(QFrame):
         below = QVBoxLayout(self._home)
         below.setContentsMargins(0, 0, 0, 0)
         below.setSpacing(tokens.space_close)
-        below.addWidget(self._inbox_place)
-        below.addWidget(self._nothing, 1)
+        below.addWidget(self._inbox_scroll)
+        below.addWidget(self._empty, 1)
         below.addWidget(self.list, 1)
         below.addWidget(self._archived, 0, Qt.AlignmentFlag.AlignLeft)
-        self._layers.addWidget(self._home)
-        self._layers.addWidget(self.results)
+        self._stack.addWidget(self._home)
+        self._stack.addWidget(self.results)
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_close, tokens.space_close, tokens.space_close, tokens.space_tight)
         column.setSpacing(tokens.space_close)
@@ -138,24 +138,24 @@ class SidebarView(QFrame):
         top.addWidget(self.search, 1)
         top.addWidget(self.new)
         column.addLayout(top)
-        column.addWidget(self._layers, 1)
+        column.addWidget(self._stack, 1)
         column.addWidget(self.undo)
-        column.addWidget(self.told)
+        column.addWidget(self.notice)
 
     def _connect(self) -> None:
         self.search.searched.connect(self._on_searched)
         self.search.returnPressed.connect(self._on_search_entered)
-        self.search.down_pressed.connect(self._on_went_down)
+        self.search.down_pressed.connect(self._on_down_pressed)
         self.new.clicked.connect(self.new_task_requested)
         self.inbox.opened.connect(self.opened)
         self.inbox.stop_requested.connect(self.stop_requested)
         self.inbox.resume_requested.connect(self.resume_requested)
-        self.inbox.resized.connect(self._inbox_place.fit)
-        self.inbox.reached.connect(self._on_entry_reached)
+        self.inbox.resized.connect(self._inbox_scroll.fit)
+        self.inbox.entry_focused.connect(self._on_entry_focused)
         self.list.opened.connect(self.opened)
-        self.list.opened_behind.connect(self.opened_behind)
+        self.list.opened_in_background.connect(self.opened_in_background)
         self.results.opened.connect(self._on_result_opened)
-        self.results.left.connect(self._on_results_left)
+        self.results.back_requested.connect(self._on_results_left)
         self._archived.clicked.connect(self._on_archive_requested)
         self._stores.conversations.found.connect(self._on_found)
         self._stores.conversations.exported.connect(self._on_exported)
@@ -167,58 +167,58 @@ class SidebarView(QFrame):
         self._theme.changed.connect(self._on_theme_changed)
 
     def _on_searched(self, text: str) -> None:
-        self._sought = text
+        self._query = text
         self._opens_first = False
         if text:
             self._stores.conversations.search(text)
         else:
-            self._found = ""
-            self._layers.setCurrentWidget(self._home)
+            self._shown_query = ""
+            self._stack.setCurrentWidget(self._home)
 
     def _on_found(self, result: ConversationSearchResult) -> None:
-        if not self._sought:
+        if not self._query:
             return
-        self._found = self._sought
-        self._words = result.words
-        self.results.show_found(self._found, result)
-        self._layers.setCurrentWidget(self.results)
+        self._shown_query = self._query
+        self._hit_words = result.words
+        self.results.show_results(self._shown_query, result)
+        self._stack.setCurrentWidget(self.results)
         if self._opens_first:
             self._opens_first = False
-            self.results.open_marked()
+            self.results.open_selected()
 
     def _on_exported(self, words: str) -> None:
-        self.told.show_message(words, "done")
+        self.notice.show_message(words, "done")
 
     def _on_search_entered(self) -> None:
         """If the results are of an earlier search, opens the first result of the current one when it arrives."""
-        if self._found == self._sought:
-            self.results.open_marked()
+        if self._shown_query == self._query:
+            self.results.open_selected()
         else:
             self._opens_first = True
 
-    def _on_went_down(self) -> None:
-        here = self._layers.currentWidget()
+    def _on_down_pressed(self) -> None:
+        here = self._stack.currentWidget()
         target = self.list if here is self._home else self.results if here is self.results else self.archive.list
         target.setFocus(Qt.FocusReason.TabFocusReason)
 
     def _on_result_opened(self, conversation_id: str, node_id: str) -> None:
         if node_id:
-            self.hit_opened.emit(conversation_id, node_id, self._words)
+            self.hit_opened.emit(conversation_id, node_id, self._hit_words)
         else:
             self.opened.emit(conversation_id)
 
     def _on_results_left(self) -> None:
         self.search.setFocus(Qt.FocusReason.BacktabFocusReason)
 
-    def _on_entry_reached(self, entry: QWidget) -> None:
-        self._inbox_place.ensureWidgetVisible(entry, 0, 0)
+    def _on_entry_focused(self, entry: QWidget) -> None:
+        self._inbox_scroll.ensureWidgetVisible(entry, 0, 0)
 
     def _on_archive_requested(self) -> None:
-        self._layers.setCurrentWidget(self.archive)
+        self._stack.setCurrentWidget(self.archive)
         self.archive.enter()
 
     def _on_archive_left(self) -> None:
-        self._layers.setCurrentWidget(self._home)
+        self._stack.setCurrentWidget(self._home)
         (self.list if self._archived.isHidden() else self._archived).setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _on_listed(self) -> None:
@@ -231,8 +231,8 @@ class SidebarView(QFrame):
 
     def _on_conversations_changed(self) -> None:
         is_empty = self._stores.conversations.count() == 0
-        self._nothing.setText(_NOTHING if self._stores.conversations.is_loaded else "")
-        self._nothing.setVisible(is_empty)
+        self._empty.setText(_NOTHING if self._stores.conversations.is_loaded else "")
+        self._empty.setVisible(is_empty)
         self.list.setVisible(not is_empty)
 
     def _on_theme_changed(self) -> None:

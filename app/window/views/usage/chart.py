@@ -26,16 +26,16 @@ from app.window.theme.theme import Theme
 _MAX_DAYS = 100
 
 _HEIGHT = 168
-_LEAST = 2.0
+_MIN_BAR_HEIGHT = 2.0
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -7, Qt.Key.Key_PageDown: 7}
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`label` is below the bar; `words` is its full description."""
+    """`label` is below the bar; `description` is its full description."""
 
     label: str
-    words: str
+    description: str
     value: float
 
 
@@ -55,7 +55,7 @@ def make_bars(report: UsageReportResult, days: int | None, today: date) -> Bars:
     first = min(used, default=today) if days is None else today - timedelta(days=days - 1)
     shown = [first + timedelta(days=number) for number in range((max(today, *used) - first).days + 1)]
     if len(shown) <= _MAX_DAYS:
-        bars = [_bar(f"{day.day} {day:%b}", _long(day), [used[day]] if day in used else [], unit) for day in shown]
+        bars = [_bar(f"{day.day} {day:%b}", _long_date(day), [used[day]] if day in used else [], unit) for day in shown]
         return Bars(f"{unit.capitalize()} per day", unit, tuple(bars))
     months = dict.fromkeys((day.year, day.month) for day in shown)
     of_month = {month: [row for day, row in used.items() if (day.year, day.month) == month] for month in months}
@@ -114,14 +114,14 @@ def _bar(label: str, name: str, rows: Sequence[UsageRow], unit: str) -> Bar:
     return Bar(label, f"{name}: {accessible_text(rows)}", value)
 
 
-def _long(day: date) -> str:
+def _long_date(day: date) -> str:
     return f"{day.day} {day:%B %Y}"
 
 
 class UsageChartView(QWidget):
-    """`told` gives the text of the bar under the pointer, or of the last bar."""
+    """`bar_described` gives the text of the bar under the pointer, or of the last bar."""
 
-    told = Signal(str)
+    bar_described = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -134,16 +134,16 @@ class UsageChartView(QWidget):
         theme.changed.connect(self.update)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The text of the current bar."""
-        return self._bars.bars[self._current].words if self._bars.bars else ""
+        return self._bars.bars[self._current].description if self._bars.bars else ""
 
     def show_bars(self, bars: Bars) -> None:
         """Keeps the current bar relative to the end, which is today."""
         from_end = len(self._bars.bars) - self._current if self._bars.bars else 1
         self._bars = bars
         self.setAccessibleName(f"{bars.title}, chart; the arrow keys go from bar to bar")
-        self._go(len(bars.bars) - from_end)
+        self._select(len(bars.bars) - from_end)
 
     def sizeHint(self) -> QSize:
         return QSize(4 * _HEIGHT, _HEIGHT)
@@ -153,16 +153,16 @@ class UsageChartView(QWidget):
         ends = {Qt.Key.Key_Home: 0, Qt.Key.Key_End: last}
         key = Qt.Key(event.key())
         if key in ends:
-            self._go(ends[key])
+            self._select(ends[key])
         elif key in _STEPS:
-            self._go(self._current + _STEPS[key])
+            self._select(self._current + _STEPS[key])
         else:
             super().keyPressEvent(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if self._bars.bars:
             plot = self._plot()
-            self._go(int((event.position().x() - plot.left()) / self._step(plot)))
+            self._select(int((event.position().x() - plot.left()) / self._step(plot)))
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
@@ -200,7 +200,7 @@ class UsageChartView(QWidget):
             if part:
                 painter.setPen(QColor(tokens.muted))
                 place = QRectF(0, y - tokens.size_small, plot.left() - tokens.space_close, 2 * tokens.size_small)
-                painter.drawText(place, _RIGHT, amount_label(part * top, self._bars.unit))
+                painter.drawText(place, _RIGHT_ALIGNED, amount_label(part * top, self._bars.unit))
 
     def _paint_bars(self, painter: QPainter, plot: QRectF, top: float) -> None:
         tokens, step = self._theme.tokens, self._step(plot)
@@ -211,7 +211,7 @@ class UsageChartView(QWidget):
             if place == self._current:
                 painter.fillRect(QRectF(left, plot.top(), step, plot.height()), QColor(tokens.hover))
             if bar.value:
-                high = max(_LEAST, bar.value / top * plot.height())
+                high = max(_MIN_BAR_HEIGHT, bar.value / top * plot.height())
                 painter.setBrush(QColor(tokens.accent))
                 radius = min(2.0, (step - gap) / 2)
                 painter.drawRoundedRect(QRectF(left + gap / 2, plot.bottom() - high, step - gap, high), radius, radius)
@@ -243,12 +243,12 @@ class UsageChartView(QWidget):
     def _step(self, plot: QRectF) -> float:
         return plot.width() / max(1, len(self._bars.bars))
 
-    def _go(self, place: int) -> None:
-        self._current = min(max(place, 0), len(self._bars.bars) - 1)
-        self.setAccessibleDescription(self.words)
+    def _select(self, index: int) -> None:
+        self._current = min(max(index, 0), len(self._bars.bars) - 1)
+        self.setAccessibleDescription(self.description)
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.DescriptionChanged))
-        self.told.emit(self.words)
+        self.bar_described.emit(self.description)
         self.update()
 
 
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_RIGHT_ALIGNED = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter

@@ -94,7 +94,7 @@ class ContextBarView(QAbstractButton):
         painter.drawRoundedRect(place, _HIGH / 2, _HIGH / 2)
 
     def _on_changed(self) -> None:
-        found = self._store.explained
+        found = self._store.report
         if found is None:
             return
         window = found.window_tokens
@@ -113,7 +113,7 @@ class ContextBarView(QAbstractButton):
     def _on_clicked(self) -> None:
         from app.window.views.usage.context_popover import ContextPopoverView
 
-        found = self._store.explained
+        found = self._store.report
         if found is None:
             return
         if self._popover is None:

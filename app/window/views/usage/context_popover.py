@@ -13,8 +13,8 @@ from app.window.theme.theme import Theme
 from app.window.widgets.labels import TextLabel
 
 _WIDTH, _BAR, _SWATCH = 340, 10, 10
-_HOW = "The provider counted the whole. The parts are divided by their length."
-_HOW_OLD = "The provider counted the whole. What it was made of was not noted."
+_SHARES_ESTIMATED = "The provider counted the whole. The parts are divided by their length."
+_NO_SHARES = "The provider counted the whole. What it was made of was not noted."
 _ABOUT = "The model then reads a summary of what is older."
 _COLOURS: dict[ContextPart, str] = {
     "system": "muted",
@@ -38,38 +38,38 @@ class ContextPopoverView(QFrame):
         set_style(self, "look", "popover")
         self.setAccessibleName("Parts of the context")
         self._title = TextLabel(theme, bold=True)
-        self._whole = TextLabel(theme, tone="muted", wrap=True)
+        self._total = TextLabel(theme, tone="muted", wrap=True)
         self._bar = _SharesBar(theme)
         self._rows = QWidget()
-        self._how = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
-        self._how.setWordWrap(True)
+        self._explanation = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
+        self._explanation.setWordWrap(True)
         self._summarise = push_button("Summarise now", "quiet")
         self._summarise.setAccessibleName("Summarise the older part now")
         self._summarise.clicked.connect(self._on_summarise_clicked)
-        self._why = TextLabel(theme, _ABOUT, tone="muted", size=theme.tokens.size_small)
-        self._why.setWordWrap(True)
+        self._lock_reason = TextLabel(theme, _ABOUT, tone="muted", size=theme.tokens.size_small)
+        self._lock_reason.setWordWrap(True)
         self.setFixedWidth(_WIDTH)
         tokens = theme.tokens
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(tokens.space_wide, tokens.space_normal, tokens.space_wide, tokens.space_normal)
         self._column.setSpacing(tokens.space_close)
-        for part in (self._title, self._whole, self._bar, self._rows, self._how):
+        for part in (self._title, self._total, self._bar, self._rows, self._explanation):
             self._column.addWidget(part)
-        foot = QHBoxLayout()
-        foot.setSpacing(tokens.space_close)
-        foot.addWidget(self._why, 1)
-        foot.addWidget(self._summarise)
-        self._column.addLayout(foot)
+        footer = QHBoxLayout()
+        footer.setSpacing(tokens.space_close)
+        footer.addWidget(self._lock_reason, 1)
+        footer.addWidget(self._summarise)
+        self._column.addLayout(footer)
 
     def show_parts(self, found: ContextExplainResult) -> None:
         window = found.window_tokens
         self._title.setText(f"Context of turn {found.turn}")
         used = count(found.used_tokens, "token")
         known = f"{used} of {window:,} that {found.model} can read" if window else f"{used}, sent to {found.model}"
-        self._whole.setText(known)
+        self._total.setText(known)
         self._bar.show_shares(found.shares, window or found.used_tokens)
         self._bar.setVisible(bool(found.shares))
-        self._how.setText(_HOW if found.shares else _HOW_OLD)
+        self._explanation.setText(_SHARES_ESTIMATED if found.shares else _NO_SHARES)
         rows = self._made_rows(found)
         self._column.replaceWidget(self._rows, rows)
         self._rows.hide()
@@ -81,7 +81,7 @@ class ContextPopoverView(QFrame):
         self._summarise.setEnabled(not why)
         set_tool_tip(self._summarise, why)
         self._summarise.setAccessibleDescription(why)
-        self._why.setText(why or _ABOUT)
+        self._lock_reason.setText(why or _ABOUT)
 
     def open_above(self, button: QWidget) -> None:
         """Aligns its lower right corner with the upper right corner of the button."""

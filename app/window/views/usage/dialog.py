@@ -22,7 +22,7 @@ from app.window.widgets.labels import TextLabel
 
 _NAMES = ("Money", "Tokens in", "of these cached", "Tokens out", "Turns", "Tasks")
 
-_HEAD = (
+_CSV_HEADER = (
     "by",
     "key",
     "title",
@@ -86,7 +86,7 @@ def to_csv(report: UsageReportResult) -> str:
     """Days, models and conversations, distinguished by the first column."""
     text = io.StringIO()
     lines = csv.writer(text)
-    lines.writerow(_HEAD)
+    lines.writerow(_CSV_HEADER)
     lines.writerows(_line(row) for row in (*report.days, *report.models, *report.conversations))
     return text.getvalue()
 
@@ -98,7 +98,7 @@ def _line(row: UsageRow) -> tuple[str | int | float, ...]:
     return (
         row.by,
         row.key,
-        _safe(row.title),
+        _without_formula(row.title),
         cost,
         *counts,
         row.turns,
@@ -108,7 +108,7 @@ def _line(row: UsageRow) -> tuple[str | int | float, ...]:
     )
 
 
-def _safe(title: str) -> str:
+def _without_formula(title: str) -> str:
     """A title that a spreadsheet would evaluate as a formula is marked as text."""
     return f"'{title}" if title[:1] in ("=", "+", "-", "@", "\t", "\r") else title
 
@@ -138,7 +138,7 @@ class UsageDialog(QDialog):
         self._bar_text = TextLabel(theme, tone="muted", size=theme.tokens.size_small)
         self._empty = EmptyStateView(theme, "gauge", "Nothing was used yet", _EMPTY)
         self._empty_period = EmptyStateView(theme, "gauge", "Nothing was used", _EMPTY_PERIOD)
-        self._layers = QStackedWidget()
+        self._stack = QStackedWidget()
         self._lay_out()
         self._connect()
         self._on_changed()
@@ -162,12 +162,12 @@ class UsageDialog(QDialog):
         head.addStretch(1)
         head.addWidget(self.copy_button)
         for layer in (QWidget(), self._page(), self._empty, self._empty_period):
-            self._layers.addWidget(layer)
+            self._stack.addWidget(layer)
         inside = QVBoxLayout()
         inside.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_far)
         inside.setSpacing(tokens.space_wide)
         inside.addLayout(head)
-        inside.addWidget(self._layers, 1)
+        inside.addWidget(self._stack, 1)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.setSpacing(0)
@@ -197,7 +197,7 @@ class UsageDialog(QDialog):
         self.periods.currentChanged.connect(self._on_period_chosen)
         self.kinds.currentChanged.connect(self._on_kind_chosen)
         self.copy_button.clicked.connect(self._on_copy)
-        self.chart.told.connect(self._bar_text.setText)
+        self.chart.bar_described.connect(self._bar_text.setText)
         self.table.opened.connect(self._on_opened)
         self._store.changed.connect(self._on_changed)
         self._store.failed.connect(self._on_failed)
@@ -209,10 +209,10 @@ class UsageDialog(QDialog):
         if report is None:
             return
         if not report.total.turns:
-            self._layers.setCurrentWidget(self._empty if self._store.days is None else self._empty_period)
+            self._stack.setCurrentWidget(self._empty if self._store.days is None else self._empty_period)
             return
         self.banner.hide()
-        self._layers.setCurrentIndex(1)
+        self._stack.setCurrentIndex(1)
         self.totals.show_total(report.total)
         self.note.setText(unpriced_text(report.total))
         self.note.setVisible(bool(self.note.text()))

@@ -10,7 +10,7 @@ from app.window.theme.theme import Theme
 
 _ROOT = QModelIndex()
 _Index = QModelIndex | QPersistentModelIndex
-_HEADS = ("Money", "Tokens in", "Cached", "Tokens out", "Turns", "Tasks")
+_COLUMNS = ("Money", "Tokens in", "Cached", "Tokens out", "Turns", "Tasks")
 _TOKENS = (2, 4)
 _NUMBERS = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _WORDS = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
@@ -26,21 +26,21 @@ class UsageModel(QAbstractTableModel):
     def show(self, rows: tuple[UsageRow, ...], noun: str) -> None:
         self.beginResetModel()
         self.rows, self._noun = rows, noun
-        self._arrange()
+        self._sort_rows()
         self.endResetModel()
 
     def rowCount(self, parent: _Index = _ROOT) -> int:
         return 0 if parent.isValid() else len(self.rows)
 
     def columnCount(self, parent: _Index = _ROOT) -> int:
-        return 0 if parent.isValid() else 1 + len(_HEADS)
+        return 0 if parent.isValid() else 1 + len(_COLUMNS)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         if orientation is not Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _NUMBERS if section else _WORDS
-        return (self._noun, *_HEADS)[section] if role == Qt.ItemDataRole.DisplayRole else None
+        return (self._noun, *_COLUMNS)[section] if role == Qt.ItemDataRole.DisplayRole else None
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         row, column = self.rows[index.row()], index.column()
@@ -60,16 +60,16 @@ class UsageModel(QAbstractTableModel):
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         self._sorted = (column, order)
         self.layoutAboutToBeChanged.emit()
-        self._arrange()
+        self._sort_rows()
         self.layoutChanged.emit()
 
-    def _arrange(self) -> None:
+    def _sort_rows(self) -> None:
         column, order = self._sorted
-        falling = order is Qt.SortOrder.DescendingOrder
+        is_descending = order is Qt.SortOrder.DescendingOrder
         if column == 0:
-            self.rows = tuple(sorted(self.rows, key=lambda row: row.title.casefold(), reverse=falling))
+            self.rows = tuple(sorted(self.rows, key=lambda row: row.title.casefold(), reverse=is_descending))
         else:
-            self.rows = tuple(sorted(self.rows, key=lambda row: _value(row, column), reverse=falling))
+            self.rows = tuple(sorted(self.rows, key=lambda row: _value(row, column), reverse=is_descending))
 
 
 class UsageTableView(QTableView):

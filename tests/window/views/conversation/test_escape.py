@@ -66,7 +66,7 @@ def reminds(view: ConversationView) -> bool:
 def _action(name: ActionName) -> Callable[[Office], QWidget]:
     def opened(at_work: Office) -> QWidget:
         before = set(QApplication.topLevelWidgets())
-        at_work.window.commands.do(name)
+        at_work.window.commands.trigger(name)
         return next(w for w in QApplication.topLevelWidgets() if w not in before and w.isVisible())
 
     return opened

@@ -47,7 +47,11 @@ class Searched:
     def marked(self) -> list[tuple[str, str]]:
         """The marked words in view, each with its kind."""
         views = [view for view in self.transcript.findChildren(TextView) if view.isVisible()]
-        return [(view.between(mark.start, mark.end).selectedText(), mark.kind) for view in views for mark in view.marks]
+        return [
+            (view.cursor_between(mark.start, mark.end).selectedText(), mark.kind)
+            for view in views
+            for mark in view.highlights
+        ]
 
 
 @asynccontextmanager

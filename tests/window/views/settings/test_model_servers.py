@@ -98,7 +98,7 @@ async def test_a_server_is_added_tested_and_saved_and_its_models_are_there_at_on
         QTest.keyClick(page.field("Key of the server"), Qt.Key.Key_Return)
         await page.see("Saved. It answers and offers 2 models.")
         assert page.has("Edit Lab") and page.has("Test Lab") and not page.has("Save")
-    page.models.look_again()
+    page.models.reload()
     await until(lambda: page.models.ready[:2] == ("lab/qwen3", "lab/text-embedding-9"))
     choices = TaskOptionsView(theme)
     qtbot.addWidget(choices)

@@ -101,14 +101,14 @@ async def test_a_file_becomes_a_new_one_and_nothing_is_stored_before_save(
     file = tmp_path / "pirate.json"
     personality_file.write(file, msgspec.structs.replace(PIRATE, tools=("code", "telepathy")), overwrite=False)
     page = await open_page(settings)
-    page.take_in(str(file))
+    page.import_file(str(file))
     assert settings.fields()["Name"].text() == "Pirate"
     assert await stored(engine, "Pirate") is None
     settings.buttons()["Save"].click()
     await until(lambda: "Edit Pirate" in settings.buttons())
     found = await stored(engine, "Pirate")
     assert found is not None and (found.id != "pirate", found.tools) == (True, ("code",))
-    page.take_in(str(tmp_path / "none.json"))
+    page.import_file(str(tmp_path / "none.json"))
     await settings.see("cannot be read: No such file or directory.")
 
 
@@ -118,7 +118,7 @@ async def test_a_file_of_none_but_unknown_tools_gives_no_personality_that_may_us
     file = tmp_path / "seer.json"
     personality_file.write(file, msgspec.structs.replace(PIRATE, tools=("telepathy",)), overwrite=False)
     page = await open_page(settings)
-    page.take_in(str(file))
+    page.import_file(str(file))
     await settings.see("It needs tools that there are not: telepathy.")
     assert "Save" not in settings.buttons()
 

@@ -70,4 +70,4 @@ def test_of_a_program_only_the_folder_is_opened(workspace: Path, url: str) -> No
 )
 def test_all_other_links_are_refused_in_words(url: str) -> None:
     target = link_target(url, "/tmp")
-    assert target.kind == "refused" and target.why
+    assert target.kind == "refused" and target.reason

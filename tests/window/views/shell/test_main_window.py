@@ -51,20 +51,20 @@ async def test_every_action_has_a_slot_and_no_shortcut_is_given_twice(window: Ma
     keys = [key for action in ACTIONS for key in action.shortcuts]
     assert len(keys) == len(set(keys))
     for action in ACTIONS:
-        window.commands.do(action.name)
+        window.commands.trigger(action.name)
     for popup in QApplication.topLevelWidgets():
         if popup is not window:
             popup.close()
 
 
 async def test_there_is_one_blank_page_however_often_it_is_asked_for(window: MainWindow) -> None:
-    window.commands.do("new_task")
+    window.commands.trigger("new_task")
     assert len(window.tabs.bar.keys) == 1
     QTest.keyClicks(window.tabs.active.composer.field, "half a thought")
-    window.commands.do("new_task")
+    window.commands.trigger("new_task")
     assert len(window.tabs.bar.keys) == 2
-    window.commands.do("close_tab")
-    window.commands.do("close_tab")
+    window.commands.trigger("close_tab")
+    window.commands.trigger("close_tab")
     assert len(window.tabs.bar.keys) == 1
 
 

@@ -48,12 +48,12 @@ async def test_a_pinned_tab_is_kept_and_not_closed_with_the_others(window: MainW
     for name in ("conv_1", "conv_2", "conv_3"):
         window.conversations.open(name)
     window.conversations.open("conv_2")
-    window.commands.do("pin_tab")
+    window.commands.trigger("pin_tab")
     assert window.tabs.open_ids == ("conv_2", "conv_1", "conv_3")
     assert state.settings.pinned == ["conv_2"]
     window.tabs.close_tabs((*window.tabs.bar.keys[:2], *window.tabs.bar.keys[3:]))
     assert window.tabs.open_ids == ("conv_2", "conv_3")
-    window.commands.do("pin_tab")
+    window.commands.trigger("pin_tab")
     assert state.settings.pinned == []
 
 
@@ -61,7 +61,7 @@ async def test_a_tab_goes_to_a_window_of_its_own_and_back(window: MainWindow) ->
     window.conversations.open("conv_1")
     window.conversations.open("conv_2")
     view = window.conversations.active
-    window.commands.do("own_window")
+    window.commands.trigger("own_window")
     (own,) = window.conversations.windows
     assert own.page.view is view
     assert (window.tabs.open_ids, window.conversations.active_id) == (("conv_1",), "conv_2")
@@ -70,24 +70,24 @@ async def test_a_tab_goes_to_a_window_of_its_own_and_back(window: MainWindow) ->
     window.conversations.open("conv_2")
     assert window.conversations.active_window is own
     assert window.tabs.open_ids == ("conv_1",)
-    window.commands.do("own_window")
+    window.commands.trigger("own_window")
     assert (window.conversations.windows, window.tabs.open_ids) == ((), ("conv_1", "conv_2"))
     assert window.conversations.active is view
 
 
 async def test_a_window_of_its_own_is_closed_like_a_tab_and_reopened_as_one(window: MainWindow) -> None:
     window.conversations.open("conv_1")
-    window.commands.do("own_window")
-    window.commands.do("close_tab")
+    window.commands.trigger("own_window")
+    window.commands.trigger("close_tab")
     assert (window.conversations.windows, window.tabs.open_ids) == ((), ())
-    window.commands.do("reopen_tab")
+    window.commands.trigger("reopen_tab")
     assert window.tabs.open_ids == ("conv_1",)
 
 
 async def test_the_title_of_a_window_of_its_own_says_how_its_task_is_and_what_is_new(window: MainWindow) -> None:
     for name in ("conv_1", "conv_2"):
         window.conversations.open(name)
-        window.commands.do("own_window")
+        window.commands.trigger("own_window")
     own, front = window.conversations.windows
     begun = replace(task("task_1", started_at=datetime.now(UTC)), conversation_id="conv_1")
     window.stores.tasks.put(begun)
@@ -100,7 +100,7 @@ async def test_the_title_of_a_window_of_its_own_says_how_its_task_is_and_what_is
 
 async def test_keys_work_in_a_window_of_its_own_and_trouble_is_told_there(window: MainWindow) -> None:
     window.conversations.open("conv_1")
-    window.commands.do("own_window")
+    window.commands.trigger("own_window")
     (own,) = window.conversations.windows
     window.show_error("The disk is full.")
     assert own.error_banner.isVisible()
@@ -112,7 +112,7 @@ async def test_keys_work_in_a_window_of_its_own_and_trouble_is_told_there(window
 async def test_a_window_of_its_own_goes_to_tabs_by_number_and_has_none_to_pin_or_move(window: MainWindow) -> None:
     for name in ("conv_1", "conv_2", "conv_3"):
         window.conversations.open(name)
-    window.commands.do("own_window")
+    window.commands.trigger("own_window")
     (own,) = window.conversations.windows
     with_tabs = {action.text for action in ACTIONS if action.of_tab}
     assert with_tabs == {"Pin or unpin tab", "Move tab left", "Move tab right"}
@@ -126,7 +126,7 @@ async def test_windows_are_there_again_with_their_size_after_a_restart(
     window: MainWindow, state: WindowStateStore, theme: Theme, tmp_path: Path, qapp: QApplication
 ) -> None:
     window.conversations.open("conv_1")
-    window.commands.do("own_window")
+    window.commands.trigger("own_window")
     window.conversations.windows[0].resize(640, 480)
     window.close()
     stores = make_stores(no_engine)
@@ -146,7 +146,7 @@ async def test_titles_stand_on_the_tabs_before_the_engine_is_there(
     for name in ("conv_1", "conv_2"):
         window.conversations.open(name)
         window.tabs.active_page.title = "A title"
-    window.commands.do("own_window")
+    window.commands.trigger("own_window")
     window.close()
     stores = make_stores(no_engine)
     second = build_window(qapp, stores, Paths(tmp_path), WindowStateStore(tmp_path / "window.json"), theme)
@@ -165,7 +165,7 @@ async def test_the_tree_beside_a_conversation_is_there_again_as_wide_as_it_was(
 ) -> None:
     for name in ("conv_1", "conv_2"):
         window.conversations.open(name)
-    window.commands.do("tree")
+    window.commands.trigger("tree")
     window.conversations.active.tree.setSizes([500, 260])
     wide = window.conversations.active.tree.open_width
     window.close()
@@ -187,18 +187,18 @@ async def test_the_tree_beside_a_conversation_is_there_again_as_wide_as_it_was(
 async def test_what_was_deleted_is_closed_wherever_it_is_open_and_not_reopened(window: MainWindow) -> None:
     for name in ("conv_1", "conv_2", "conv_3"):
         window.conversations.open(name)
-    window.commands.do("own_window")
+    window.commands.trigger("own_window")
     window.stores.conversations.drop("conv_3")
     window.stores.conversations.drop("conv_2")
     assert (window.conversations.windows, window.tabs.open_ids) == ((), ("conv_1",))
-    window.commands.do("reopen_tab")
+    window.commands.trigger("reopen_tab")
     assert window.tabs.open_ids == ("conv_1",)
 
 
 async def test_the_sidebar_is_hidden_and_searching_brings_it_back(window: MainWindow, state: WindowStateStore) -> None:
-    window.commands.do("sidebar")
+    window.commands.trigger("sidebar")
     assert (window.sidebar.isVisible(), state.settings.sidebar_hidden) == (False, True)
-    window.commands.do("search")
+    window.commands.trigger("search")
     assert (window.sidebar.isVisible(), state.settings.sidebar_hidden) == (True, False)
 
 

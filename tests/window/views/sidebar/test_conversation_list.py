@@ -85,10 +85,10 @@ async def test_pinned_ones_stand_on_top_under_a_heading_of_their_own(
     engine: EngineServer, view: ConversationListView
 ) -> None:
     assert shown(view)[:4] == ["[Today]", "Title 0", "[Yesterday]", "Title 1"]
-    view.mark("c4")
+    view.select("c4")
     press(view, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
     await until(lambda: shown(view)[:4] == ["[Pinned]", "Title 4", "[Today]", "Title 0"])
-    assert view.marked is not None and view.marked.id == "c4"
+    assert view.selected is not None and view.selected.id == "c4"
     put(engine, msgspec.structs.replace(dated(5, pinned=True), updated_at=TODAY))
     await until(lambda: shown(view)[:4] == ["[Pinned]", "Title 5", "Title 4", "[Today]"])
     press(view, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
@@ -98,18 +98,18 @@ async def test_pinned_ones_stand_on_top_under_a_heading_of_their_own(
 async def test_the_marked_one_stays_marked_while_others_come_and_move(
     engine: EngineServer, view: ConversationListView
 ) -> None:
-    view.mark("c2")
+    view.select("c2")
     put(engine, msgspec.structs.replace(dated(5), updated_at=TODAY + timedelta(seconds=1)))
     put(engine, msgspec.structs.replace(dated(9), updated_at=TODAY + timedelta(seconds=2)))
     await until(lambda: shown(view)[:3] == ["[Today]", "Title 9", "Title 5"])
-    assert view.marked is not None and view.marked.id == "c2"
+    assert view.selected is not None and view.selected.id == "c2"
 
 
 async def test_a_title_is_changed_in_its_place_though_the_list_moves_meanwhile(
     engine: EngineServer, stores: Stores, view: ConversationListView
 ) -> None:
     view.setFocus()
-    view.mark("c1")
+    view.select("c1")
     press(view, Qt.Key.Key_F2)
     (field,) = view.viewport().findChildren(QLineEdit)
     assert (field.text(), field.selectedText(), field.accessibleName()) == ("Title 1", "Title 1", "Title")
@@ -127,7 +127,7 @@ async def test_a_title_is_changed_in_its_place_though_the_list_moves_meanwhile(
 async def test_an_empty_title_changes_nothing(view: ConversationListView, stores: Stores, typed: str) -> None:
     said: list[str] = []
     stores.conversations.failed.connect(said.append)
-    view.mark("c1")
+    view.select("c1")
     press(view, Qt.Key.Key_F2)
     (field,) = view.viewport().findChildren(QLineEdit)
     field.clear()
@@ -142,8 +142,8 @@ async def test_keys_and_the_menu_do_the_same(view: ConversationListView) -> None
     opened: list[str] = []
     behind: list[str] = []
     view.opened.connect(opened.append)
-    view.opened_behind.connect(behind.append)
-    view.mark("c1")
+    view.opened_in_background.connect(behind.append)
+    view.select("c1")
     press(view, Qt.Key.Key_Return)
     press(view, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
     QTest.mouseClick(
@@ -152,7 +152,7 @@ async def test_keys_and_the_menu_do_the_same(view: ConversationListView) -> None
         pos=view.visualRect(view.model().index(2, 0)).center(),
     )
     assert (opened, behind) == (["c1"], ["c1", "c2"])
-    view.mark("c1")
+    view.select("c1")
     view.customContextMenuRequested.emit(view.visualRect(view.currentIndex()).center())
     (menu,) = view.findChildren(QMenu)
     texts = [action.text() for action in menu.actions()]
@@ -168,7 +168,7 @@ async def test_one_is_exported_with_the_keyboard_in_the_form_that_was_chosen(
     told: list[str] = []
     stores.conversations.exported.connect(told.append)
     for form, start in (("html", b"<!doctype html>"), ("md", b"# Title 0"), ("jsonl", b'{"errand_export":2')):
-        view.mark("c0")
+        view.select("c0")
         press(view, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
         (dialog,) = view.findChildren(ExportDialog)
         (wanted,) = (name for name in dialog.nameFilters() if f"*.{form})" in name)

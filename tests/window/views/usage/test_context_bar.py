@@ -31,8 +31,8 @@ async def bar_of(engine: StoreEngine, theme: Theme, qtbot: QtBot, task_id: str) 
     bar = ContextBarView(store, theme)
     qtbot.addWidget(bar)
     assert bar.isHidden()
-    store.look_at(None)
-    store.look_at(await engine.parts.services.database.tasks.get(task_id))
+    store.show_task(None)
+    store.show_task(await engine.parts.services.database.tasks.get(task_id))
     await until(bar.isVisible)
     return bar
 

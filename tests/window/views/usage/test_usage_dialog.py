@@ -37,8 +37,8 @@ def test_a_chart_has_a_bar_for_each_day_also_for_those_without_use() -> None:
     bars = make_bars(report(row("2026-11-18", 0.5), total=row("", 0.5)), 3, TODAY)
     assert (bars.title, [bar.label for bar in bars.bars]) == ("Money per day", ["18 Nov", "19 Nov", "20 Nov"])
     assert [bar.value for bar in bars.bars] == [0.5, 0.0, 0.0]
-    assert bars.bars[0].words == "18 November 2026: $0.5000 · 110 tokens · 2 turns · 1 task"
-    assert (bars.bars[1].words, axis_maximum(bars)) == ("19 November 2026: nothing used", pytest.approx(0.6))
+    assert bars.bars[0].description == "18 November 2026: $0.5000 · 110 tokens · 2 turns · 1 task"
+    assert (bars.bars[1].description, axis_maximum(bars)) == ("19 November 2026: nothing used", pytest.approx(0.6))
 
 
 def test_where_nothing_was_paid_the_chart_shows_tokens_and_many_days_become_months() -> None:
@@ -119,14 +119,14 @@ async def test_the_arrow_keys_go_from_bar_to_bar_and_tell_each(
 ) -> None:
     await store_turns(engine)
     dialog = dialog_on(engine, theme, qapp, qtbot)
-    await until(lambda: "$0.2500" in dialog.chart.words)
+    await until(lambda: "$0.2500" in dialog.chart.description)
     QTest.keyClick(dialog.chart, Qt.Key.Key_Left)
-    assert dialog.chart.words.endswith("nothing used") and dialog.chart.words in texts(dialog)
+    assert dialog.chart.description.endswith("nothing used") and dialog.chart.description in texts(dialog)
     QTest.keyClick(dialog.chart, Qt.Key.Key_End)
     QTest.mouseMove(dialog.chart, dialog.chart.rect().center())
-    await until(lambda: dialog.chart.words.endswith("nothing used"))
+    await until(lambda: dialog.chart.description.endswith("nothing used"))
     QTest.keyClick(dialog.chart, Qt.Key.Key_Right)
-    assert dialog.chart.accessibleDescription() == dialog.chart.words
+    assert dialog.chart.accessibleDescription() == dialog.chart.description
 
 
 async def test_it_says_that_nothing_was_used_and_follows_when_a_task_ends(
