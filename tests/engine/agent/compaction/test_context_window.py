@@ -59,7 +59,7 @@ def narrow(engine: EngineParts, tokens: int = WINDOW) -> None:
     engine.services.settings.set("context_tokens", tokens)
 
 
-async def test_before_the_window_is_full_it_warns_and_then_the_older_part_is_summarised(tmp_path: Path) -> None:
+async def test_nearly_full_window_warns_and_then_older_messages_are_summarised(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, reader(until_done(12), lambda _: Reply(text=SUMMARY))) as engine:
         narrow(engine)
         started = await engine.start("Look into the harbour")
@@ -79,7 +79,7 @@ async def test_before_the_window_is_full_it_warns_and_then_the_older_part_is_sum
         assert sum(node.role == "tool_result" for node in whole) == 12
 
 
-async def test_after_a_summary_the_model_reads_it_and_the_newest_steps_with_calls_and_results_together(
+async def test_after_a_summary_the_model_reads_it_and_the_newest_turns_with_calls_and_results_together(
     tmp_path: Path,
 ) -> None:
     async with engine_parts(tmp_path, reader(until_done(8), lambda _: Reply(text=SUMMARY))) as engine:
@@ -98,7 +98,7 @@ def _calls(message: JsonObject) -> list[object]:
     return [call["id"] for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
 
-async def test_a_summary_that_fails_is_tried_twice_and_then_the_oldest_are_left_out(tmp_path: Path) -> None:
+async def test_failed_summary_is_tried_twice_and_then_the_oldest_messages_are_left_out(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, reader(until_done(12), lambda _: Reply(text=SUMMARY, finish="length"))) as engine:
         narrow(engine)
         started = await engine.start("Look into the harbour")
@@ -120,7 +120,7 @@ async def _kinds(engine: EngineParts, conversation_id: str) -> dict[str, int]:
     return {"tool_result": sum(node.role == "tool_result" for node in nodes)}
 
 
-async def test_with_summaries_switched_off_the_oldest_are_left_out(tmp_path: Path) -> None:
+async def test_with_summaries_switched_off_the_oldest_messages_are_left_out(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, reader(until_done(12), lambda _: Reply(text=SUMMARY))) as engine:
         narrow(engine)
         engine.services.settings.set("summarise_at", 0)
@@ -130,7 +130,7 @@ async def test_with_summaries_switched_off_the_oldest_are_left_out(tmp_path: Pat
         assert max(map(size, engine.model.requests)) < 1.1 * WINDOW
 
 
-async def test_a_request_refused_as_too_long_is_summarised_and_made_once_more(tmp_path: Path) -> None:
+async def test_request_refused_as_too_long_is_summarised_and_repeated(tmp_path: Path) -> None:
     too_long = Reply(status=400, error="This model's maximum context length is 2000 tokens.")
 
     def answer(request: ReceivedRequest) -> Reply:
@@ -147,7 +147,7 @@ async def test_a_request_refused_as_too_long_is_summarised_and_made_once_more(tm
         assert not any(node.status == "failed" for node in await branch(engine, started.conversation_id))
 
 
-async def test_what_cannot_be_shortened_fails_in_plain_words_without_a_loop(tmp_path: Path) -> None:
+async def test_request_that_cannot_be_shortened_fails_with_a_clear_error_and_no_loop(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, reader(lambda _: Reply(text="Done."), lambda _: Reply(text=SUMMARY))) as engine:
         narrow(engine)
         ended = await engine.watcher.end((await engine.start("x" * 60_000)).id)
@@ -167,7 +167,7 @@ async def test_a_stop_while_the_summary_is_made_ends_the_task(tmp_path: Path) ->
         assert (ended.stop_reason, summaries(engine)) == ("manual_stop", [])
 
 
-async def test_a_summary_that_a_crash_cut_short_is_made_again_and_one_that_is_on_record_is_used(tmp_path: Path) -> None:
+async def test_summary_interrupted_by_a_crash_is_made_again_and_a_stored_one_is_used(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with engine_parts(tmp_path, reader(until_done(12), lambda _: Reply(text=SUMMARY, gate=gate))) as engine:
         narrow(engine)
@@ -190,7 +190,7 @@ async def test_a_summary_that_a_crash_cut_short_is_made_again_and_one_that_is_on
         assert len(summaries(engine)) == 0
 
 
-async def test_a_summary_that_is_on_record_is_used_by_the_task_that_is_resumed(tmp_path: Path) -> None:
+async def test_resumed_task_uses_the_stored_summary(tmp_path: Path) -> None:
     gate = asyncio.Event()
 
     def answer(request: ReceivedRequest) -> Reply:

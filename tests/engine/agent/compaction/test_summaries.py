@@ -61,7 +61,7 @@ def contents(request: ReceivedRequest) -> list[str]:
     return [str(message["content"]) for message in request.messages[1:]]
 
 
-async def test_a_person_has_the_older_part_summarised_and_keeps_a_message_of_it(tmp_path: Path) -> None:
+async def test_manual_summary_covers_older_messages_and_keeps_a_pinned_one(tmp_path: Path) -> None:
     async with store_engine(tmp_path, ModelServer(answer=answering)) as engine:
         parts = engine.parts
         talked = await talk(parts, 6)
@@ -91,7 +91,7 @@ async def test_a_person_has_the_older_part_summarised_and_keeps_a_message_of_it(
         )
 
 
-async def test_a_summary_can_be_changed_and_a_branch_from_before_it_reads_the_whole(tmp_path: Path) -> None:
+async def test_summary_can_be_edited_and_a_branch_from_before_it_reads_all_messages(tmp_path: Path) -> None:
     async with store_engine(tmp_path, ModelServer(answer=answering)) as engine:
         parts = engine.parts
         talked = await talk(parts, 4)
@@ -128,7 +128,7 @@ def _sibling(task: Task, node_id: str, url: str, prompt: str) -> TaskStartParams
     )
 
 
-async def test_a_summary_by_hand_is_refused_where_it_cannot_be(tmp_path: Path) -> None:
+async def test_manual_summary_is_refused_where_it_is_not_possible(tmp_path: Path) -> None:
     gate = asyncio.Event()
     replies = [Reply(text="Hi."), Reply(text="Later.", gate=gate)]
     async with store_engine(tmp_path, ModelServer(replies=replies)) as engine:
@@ -152,7 +152,7 @@ async def test_a_summary_by_hand_is_refused_where_it_cannot_be(tmp_path: Path) -
         await engine.parts.watcher.end(busy.id)
 
 
-async def test_what_is_said_while_a_summary_is_made_is_answered_after_it(tmp_path: Path) -> None:
+async def test_message_sent_during_a_summary_is_answered_after_it(tmp_path: Path) -> None:
     gate = asyncio.Event()
 
     def answer(request: ReceivedRequest) -> Reply:
@@ -170,7 +170,7 @@ async def test_what_is_said_while_a_summary_is_made_is_answered_after_it(tmp_pat
         assert (read[0].endswith(SUMMARY), read[-1]) == (True, "And now?")
 
 
-async def test_a_summary_by_hand_that_fails_says_why_and_one_that_was_interrupted_is_made_again(tmp_path: Path) -> None:
+async def test_failed_manual_summary_gives_the_reason_and_an_interrupted_one_is_made_again(tmp_path: Path) -> None:
     gate = asyncio.Event()
     asked = 0
 
@@ -202,7 +202,7 @@ async def test_a_summary_by_hand_that_fails_says_why_and_one_that_was_interrupte
         assert agent.head_id == summaries(after)[0].id
 
 
-async def test_of_several_agents_one_summarises_and_nobody_takes_a_turn_for_it(tmp_path: Path) -> None:
+async def test_one_of_several_agents_summarises_and_no_agent_takes_a_turn_after_it(tmp_path: Path) -> None:
     async with store_engine(tmp_path, ModelServer(answer=answering)) as engine:
         anna, _, _ = await company(engine.parts, TurnTaking(rule="round_robin", limit=9))
         assert await spoken(engine.parts, "Message 0", anna.conversation_id) == ["Anna", "Coder", "Writer"]
@@ -219,7 +219,7 @@ async def test_of_several_agents_one_summarises_and_nobody_takes_a_turn_for_it(t
         assert read[0].endswith(SUMMARY) and not any("Message 0" in text for text in read)
 
 
-def test_what_the_engine_told_the_agent_is_no_wish_of_the_person() -> None:
+def test_summary_input_marks_engine_messages_as_from_the_app() -> None:
     said = msgspec.structs.replace(node("n1", text="Mow the lawn."), role="user", author="user")
     told = msgspec.structs.replace(said, id="n2", author="engine", blocks=(TextBlock(text="Go on."),))
     assert record_of("", (said, told), 10_000) == "# Person\n\nMow the lawn.\n\n# App\n\nGo on."

@@ -30,7 +30,7 @@ from tests.support.store_engine import store_engine
 PATH = (said("u1", "one"), *step(1, 100), *step(2, 100), said("u2", "two"), *step(3, 100), *step(4, 100))
 
 
-def test_the_newest_steps_stay_and_always_what_was_kept_what_a_person_said_last_and_the_last_step() -> None:
+def test_truncation_keeps_the_newest_turns_kept_entries_the_last_user_message_and_the_last_turn() -> None:
     history = visible_history(PATH)
     for room, kept, left in (
         (0, (), ["u2", "a4", "t4"]),
@@ -45,7 +45,7 @@ def test_the_newest_steps_stay_and_always_what_was_kept_what_a_person_said_last_
         assert not found.shortens
 
 
-def test_a_result_that_alone_is_too_long_loses_its_middle_and_what_a_person_said_does_not() -> None:
+def test_too_long_tool_result_loses_its_middle_and_a_user_message_does_not() -> None:
     path = (said("u1", "u" * 3_000), *step(1, 9_000))
     found = truncate(visible_history(path), (), 0, 5_000)
     assert (found.shortens, found.left_out) == (True, frozenset())
@@ -59,7 +59,7 @@ def test_a_result_that_alone_is_too_long_loses_its_middle_and_what_a_person_said
     assert truncate(visible_history(()), (), 0, 100).history.rest == ()
 
 
-async def test_where_a_step_is_larger_than_all_that_is_read_the_model_still_knows_what_it_is_to_do(
+async def test_turn_larger_than_the_window_still_leaves_the_request_of_the_user(
     tmp_path: Path,
 ) -> None:
     large = Reply(calls=(Call("shell", {"command": "head -c 60000 /dev/zero | tr '\\0' x"}),))
@@ -80,7 +80,7 @@ async def test_where_a_step_is_larger_than_all_that_is_read_the_model_still_know
         )
 
 
-async def test_a_message_that_is_kept_stays_in_where_the_oldest_are_left_out(tmp_path: Path) -> None:
+async def test_kept_message_stays_when_the_oldest_are_left_out(tmp_path: Path) -> None:
     def steps(turn: int) -> Reply:
         return until_done(13)(turn) if turn else Reply(text="Noted.")
 
@@ -98,7 +98,7 @@ async def test_a_message_that_is_kept_stays_in_where_the_oldest_are_left_out(tmp
         assert all(any("is Ebb." in text for text in contents(request)) for request in parts.model.requests)
 
 
-async def test_what_is_kept_while_a_task_works_is_read_from_its_next_turn_on(tmp_path: Path) -> None:
+async def test_entry_kept_during_a_task_is_read_from_its_next_turn_on(tmp_path: Path) -> None:
     gate = asyncio.Event()
     works = iter(range(100))
 

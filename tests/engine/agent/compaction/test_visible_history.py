@@ -50,14 +50,14 @@ def summary(key: str, until: str, text: str = "short") -> Node:
     return a_node(key, "system", SummaryBlock(text=text, until_id=until))
 
 
-def test_the_newest_summary_stands_for_what_is_before_it_and_an_older_one_is_not_read() -> None:
+def test_newest_summary_replaces_everything_before_it_including_older_summaries() -> None:
     path = (said("u1", "one"), *step(1), summary("s1", "t1"), *step(2), summary("s2", "t2", "new"), said("u2", "two"))
     first, *rest = visible_messages(path, (), tuple)
     assert isinstance(first, SummaryMessage)
     assert str(first.content).endswith("new'),)") and rest == [user_text("two")]
 
 
-def test_a_kept_result_stays_with_its_call_and_a_kept_call_with_its_result() -> None:
+def test_kept_results_and_calls_stay_together() -> None:
     path = (said("u1", "one"), *step(1), *step(2), said("u2", "two"), summary("s", "u2"), said("u3", "three"))
     for kept in ("t2", "a2"):
         first, call, result, last = visible_messages(path, (kept,), tuple)
@@ -67,13 +67,13 @@ def test_a_kept_result_stays_with_its_call_and_a_kept_call_with_its_result() -> 
         assert last == user_text("three")
 
 
-def test_a_summary_of_what_is_not_on_the_branch_says_nothing() -> None:
+def test_summary_of_another_branch_is_ignored() -> None:
     path = (said("u1", "one"), summary("s", "elsewhere"), said("u2", "two"))
     assert visible_messages(path, (), tuple) == (user_text("one"), user_text("two"))
     assert visible_history((), ("nothing",)).messages(tuple) == ()
 
 
-def test_whole_steps_are_older_and_what_was_said_last_never_is() -> None:
+def test_only_whole_turns_are_summarised_and_never_the_last_message() -> None:
     path = (said("u1", "x" * 100), *step(1), *step(2), said("u2", "y" * 1_000))
     assert [node.id for node in summary_input(visible_history(path), 10).nodes] == ["u1", "a1", "t1", "a2", "t2"]
     assert [node.id for node in summary_input(visible_history(path), 1_015).nodes] == ["u1", "a1", "t1"]
@@ -81,12 +81,12 @@ def test_whole_steps_are_older_and_what_was_said_last_never_is() -> None:
     assert [len(one) for one in turn_groups(path)] == [1, 2, 2, 1]
 
 
-def test_a_last_step_too_large_to_stay_is_older_too() -> None:
+def test_too_large_last_turn_is_summarised_too() -> None:
     path = (said("u1", "one"), *step(1, 50_000))
     assert [node.id for node in summary_input(visible_history(path), 1_000).nodes] == ["u1", "a1", "t1"]
 
 
-def test_a_record_has_the_room_it_is_given_and_tells_what_it_left_out() -> None:
+def test_summary_input_fits_its_limit_and_says_what_it_leaves_out() -> None:
     nodes = tuple(node for number in range(200) for node in step(number, 30_000))
     for room in (2_000_000, 100_000, 5_000):
         record = record_of("before", nodes, room)
@@ -95,7 +95,7 @@ def test_a_record_has_the_room_it_is_given_and_tells_what_it_left_out() -> None:
     assert record.rstrip().endswith("r" * 20)
 
 
-def test_tokens_are_told_by_what_was_counted_within_reason() -> None:
+def test_token_estimate_follows_counted_tokens_within_bounds() -> None:
     assert TokenEstimate().tokens_of(4_000) == 1_000
     assert TokenEstimate(4_000, 2_000).tokens_of(8_000) == 4_000
     assert TokenEstimate(4_000, 1).tokens_of(1_600) == 100
@@ -103,7 +103,7 @@ def test_tokens_are_told_by_what_was_counted_within_reason() -> None:
     assert TokenEstimate(4_000, 2_000).characters_of(1_000) == 2_000
 
 
-async def test_of_a_branch_beyond_all_windows_the_end_is_read_with_what_is_kept_and_summarised(tmp_path: Path) -> None:
+async def test_very_long_branch_is_read_from_its_end_with_kept_entries_and_summary(tmp_path: Path) -> None:
     large = "x" * 1_000_000
     path = [
         *(said(f"u{number}", f"{number} {large}") for number in range(4)),

@@ -35,7 +35,7 @@ def hello() -> ModelServer:
     return ModelServer(answer=lambda request: Reply(text="Seen."))
 
 
-async def test_a_picture_goes_to_the_model_and_its_file_may_go_then(tmp_path: Path) -> None:
+async def test_attached_picture_reaches_the_model_even_if_its_file_is_deleted_afterwards(tmp_path: Path) -> None:
     shot = picture(tmp_path)
     async with engine_parts(tmp_path, hello()) as engine:
         first = await engine.watcher.end((await engine.start("What is this?", attachments=(shot, shot))).id)
@@ -50,7 +50,7 @@ async def test_a_picture_goes_to_the_model_and_its_file_may_go_then(tmp_path: Pa
         assert Path(image.path).is_relative_to(engine.services.paths.attachments)
 
 
-async def test_a_large_picture_leaves_the_records_small(tmp_path: Path) -> None:
+async def test_large_picture_is_not_stored_in_the_database(tmp_path: Path) -> None:
     shot = picture(tmp_path, size=5 * 1024 * 1024)
     async with engine_parts(tmp_path, hello()) as engine:
         task = await engine.watcher.end((await engine.start("", attachments=(shot,))).id)
@@ -61,7 +61,7 @@ async def test_a_large_picture_leaves_the_records_small(tmp_path: Path) -> None:
         assert conversation is not None and conversation.title == "shot.dat"
 
 
-async def test_any_other_file_is_named_to_the_model(tmp_path: Path) -> None:
+async def test_other_attached_files_are_named_to_the_model(tmp_path: Path) -> None:
     report = tmp_path / "report.csv"
     report.write_text("a,b\n")
     async with engine_parts(tmp_path, hello()) as engine:
@@ -70,7 +70,7 @@ async def test_any_other_file_is_named_to_the_model(tmp_path: Path) -> None:
         assert engine.watcher.nodes()[0].blocks[1] == FileBlock(path=str(report), name="report.csv", size=4)
 
 
-async def test_a_file_is_looked_at_when_it_is_attached_and_not_when_the_agent_reads_of_it(tmp_path: Path) -> None:
+async def test_attached_file_is_inspected_once_when_it_is_attached(tmp_path: Path) -> None:
     gate, report = asyncio.Event(), tmp_path / "report.csv"
     report.write_text("a,b\n")
     update = Reply(calls=(Call("send_update", {"message": "hi"}),), gate=gate)
@@ -85,7 +85,7 @@ async def test_a_file_is_looked_at_when_it_is_attached_and_not_when_the_agent_re
         assert FileBlock(path=str(report), name="report.csv", size=4) in blocks
 
 
-async def test_words_for_a_task_under_way_take_pictures_along(tmp_path: Path) -> None:
+async def test_message_to_a_running_task_can_have_pictures(tmp_path: Path) -> None:
     gate = asyncio.Event()
     update = Reply(calls=(Call("send_update", {"message": "hi"}),), gate=gate)
     async with engine_parts(tmp_path, ModelServer(replies=[update, Reply(text="Seen.")])) as engine:
@@ -101,7 +101,7 @@ async def test_words_for_a_task_under_way_take_pictures_along(tmp_path: Path) ->
         assert engine.model.requests[1].messages[-1]["content"] == said
 
 
-async def test_a_picture_that_is_gone_is_told_to_the_model(tmp_path: Path) -> None:
+async def test_model_is_told_that_a_picture_is_missing(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, hello()) as engine:
         first = await engine.watcher.end((await engine.start("Look", attachments=(picture(tmp_path),))).id)
         (image,) = (block for block in engine.watcher.nodes()[0].blocks if isinstance(block, ImageBlock))
@@ -112,14 +112,14 @@ async def test_a_picture_that_is_gone_is_told_to_the_model(tmp_path: Path) -> No
         )
 
 
-async def test_a_model_without_eyes_is_said_to_be_so(tmp_path: Path) -> None:
+async def test_model_that_accepts_no_pictures_is_reported(tmp_path: Path) -> None:
     refused = Reply(status=400, error="Invalid content type. image_url is only supported by certain models.")
     async with engine_parts(tmp_path, ModelServer(replies=[refused])) as engine:
         task = await engine.watcher.end((await engine.start("Look", attachments=(picture(tmp_path),))).id)
         assert task.error is not None and "does not take pictures" in task.error and "edit the message" in task.error
 
 
-async def test_what_can_not_be_attached_is_refused_in_words_and_nothing_is_stored(tmp_path: Path) -> None:
+async def test_invalid_attachment_is_refused_with_a_reason_and_nothing_is_stored(tmp_path: Path) -> None:
     many = tuple(picture(tmp_path, f"{number}.png") for number in range(21))
     wrong: list[tuple[tuple[str, ...], str]] = [
         (("shot.png",), "absolute path"),

@@ -57,7 +57,7 @@ def asked(engine: EngineParts, number: int) -> list[str]:
     return [str(one["content"]) for one in engine.model.requests[number].messages if one["role"] != "system"]
 
 
-async def test_a_message_sent_again_stands_beside_the_first_and_the_model_reads_only_its_branch(tmp_path: Path) -> None:
+async def test_edited_message_becomes_a_sibling_and_the_model_reads_only_its_branch(tmp_path: Path) -> None:
     replies = [Reply(text=text) for text in ("One.", "Two.", "Three.")]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         first = await say(engine, "first")
@@ -70,7 +70,7 @@ async def test_a_message_sent_again_stands_beside_the_first_and_the_model_reads_
         assert await branch(engine, edited) == ["first", "One.", "second, edited", "Three."]
 
 
-async def test_the_first_message_can_be_sent_again_too(tmp_path: Path) -> None:
+async def test_first_message_can_be_edited_too(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="One."), Reply(text="Two.")])) as engine:
         first = await say(engine, "first")
         edited = await say(engine, "other", first.conversation_id, engine.watcher.nodes()[0].id)
@@ -79,7 +79,7 @@ async def test_the_first_message_can_be_sent_again_too(tmp_path: Path) -> None:
         assert await branch(engine, edited) == ["other", "Two."]
 
 
-async def test_only_a_persons_message_of_the_conversation_is_sent_again(tmp_path: Path) -> None:
+async def test_only_user_messages_of_the_conversation_can_be_edited(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="One."), Reply(text="Two.")])) as engine:
         first, other = await say(engine, "first"), await say(engine, "other")
         message, reply, foreign, _ = engine.watcher.nodes()
@@ -94,7 +94,7 @@ async def test_only_a_persons_message_of_the_conversation_is_sent_again(tmp_path
         assert await branch(engine, other) == ["other", "Two."]
 
 
-async def test_a_reply_tried_again_stands_beside_the_first_and_no_message_is_added(tmp_path: Path) -> None:
+async def test_retried_reply_becomes_a_sibling_and_adds_no_message(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="One."), Reply(text="Two.")])) as engine:
         first = await say(engine, "first")
         message, reply = engine.watcher.nodes()
@@ -108,7 +108,7 @@ async def test_a_reply_tried_again_stands_beside_the_first_and_no_message_is_add
         assert await engine.services.runner.retry(TaskRetryParams(node_id=reply.id, task_id="mine")) == again
 
 
-async def test_a_reply_in_the_middle_of_a_task_is_tried_again_from_there(tmp_path: Path) -> None:
+async def test_reply_in_the_middle_of_a_task_can_be_retried(tmp_path: Path) -> None:
     replies = [shell("echo hello"), Reply(text="It said hello."), Reply(text="Hello, it said.")]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         await say(engine, "greet")
@@ -118,7 +118,7 @@ async def test_a_reply_in_the_middle_of_a_task_is_tried_again_from_there(tmp_pat
         assert await branch(engine, again) == ["greet", "Running.", "Hello, it said."]
 
 
-async def test_a_reply_that_failed_is_tried_again(tmp_path: Path) -> None:
+async def test_failed_reply_can_be_retried(tmp_path: Path) -> None:
     async with engine_parts(
         tmp_path, ModelServer(replies=[Reply(status=401, error="no"), Reply(text="Two.")])
     ) as engine:
@@ -127,7 +127,7 @@ async def test_a_reply_that_failed_is_tried_again(tmp_path: Path) -> None:
         assert (again.status, await branch(engine, again)) == ("completed", ["first", "Two."])
 
 
-async def test_what_is_no_reply_is_not_tried_again(tmp_path: Path) -> None:
+async def test_only_replies_can_be_retried(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="One.")])) as engine:
         await say(engine, "first")
         message, reply = engine.watcher.nodes()
@@ -139,7 +139,7 @@ async def test_what_is_no_reply_is_not_tried_again(tmp_path: Path) -> None:
             await retry(engine, reply, "../up")
 
 
-async def test_while_the_agent_works_no_branch_begins(tmp_path: Path) -> None:
+async def test_no_branch_starts_while_the_agent_works(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 60")])) as engine:
         started = await engine.start()
         await engine.watcher.task(started.id, lambda task: task.status == "tool_executing")
@@ -157,7 +157,7 @@ async def test_while_the_agent_works_no_branch_begins(tmp_path: Path) -> None:
         await engine.watcher.end(started.id)
 
 
-async def test_a_head_goes_to_a_node_or_to_the_end_of_the_branch_written_to_last(tmp_path: Path) -> None:
+async def test_head_moves_to_a_node_or_to_the_end_of_its_newest_branch(tmp_path: Path) -> None:
     replies = [Reply(text=text) for text in ("One.", "Two.", "Three.")]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         first = await say(engine, "first")

@@ -30,7 +30,7 @@ def a_node(role: Role, *blocks: Block, status: NodeStatus = "complete") -> Node:
     )
 
 
-def test_messages_survive_the_way_into_the_tree_and_back() -> None:
+def test_messages_round_trip_through_nodes() -> None:
     call = ToolCall("1", "shell", {"command": "true"})
     messages = (
         UserMessage((Text("look"), Image("image/png", "AAAA"))),
@@ -47,7 +47,7 @@ def test_messages_survive_the_way_into_the_tree_and_back() -> None:
     assert messages_of(nodes) == messages
 
 
-def test_a_call_without_a_result_is_given_one_that_says_so() -> None:
+def test_call_without_a_result_gets_one_that_says_so() -> None:
     calls = (
         ToolCallBlock(call_id="1", tool="shell", arguments={}),
         ToolCallBlock(call_id="2", tool="shell", arguments={}),
@@ -66,7 +66,7 @@ def test_a_call_without_a_result_is_given_one_that_says_so() -> None:
     assert messages_of(nodes[:1])[-1] == ToolResultMessage("2", "shell", (Text(UNKNOWN_OUTCOME),), is_error=True)
 
 
-def test_notices_and_failed_replies_are_not_for_the_model_and_a_cut_one_is() -> None:
+def test_notices_and_failed_replies_are_not_sent_to_the_model_but_cut_replies_are() -> None:
     nodes = [
         a_node("user", TextBlock(text="hi")),
         a_node("assistant", TextBlock(text="half"), status="failed"),
@@ -77,7 +77,7 @@ def test_notices_and_failed_replies_are_not_for_the_model_and_a_cut_one_is() -> 
     assert messages_of(nodes) == (user_text("hi"), AssistantMessage((Text("cut"),)))
 
 
-def test_a_plan_takes_its_reasoning_from_the_thinking_or_else_from_the_text() -> None:
+def test_plan_reasoning_comes_from_thinking_or_else_from_text() -> None:
     thought = plan_of("t", 1, AssistantMessage((Thinking("because"), Text("so"))))
     spoken = plan_of("t", 2, AssistantMessage((Text("so"), ToolCall("1", "task_complete", {"summary": "x"}))))
     assert (thought.reasoning, thought.is_complete) == ("because", False)

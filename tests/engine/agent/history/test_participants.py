@@ -62,7 +62,7 @@ BRANCH = (
 )
 
 
-def test_others_speak_under_their_names_and_the_own_replies_stay_as_they_are() -> None:
+def test_replies_of_other_agents_carry_their_names_and_own_replies_are_unchanged() -> None:
     messages = messages_of(Participants(ANNA, (ANNA, CODER), ()).as_messages(BRANCH))
     assert messages[:3] == (
         user_text("build it"),
@@ -75,7 +75,7 @@ def test_others_speak_under_their_names_and_the_own_replies_stay_as_they_are() -
     assert cut == user_text("[Coder]: cut")
 
 
-def test_each_beginning_of_a_branch_is_read_the_same_when_it_goes_on() -> None:
+def test_converted_prefix_of_a_branch_does_not_change_as_it_grows() -> None:
     company = Participants(ANNA, (ANNA, CODER), ())
     whole = messages_of(company.as_messages(BRANCH))
     for length in (1, 4, 6, 8):
@@ -83,7 +83,7 @@ def test_each_beginning_of_a_branch_is_read_the_same_when_it_goes_on() -> None:
         assert whole[: len(part)] == part
 
 
-def test_who_answers_beside_an_agent_speaks_as_it_did() -> None:
+def test_side_branch_agent_reads_replies_of_its_original_as_its_own() -> None:
     second = agent("Coder 2", beside="coder")
     third = agent("Coder 3", beside="coder")
     every = (ANNA, CODER, second, third)
@@ -97,13 +97,13 @@ def test_who_answers_beside_an_agent_speaks_as_it_did() -> None:
     ]
 
 
-def test_a_deleted_agent_keeps_its_name_and_an_author_nobody_knows_is_left_alone() -> None:
+def test_deleted_agent_keeps_its_name_and_unknown_author_gets_none() -> None:
     nodes = (node("assistant", "old", TextBlock(text="hi")), node("assistant", "?", TextBlock(text="ho")))
     heard = Participants(ANNA, (ANNA,), (FormerAgent(id="old", name="Old"),)).as_messages(nodes)
     assert messages_of(heard) == (user_text("[Old]: hi"), AssistantMessage((Text("ho"),)))
 
 
-def test_only_in_company_an_agent_is_told_who_is_there() -> None:
+def test_participants_are_introduced_only_if_there_are_several() -> None:
     assert Participants(ANNA, (ANNA, agent("Anna 2", beside="anna")), ()).with_introduction(ASSISTANT) == ASSISTANT
     told = (
         Participants(ANNA, (ANNA, CODER, agent("Coder 2", beside="coder")), ())

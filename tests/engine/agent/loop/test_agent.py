@@ -56,7 +56,7 @@ async def test_continue_goes_on_from_a_message_of_a_custom_role() -> None:
     assert agent.state.messages[-1] == AssistantMessage((Text("ok"),))
 
 
-async def test_what_a_run_was_given_reaches_the_model() -> None:
+async def test_options_of_a_run_reach_the_model() -> None:
     stream = WrittenStream(reply("ok"))
 
     async def key(model: str) -> str | None:
@@ -85,7 +85,7 @@ async def test_what_a_run_was_given_reaches_the_model() -> None:
     assert request.options == ModelOptions("key of test/model", "xhigh", 0.5, 10, "s1")
 
 
-async def test_what_is_set_between_runs_holds_for_the_next() -> None:
+async def test_settings_between_runs_apply_to_the_next_run() -> None:
     stream = WrittenStream(reply("ok"))
     agent = Agent(AgentOptions(stream=stream, model="test/model"))
 
@@ -123,7 +123,7 @@ async def test_prepare_next_turn_may_change_model_thinking_and_context() -> None
     assert len(agent.state.messages) == 4
 
 
-async def test_state_is_updated_before_listeners_hear_and_listeners_are_awaited_in_order() -> None:
+async def test_state_is_updated_before_listeners_are_called_and_listeners_are_awaited_in_order() -> None:
     agent = Agent(
         AgentOptions(stream=WrittenStream(calling("echo"), reply("ok"), reply("ok")), model="m", tools=(EchoTool(),))
     )
@@ -186,7 +186,7 @@ async def test_waiting_for_idle_waits_for_listeners_and_returns_at_once_when_idl
     await running
 
 
-async def test_queues_can_be_read_and_cleared_and_reset_empties_all() -> None:
+async def test_queues_can_be_read_and_cleared_and_reset_clears_everything() -> None:
     agent = Agent(AgentOptions(stream=WrittenStream(), model="m", messages=(user_text("q"),)))
     agent.abort()
     agent.steer("S")
@@ -214,7 +214,7 @@ async def test_the_error_of_a_run_is_cleared_when_the_next_starts() -> None:
     assert agent.state.messages == [user_text("go"), AssistantMessage((Text("ok"),))]
 
 
-async def test_a_retry_goes_on_in_the_same_message() -> None:
+async def test_retry_continues_in_the_same_message() -> None:
     void = AssistantMessage((Text("par"),))
     whole = AssistantMessage((Text("whole"),))
     events = (
@@ -241,7 +241,7 @@ async def test_a_retry_goes_on_in_the_same_message() -> None:
 @pytest.mark.parametrize(
     ("ending", "text"), [((RuntimeError("gone"),), "gone"), ((), "The model's stream ended without a final message")]
 )
-async def test_a_stream_that_breaks_keeps_the_content_so_far(ending: tuple[Exception, ...], text: str) -> None:
+async def test_broken_stream_keeps_the_content_so_far(ending: tuple[Exception, ...], text: str) -> None:
     start = ReplyStart(AssistantMessage((Text("so far"),)))
     agent = Agent(AgentOptions(stream=WrittenStream((start, *ending)), model="test/model"))
     seen: list[str] = []
@@ -260,7 +260,7 @@ async def test_a_stream_that_breaks_keeps_the_content_so_far(ending: tuple[Excep
     assert agent.state.error.startswith(text)
 
 
-async def test_arguments_that_are_no_json_are_told_to_the_model() -> None:
+async def test_invalid_json_arguments_are_reported_to_the_model() -> None:
     stream = WrittenStream(calling("echo", invalid='{"value": '), reply("ok"))
     agent = Agent(AgentOptions(stream=stream, model="m", tools=(EchoTool(),)))
 
@@ -322,7 +322,7 @@ async def test_cancelling_the_task_of_a_run_ends_every_tool_and_leaves_no_task()
     assert asyncio.all_tasks() == before
 
 
-async def test_a_cancel_signal_from_outside_serves_as_the_runs_own() -> None:
+async def test_cancel_signal_of_the_caller_cancels_the_run() -> None:
     stream = OpenStream()
     agent = Agent(AgentOptions(stream=stream, model="m"))
     cancel = CancelSignal()

@@ -12,7 +12,7 @@ def middle(lines: list[str]) -> list[str]:
     return lines[begin : lines.index("turn_end", begin)]
 
 
-async def test_parallel_calls_hear_of_an_abort_in_the_order_in_which_they_wait() -> None:
+async def test_abort_reaches_parallel_calls_in_the_order_in_which_they_wait() -> None:
     lines = await story(
         {
             "tools": [tool("echo", WAITS)],
@@ -32,7 +32,7 @@ async def test_parallel_calls_hear_of_an_abort_in_the_order_in_which_they_wait()
     ]
 
 
-async def test_a_call_that_aborts_keeps_those_after_it_from_running_and_ends_itself() -> None:
+async def test_call_that_aborts_ends_and_prevents_later_calls() -> None:
     lines = await story(
         {"tools": [echo(a=[ABORT, {"return": "went on"}])], "replies": [calls("a", "b"), says("never")]},
     )
@@ -52,7 +52,7 @@ async def test_a_call_that_aborts_keeps_those_after_it_from_running_and_ends_its
     ]
 
 
-async def test_an_abort_on_the_first_update_keeps_every_call_after_it_from_running() -> None:
+async def test_abort_on_the_first_update_prevents_all_later_calls() -> None:
     lines = await story(
         {
             "tools": [tool("echo", [{"emit": "half"}, {"return": "whole"}])],
@@ -72,7 +72,7 @@ async def test_an_abort_on_the_first_update_keeps_every_call_after_it_from_runni
     ]
 
 
-async def test_what_a_tool_leaves_running_may_tell_until_the_tool_returns() -> None:
+async def test_background_work_of_a_tool_may_send_updates_until_the_tool_returns() -> None:
     left = [{"emit": "at once"}, {"sleep": 10}, {"emit": "in time"}, {"sleep": 40}, {"emit": "too late"}]
 
     lines = await story(
@@ -94,7 +94,7 @@ async def test_what_a_tool_leaves_running_may_tell_until_the_tool_returns() -> N
     ]
 
 
-async def test_calls_that_cannot_run_end_before_those_beside_them_begin_to_work() -> None:
+async def test_invalid_calls_end_before_parallel_calls_start() -> None:
     lines = await story(
         {
             "tools": [echo()],
@@ -115,7 +115,7 @@ async def test_calls_that_cannot_run_end_before_those_beside_them_begin_to_work(
     ]
 
 
-async def test_an_aborted_run_still_says_what_steered_it_and_keeps_the_rest_for_later() -> None:
+async def test_aborted_run_publishes_taken_steering_messages_and_keeps_the_rest_queued() -> None:
     lines = await story(
         {
             "tools": [
@@ -146,7 +146,7 @@ async def test_an_aborted_run_still_says_what_steered_it_and_keeps_the_rest_for_
     ]
 
 
-async def test_a_promised_turn_is_kept_by_what_waits_and_adds_none() -> None:
+async def test_queued_message_fulfils_a_promised_turn_without_an_additional_one() -> None:
     lines = await story(
         {
             "options": {"finish_turn": ["continue", "continue"]},
@@ -164,7 +164,7 @@ async def test_a_promised_turn_is_kept_by_what_waits_and_adds_none() -> None:
     ]
 
 
-async def test_steering_that_comes_while_the_last_turn_ends_opens_one_more() -> None:
+async def test_steering_during_the_end_of_the_last_turn_starts_another_turn() -> None:
     lines = await story(
         {
             "on_event": [{"event": "turn_end", "nth": 1, "do": [{"steer": "wait"}]}],
@@ -183,7 +183,7 @@ async def test_steering_that_comes_while_the_last_turn_ends_opens_one_more() -> 
     ]
 
 
-async def test_a_sequential_call_blocked_with_an_abort_answers_the_rest_as_aborted() -> None:
+async def test_sequential_call_blocked_by_an_abort_reports_the_rest_as_aborted() -> None:
     lines = await story(
         {
             "tools": [echo()],

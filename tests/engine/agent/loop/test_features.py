@@ -100,7 +100,7 @@ async def events_of(
     return [event async for event in stream_of(features, model)(REQUEST, cancel or CancelSignal())]
 
 
-async def test_each_feature_gets_the_request_of_the_one_before_and_replies_pass_them_in_reverse() -> None:
+async def test_requests_pass_features_in_order_and_replies_in_reverse() -> None:
     trace: list[str] = []
     model = EchoModel()
 
@@ -110,7 +110,7 @@ async def test_each_feature_gets_the_request_of_the_one_before_and_replies_pass_
     assert trace == ["before a", "before b", "after b 'a' 'ab'", "after a '' 'ab'"]
 
 
-async def test_a_call_that_is_made_again_begins_at_the_feature_that_wants_it() -> None:
+async def test_repeated_request_starts_at_the_feature_that_asked_for_it() -> None:
     trace: list[str] = []
     model = EchoModel()
     features = (
@@ -130,7 +130,7 @@ async def test_a_call_that_is_made_again_begins_at_the_feature_that_wants_it() -
     ]
 
 
-async def test_a_message_replaces_the_call_and_passes_only_the_features_before_it() -> None:
+async def test_message_of_a_feature_replaces_the_call_and_passes_only_earlier_features() -> None:
     trace: list[str] = []
     model = EchoModel()
     known = AssistantMessage((Text("known"),))
@@ -141,7 +141,7 @@ async def test_a_message_replaces_the_call_and_passes_only_the_features_before_i
     assert trace == ["before a", "before b", "after a '' 'a'"]
 
 
-async def test_after_a_cancel_no_feature_is_asked_and_no_call_is_made() -> None:
+async def test_after_a_cancel_no_feature_is_called_and_no_request_is_sent() -> None:
     trace: list[str] = []
     model = EchoModel()
     features = (Named("a", trace, cancels=True), Named("b", trace))
@@ -162,7 +162,7 @@ async def hooks_before(features: tuple[Feature, ...]) -> ToolRefusal | ToolResul
 
 
 @pytest.mark.parametrize("answer", [ToolRefusal("no"), ToolResult((), summary="known")])
-async def test_the_first_answer_to_a_call_counts(answer: ToolRefusal | ToolResult) -> None:
+async def test_first_refusal_or_result_for_a_call_wins(answer: ToolRefusal | ToolResult) -> None:
     trace: list[str] = []
 
     found = await hooks_before((Named("a", trace), Named("b", trace, blocks=answer), Named("c", trace)))
@@ -170,7 +170,7 @@ async def test_the_first_answer_to_a_call_counts(answer: ToolRefusal | ToolResul
     assert found == answer and trace == ["call a {}", "call b {'a': 1}"]
 
 
-async def test_a_call_that_all_features_pass_runs() -> None:
+async def test_call_passed_by_all_features_runs() -> None:
     assert await hooks_before((Named("a", []), Named("b", []))) is None
 
 
@@ -196,7 +196,7 @@ async def test_results_are_changed_in_order_and_an_unchanged_one_is_not_replaced
         (("end", "continue"), ["turn a"], "end"),
     ],
 )
-async def test_end_counts_over_continue(
+async def test_end_takes_precedence_over_continue(
     decisions: tuple[TurnDecision | None, TurnDecision | None], asked: list[str], expected: TurnDecision | None
 ) -> None:
     trace: list[str] = []
@@ -208,7 +208,7 @@ async def test_end_counts_over_continue(
     assert trace == asked
 
 
-async def test_the_messages_of_all_features_open_the_next_turn() -> None:
+async def test_messages_of_all_features_start_the_next_turn() -> None:
     ask = hooks_of((Named("a", []), Feature(), Named("b", [])), load_images).prepare_next_turn
     nothing = hooks_of((Feature(),), load_images).prepare_next_turn
     assert ask is not None and nothing is not None

@@ -67,7 +67,7 @@ async def test_steering_skips_the_parallel_calls_that_have_not_started() -> None
     assert lines[-6:] == ["turn_end", "turn_start", "user: stop", "assistant stop: end", "turn_end", "agent_end 7"]
 
 
-async def test_steering_that_came_while_the_model_spoke_skips_all_but_the_first_call() -> None:
+async def test_steering_during_a_reply_skips_all_but_the_first_call() -> None:
     reply = {"blocks": [{"text": ["", {"steer": "wait"}]}, call("a"), call("b")]}
 
     lines = await story({"tools": [echo()], "replies": [reply, says("end")]}, "seed")
@@ -77,7 +77,7 @@ async def test_steering_that_came_while_the_model_spoke_skips_all_but_the_first_
     assert lines.count("user: wait") == 1
 
 
-async def test_an_abort_answers_the_calls_that_did_not_run() -> None:
+async def test_abort_gives_a_result_to_calls_that_did_not_run() -> None:
     lines = await story(
         {"tools": [echo(a=[{"abort": True}, {"return": "a"}])], "replies": [calls("a", "b"), says("never")]}, "seed"
     )
@@ -131,7 +131,7 @@ async def test_an_abort_while_calls_are_prepared_runs_none_of_them() -> None:
     ]
 
 
-async def test_a_batch_terminates_only_if_every_result_says_so() -> None:
+async def test_batch_terminates_only_if_every_result_terminates() -> None:
     end = [{"return": "fin", "terminate": True}]
 
     lines = await story({"tools": [echo(a=end, b=end)], "replies": [calls("a", "b"), says("never")]})
@@ -174,7 +174,7 @@ async def test_hooks_that_raise_become_error_results() -> None:
     assert lines[-1] == "agent_end 5"
 
 
-async def test_hooks_are_not_asked_about_calls_that_cannot_run() -> None:
+async def test_hooks_are_not_called_for_invalid_calls() -> None:
     options = {"before_tool_call": {"a": {"abort": True}}, "after_tool_call": {"a": {"text": "changed"}}}
 
     lines = await story(
@@ -185,7 +185,7 @@ async def test_hooks_are_not_asked_about_calls_that_cannot_run() -> None:
     assert "assistant stop: end" in lines
 
 
-async def test_an_after_hook_replaces_what_it_names_and_keeps_the_rest() -> None:
+async def test_after_hook_replaces_only_the_fields_it_sets() -> None:
     scenario = {
         "tools": [echo(a=[{"return": "secret", "details": {"kept": 1}}])],
         "options": {"after_tool_call": {"a": {"text": "hidden", "is_error": True}}},
@@ -231,7 +231,7 @@ async def test_arguments_are_prepared_before_they_are_checked() -> None:
     assert starts[0]["args"] == {"old": 5}
 
 
-async def test_no_event_of_another_call_overtakes_an_update() -> None:
+async def test_update_is_delivered_before_later_events_of_other_calls() -> None:
     script = [{"emit": "1"}, {"emit": "2"}, {"sleep": 20}, {"return": "late"}]
 
     lines = await story({"tools": [echo(a=script)], "replies": [calls("a", "b"), says("end")]})
@@ -239,7 +239,7 @@ async def test_no_event_of_another_call_overtakes_an_update() -> None:
     assert middle(lines)[2:6] == ["update a: 1", "update a: 2", "end b: b", "end a: late"]
 
 
-async def test_an_abort_on_an_update_keeps_the_next_call_from_running() -> None:
+async def test_abort_on_an_update_prevents_the_next_call() -> None:
     lines = await story(
         {
             "tools": [echo(a=[{"emit": "1"}, {"return": "a"}])],

@@ -29,7 +29,7 @@ async def test_finish_turn_end_leaves_the_queues_as_they_were() -> None:
     ]
 
 
-async def test_finish_turn_continue_promises_one_more_turn() -> None:
+async def test_finish_turn_continue_causes_another_turn() -> None:
     lines = await story({"options": {"finish_turn": ["continue"]}, "replies": [says("one"), says("two")]})
 
     assert talk(lines) == ["user: go", "assistant stop: one", "assistant stop: two", "agent_end 3"]
@@ -55,7 +55,7 @@ async def test_messages_of_prepare_next_turn_come_before_those_of_the_queues() -
     ]
 
 
-async def test_follow_ups_come_one_at_a_time_and_steering_goes_first() -> None:
+async def test_follow_ups_are_read_one_at_a_time_after_steering() -> None:
     first = says({"follow_up": "F1"}, {"follow_up": "F2"}, {"steer": "S"}, "one")
 
     lines = await story({"replies": [first, says("two"), says("three"), says("four")]})
@@ -98,7 +98,7 @@ async def test_a_transform_that_raises_fails_the_run_and_not_the_prompt() -> Non
     assert recorded.llm_calls == []
 
 
-async def test_a_model_that_fails_leaves_the_queues_alone() -> None:
+async def test_failed_model_call_leaves_the_queues_unchanged() -> None:
     failing = {"blocks": [{"text": ["part", {"steer": "S"}]}], "stop": "error", "error": "overloaded"}
 
     lines = await story({"replies": [failing, says("ok")], "steps": [{"prompt": "go"}, {"continue": True}]})
@@ -120,7 +120,7 @@ async def test_complete_calls_in_a_failed_reply_never_run() -> None:
     assert "start a" not in lines
 
 
-async def test_a_reply_without_a_start_is_still_a_whole_message() -> None:
+async def test_reply_without_a_start_event_is_a_complete_message() -> None:
     recorded = await trace({"replies": [{**says("all"), "no_start": True}]})
 
     kinds = [event["type"] for event in recorded.events]
@@ -134,13 +134,13 @@ async def test_an_empty_reply_is_a_message_and_ends_the_run() -> None:
     assert lines[-3:] == ["assistant tool_use: ", "turn_end", "agent_end 2"]
 
 
-async def test_steering_before_the_run_joins_the_first_turn() -> None:
+async def test_steering_before_the_run_is_read_in_the_first_turn() -> None:
     lines = await story({"replies": [says("ok")], "steps": [{"steer": "S"}, {"prompt": "go"}]})
 
     assert talk(lines) == ["user: go", "user: S", "assistant stop: ok", "agent_end 3"]
 
 
-async def test_conversions_hold_for_one_request_and_are_never_stored() -> None:
+async def test_conversions_apply_to_one_request_and_are_never_stored() -> None:
     recorded = await trace(
         {
             "initial_messages": [{"role": "note", "text": "n"}, {"role": "hint", "text": "h"}],

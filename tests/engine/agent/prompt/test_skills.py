@@ -33,21 +33,21 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         (f"{BOMB}description: *i", ""),
     ],
 )
-def test_a_description_is_read_in_each_form_that_people_write(said: str, description: str) -> None:
+def test_description_is_read_in_all_common_yaml_forms(said: str, description: str) -> None:
     fields = front_matter(f"---\r\nname: x\r\n{said}\n---\nThe body.\ndescription: no more\n")
     assert (fields["name"], fields.get("description", "")) == ("x", description)
 
 
 @pytest.mark.parametrize("text", ["", "name: x", "----\nname: x\n---", "\n---\nname: x\n---", "--- a\nname: x\n---"])
-def test_what_does_not_begin_with_one_has_no_front_matter(text: str) -> None:
+def test_text_without_leading_dashes_has_no_front_matter(text: str) -> None:
     assert front_matter(text) == {}
 
 
-def test_a_front_matter_that_is_not_closed_is_read_to_its_end() -> None:
+def test_unclosed_front_matter_is_read_to_the_end() -> None:
     assert front_matter("---\nname: x\ndescription: y") == {"name": "x", "description": "y"}
 
 
 @pytest.mark.parametrize("unit", ["a: ", '"\\', "' ", "x: >\n ", "\t", "# ", "a: '''", "---", "- "])
-def test_reading_one_takes_a_time_in_proportion_to_its_size(unit: str) -> None:
+def test_front_matter_is_read_in_linear_time(unit: str) -> None:
     front_matter("---\n" + unit * 100_000)  # a backtracking pattern would hang for hours
     front_matter("---\nname: " + unit * 100_000)

@@ -30,7 +30,7 @@ async def test_a_question_waits_for_its_first_answer_and_the_model_reads_it(tmp_
         assert engine.model.requests[1].messages[-1]["content"] == "blue"
 
 
-async def test_an_empty_answer_to_a_question_is_refused_and_it_goes_on_waiting(tmp_path: Path) -> None:
+async def test_empty_answer_to_a_question_is_refused_and_the_question_keeps_waiting(tmp_path: Path) -> None:
     ask = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
         started = await engine.start()
@@ -57,7 +57,7 @@ async def test_an_approval_shows_the_exact_command_and_a_denial_reaches_the_mode
         assert await engine.services.database.executions.of_task(started.id) == ()
 
 
-async def test_an_allowed_command_is_asked_again_unless_it_is_remembered(tmp_path: Path) -> None:
+async def test_allowed_command_needs_approval_again_unless_it_is_remembered(tmp_path: Path) -> None:
     turns = [shell("touch made.txt"), shell("touch made.txt"), shell("touch made.txt"), DONE]
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         started = await engine.start(approve="ask")
@@ -75,7 +75,7 @@ async def test_an_allowed_command_is_asked_again_unless_it_is_remembered(tmp_pat
         assert (grant.exact, grant.scope, grant.ask_id) == told
 
 
-async def test_a_grant_for_the_workspace_settles_what_waits_there_for_the_same_and_nothing_else(
+async def test_workspace_grant_settles_only_equal_asks_that_wait_in_the_workspace(
     tmp_path: Path,
 ) -> None:
     replies = [shell("touch made.txt"), shell("touch made.txt"), shell("touch other.txt"), DONE, DONE]

@@ -17,7 +17,7 @@ _HI = Reply(calls=(Call("send_update", {"message": "hi"}),))
 _TEXT = "All tasks together have used the 100 tokens of today."
 
 
-async def test_a_task_that_begins_after_the_day_is_used_up_asks_before_its_first_call(tmp_path: Path) -> None:
+async def test_task_started_after_the_daily_budget_is_used_up_asks_before_its_first_call(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[DONE, DONE])) as engine:
         await engine.watcher.end((await engine.start()).id)
         engine.services.settings.set("day_max_tokens", 100)
@@ -28,7 +28,7 @@ async def test_a_task_that_begins_after_the_day_is_used_up_asks_before_its_first
         assert (await engine.watcher.end(second.id)).status == "completed"
 
 
-async def test_one_answer_raises_the_limit_of_the_day_for_all_tasks(tmp_path: Path) -> None:
+async def test_one_answer_raises_the_daily_limit_for_all_tasks(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[_HI, DONE])) as engine:
         await engine.watcher.end((await engine.start()).id)
         engine.services.settings.set("day_max_tokens", 100)
@@ -39,7 +39,7 @@ async def test_one_answer_raises_the_limit_of_the_day_for_all_tasks(tmp_path: Pa
         assert await engine.services.database.asks.waiting() == ()
 
 
-async def test_a_no_stops_its_own_task_alone(tmp_path: Path) -> None:
+async def test_refused_daily_limit_stops_only_its_own_task(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[DONE])) as engine:
         await engine.watcher.end((await engine.start()).id)
         engine.services.settings.set("day_max_tokens", 100)
@@ -53,7 +53,7 @@ async def test_a_no_stops_its_own_task_alone(tmp_path: Path) -> None:
         assert (await engine.watcher.end(second.id)).stop_reason == "manual_stop"
 
 
-async def test_where_nobody_can_be_asked_the_day_ends_a_task_and_says_so_also_after_a_restart(tmp_path: Path) -> None:
+async def test_unattended_task_ends_at_the_daily_limit_also_after_a_restart(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[_HI, DONE])) as engine:
         engine.services.settings.set("day_max_tokens", 100)
         task = await engine.watcher.end((await engine.start()).id)
@@ -81,7 +81,7 @@ async def test_a_limit_allowed_while_the_task_was_interrupted_counts_after_its_r
         assert len(engine.model.requests) == 1
 
 
-async def test_what_was_used_the_day_before_does_not_count(tmp_path: Path) -> None:
+async def test_usage_of_the_day_before_does_not_count(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[DONE])) as engine:
         old = await engine.watcher.end((await engine.start()).id)
         before = datetime.now(UTC) - timedelta(days=1)
@@ -93,7 +93,7 @@ async def test_what_was_used_the_day_before_does_not_count(tmp_path: Path) -> No
         assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
 
 
-async def test_what_was_used_while_the_clock_was_ahead_counts_on_the_day_that_it_showed(tmp_path: Path) -> None:
+async def test_usage_while_the_clock_was_ahead_counts_for_the_day_that_it_showed(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[DONE])) as engine:
         old = await engine.watcher.end((await engine.start()).id)
         ahead = datetime.now(UTC) + timedelta(days=300)
@@ -105,7 +105,7 @@ async def test_what_was_used_while_the_clock_was_ahead_counts_on_the_day_that_it
         assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
 
 
-async def test_a_day_that_is_nearly_used_up_is_told(tmp_path: Path) -> None:
+async def test_nearly_used_daily_budget_is_reported(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[_HI, DONE])) as engine:
         engine.services.settings.set("day_max_tokens", 140)
         task = await engine.watcher.end((await engine.start()).id)

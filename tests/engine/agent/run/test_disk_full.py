@@ -19,7 +19,7 @@ async def held(health: Health) -> None:
     await until(lambda: health.blocking_condition is not None)
 
 
-async def test_a_full_disk_makes_tasks_wait_without_a_further_step_and_they_go_on_when_there_is_room(
+async def test_tasks_pause_on_a_full_disk_and_continue_when_there_is_space(
     tmp_path: Path,
 ) -> None:
     gate = asyncio.Event()
@@ -48,7 +48,7 @@ async def test_a_full_disk_makes_tasks_wait_without_a_further_step_and_they_go_o
         assert engine.services.database.health.conditions == ()
 
 
-async def test_no_model_is_asked_before_it_is_on_record_that_it_will_be(tmp_path: Path) -> None:
+async def test_no_model_is_called_before_the_intent_is_stored(tmp_path: Path) -> None:
     wait = Call("shell", {"command": "touch begun; until [ -e go ]; do sleep 0.01; done"})
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(calls=(wait,)), Reply(text="Done.")])) as engine:
         task = await engine.start()
@@ -62,7 +62,7 @@ async def test_no_model_is_asked_before_it_is_on_record_that_it_will_be(tmp_path
         assert (await engine.watcher.end(task.id)).status == "completed"
 
 
-async def test_what_was_said_while_the_disk_was_full_is_saved_later_as_one_branch(tmp_path: Path) -> None:
+async def test_messages_sent_while_the_disk_was_full_are_saved_later_as_one_branch(tmp_path: Path) -> None:
     gate = asyncio.Event()
     replies = [Reply(text="Half way.", calls=UPDATE.calls, gate=gate), Reply(text="There."), Reply(text="I remember.")]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
@@ -83,7 +83,7 @@ async def test_what_was_said_while_the_disk_was_full_is_saved_later_as_one_branc
         assert "Remember seven." in str(engine.model.requests[2].messages)
 
 
-async def test_a_task_is_stopped_also_while_nothing_can_be_saved(tmp_path: Path) -> None:
+async def test_task_can_be_stopped_while_nothing_can_be_saved(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.", gate=gate)])) as engine:
         started = await engine.start()
@@ -95,7 +95,7 @@ async def test_a_task_is_stopped_also_while_nothing_can_be_saved(tmp_path: Path)
         assert (await engine.watcher.end(started.id)).status == "cancelled"
 
 
-async def test_an_engine_ends_also_while_the_end_of_a_task_cannot_be_saved(tmp_path: Path) -> None:
+async def test_engine_shuts_down_while_the_end_of_a_task_cannot_be_saved(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.", gate=gate)])) as engine:
         started = await engine.start()

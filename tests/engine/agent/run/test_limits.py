@@ -29,14 +29,14 @@ def _warnings(nodes: list[Node]) -> list[str]:
     return [notice_text(block) for block in blocks if isinstance(block, NoticeBlock) and block.kind == "warning"]
 
 
-def test_a_limit_is_near_from_four_fifths_on() -> None:
+def test_limit_is_near_at_eighty_percent() -> None:
     assert near_limits(limit_uses(_LIMITS, 7, 23 * 60.0, Usage(cost_usd=1.59, input_tokens=799))) == ()
     found = near_limits(limit_uses(_LIMITS, 8, 24 * 60.0, Usage(cost_usd=1.6, input_tokens=700, output_tokens=100)))
     shares = ["8 of 10 turns", "24 of 30 minutes", "$1.60 of $2.00", "800 of 1,000 tokens"]
     assert [share_text(used.share) for used in found] == shares
 
 
-def test_what_has_no_limit_is_never_near() -> None:
+def test_usage_without_a_limit_is_never_near() -> None:
     assert near_limits(limit_uses(TaskLimits(10), 1, 1e9, Usage(cost_usd=1e9, input_tokens=10**9))) == ()
 
 
@@ -44,16 +44,14 @@ def test_what_has_no_limit_is_never_near() -> None:
     ("approve", "attended", "end"),
     [("ask", True, "it will ask you"), ("all", True, "it will ask you"), ("all", False, "it will stop")],
 )
-async def test_a_limit_that_is_near_is_told_once(
-    tmp_path: Path, approve: ApproveMode, attended: bool, end: str
-) -> None:
+async def test_near_limit_is_reported_once(tmp_path: Path, approve: ApproveMode, attended: bool, end: str) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[*_updates(9), DONE])) as engine:
         task = await engine.watcher.end((await engine.start(max_turns=10, approve=approve, attended=attended)).id)
         assert (task.status, task.near) == ("completed", ("turns",))
         assert _warnings(engine.watcher.nodes()) == [f"Used: 8 of 10 turns; at the limit {end}."]
 
 
-async def test_a_limit_that_was_raised_is_no_longer_near_and_told_of_when_it_is_again(tmp_path: Path) -> None:
+async def test_raised_limit_is_reported_again_when_it_is_near_again(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[*_updates(9), DONE])) as engine:
         started = await engine.start(max_turns=5, approve="ask")
         ask = await engine.watcher.ask(started.id)
@@ -65,7 +63,7 @@ async def test_a_limit_that_was_raised_is_no_longer_near_and_told_of_when_it_is_
         assert told == ["Used: 4 of 5 turns", "Used: 8 of 10 turns"]
 
 
-async def test_the_tokens_of_a_task_are_a_limit_that_a_person_can_raise_to_a_number(tmp_path: Path) -> None:
+async def test_token_limit_can_be_raised_to_a_chosen_number(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[*_updates(4), DONE])) as engine:
         engine.services.settings.set("max_tokens", 200)
         started = await engine.start(approve="ask")
@@ -84,7 +82,7 @@ async def test_the_tokens_of_a_task_are_a_limit_that_a_person_can_raise_to_a_num
         assert (ended.status, ended.allowance) == ("completed", Allowance(turns=50, minutes=30, tokens=100_000))
 
 
-async def test_where_nobody_can_be_asked_the_tokens_end_a_task(tmp_path: Path) -> None:
+async def test_unattended_task_ends_at_its_token_limit(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[*_updates(4), DONE])) as engine:
         engine.services.settings.set("max_tokens", 300)
         task = await engine.watcher.end((await engine.start()).id)
@@ -93,7 +91,7 @@ async def test_where_nobody_can_be_asked_the_tokens_end_a_task(tmp_path: Path) -
         assert engine.watcher.nodes()[-1].blocks == (notice,)
 
 
-async def test_an_amount_is_refused_where_no_limit_can_be_raised(tmp_path: Path) -> None:
+async def test_amount_is_refused_for_an_ask_without_a_raisable_limit(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(turns=[question, DONE])) as engine:
         started = await engine.start()

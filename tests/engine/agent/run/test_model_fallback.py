@@ -15,7 +15,7 @@ from tests.support.model_server import Call, ModelServer, Reply
 DOWN = Reply(status=503, error="we are down")
 
 
-async def test_a_budget_that_another_model_does_not_keep_is_told_once(
+async def test_unenforceable_budget_of_a_fallback_model_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replies = [Reply(calls=(Call("shell", {"command": "echo hi"}),)), Reply(text="It said hi.")]
@@ -43,7 +43,7 @@ async def test_a_budget_that_another_model_does_not_keep_is_told_once(
     ]
 
 
-async def test_the_reply_stands_under_the_model_that_gave_it_and_a_notice_says_why(tmp_path: Path) -> None:
+async def test_reply_names_the_fallback_model_and_a_notice_gives_the_reason(tmp_path: Path) -> None:
     replies = [Reply(calls=(Call("shell", {"command": "echo hi"}),)), Reply(text="It said hi.")]
     async with ModelServer(replies) as other:
         first = ModelServer([DOWN, DOWN])

@@ -35,13 +35,13 @@ async def set_mode(engine: EngineParts, task_id: str, mode: DecidedMode, new: st
         (AssistantMessage((), "error", "no such key"), None),
     ],
 )
-def test_a_reply_that_begins_work_makes_a_task_and_a_plain_one_a_chat(
+def test_reply_with_tool_calls_makes_a_task_and_a_text_reply_a_chat(
     reply: AssistantMessage, decided: DecidedMode | None
 ) -> None:
     assert detect_mode(reply) == decided
 
 
-async def test_the_first_reply_decides_and_the_later_ones_do_not(tmp_path: Path) -> None:
+async def test_only_the_first_reply_decides_the_mode(tmp_path: Path) -> None:
     server = ModelServer(replies=[Reply(text="It is 4."), shell("echo 4"), Reply(text="It is 4.")])
     async with engine_parts(tmp_path, server) as engine:
         answered = await engine.watcher.end((await engine.start("2+2?")).id)
@@ -54,7 +54,7 @@ async def test_the_first_reply_decides_and_the_later_ones_do_not(tmp_path: Path)
         assert shown_at_work == ["task"]
 
 
-async def test_a_mode_that_was_chosen_is_left_alone(tmp_path: Path) -> None:
+async def test_chosen_mode_is_not_changed(tmp_path: Path) -> None:
     server = ModelServer(replies=[Reply(text="Hello."), Reply(text="Thinking."), DONE])
     async with engine_parts(tmp_path, server) as engine:
         chat = await engine.watcher.end((await engine.start(mode="chat")).id)
@@ -62,7 +62,7 @@ async def test_a_mode_that_was_chosen_is_left_alone(tmp_path: Path) -> None:
         assert (chat.decided, task.decided) == (None, None)
 
 
-async def test_a_task_made_a_chat_is_told_after_its_turn_and_ends_with_its_answer(tmp_path: Path) -> None:
+async def test_task_changed_to_a_chat_is_told_after_its_turn_and_ends_with_its_answer(tmp_path: Path) -> None:
     gate = asyncio.Event()
     begun = Reply(calls=(Call("send_update", {"message": "looking"}),), gate=gate)
     server = ModelServer(replies=[shell("true"), begun, Reply(text="Then: 4.")])
@@ -77,7 +77,7 @@ async def test_a_task_made_a_chat_is_told_after_its_turn_and_ends_with_its_answe
         assert "begin no further work" in str(server.requests[2].messages[-1]["content"])
 
 
-async def test_a_task_that_a_person_wants_done_goes_on_until_it_says_so(tmp_path: Path) -> None:
+async def test_chat_changed_to_a_task_continues_until_it_reports_completion(tmp_path: Path) -> None:
     gate = asyncio.Event()
     server = ModelServer(replies=[shell("true"), Reply(text="I could go on.", gate=gate), DONE])
     async with engine_parts(tmp_path, server) as engine:
@@ -89,7 +89,7 @@ async def test_a_task_that_a_person_wants_done_goes_on_until_it_says_so(tmp_path
         assert (ended.summary, ended.step_count) == ("all done", 3)
 
 
-async def test_a_chat_at_work_has_nothing_to_complete_it_with_and_says_what_to_do(tmp_path: Path) -> None:
+async def test_completion_tool_is_refused_in_a_chat_with_advice(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.", gate=gate)])) as engine:
         started = await engine.start(mode="chat")
@@ -99,7 +99,7 @@ async def test_a_chat_at_work_has_nothing_to_complete_it_with_and_says_what_to_d
         assert (await engine.watcher.end(started.id)).mode == "chat"
 
 
-async def test_a_chat_at_its_end_goes_on_as_a_task_once(tmp_path: Path) -> None:
+async def test_ended_chat_continues_as_a_task_once(tmp_path: Path) -> None:
     server = ModelServer(replies=[Reply(text="You could run it."), shell("true"), DONE])
     async with engine_parts(tmp_path, server) as engine:
         chat = await engine.watcher.end((await engine.start("does it run?")).id)
@@ -121,7 +121,7 @@ async def test_a_chat_at_its_end_goes_on_as_a_task_once(tmp_path: Path) -> None:
         assert [node.text for node in outline.nodes if node.role == "user"] == ["does it run?"]
 
 
-async def test_other_ends_do_not_go_on_and_neither_does_a_chat_that_was_left_behind(tmp_path: Path) -> None:
+async def test_only_a_completed_chat_at_the_head_can_continue_as_a_task(tmp_path: Path) -> None:
     server = ModelServer(replies=[DONE, Reply(text="One."), Reply(text="Two.")])
     async with engine_parts(tmp_path, server) as engine:
         done = await engine.watcher.end((await engine.start()).id)
@@ -137,7 +137,7 @@ async def test_other_ends_do_not_go_on_and_neither_does_a_chat_that_was_left_beh
             await set_mode(engine, "task_none", "task")
 
 
-async def test_what_it_is_taken_for_outlasts_a_restart_and_can_be_changed_meanwhile(tmp_path: Path) -> None:
+async def test_decided_mode_survives_a_restart_and_can_be_changed_while_interrupted(tmp_path: Path) -> None:
     gate, after = asyncio.Event(), tmp_path / "after"
     server = ModelServer(replies=[shell("true"), Reply(text="never sent", gate=gate)])
     async with engine_parts(tmp_path / "before", server) as engine:

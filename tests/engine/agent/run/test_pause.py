@@ -10,7 +10,7 @@ UPDATE = Reply(calls=(Call("send_update", {"message": "hi"}),))
 PAUSE_S = 0.3
 
 
-async def test_model_calls_keep_the_least_time_between_them_also_after_a_pause(tmp_path: Path) -> None:
+async def test_model_calls_keep_their_minimum_interval_also_after_a_pause(tmp_path: Path) -> None:
     times: list[float] = []
 
     def answer(_: object) -> Reply:
@@ -32,7 +32,7 @@ async def test_model_calls_keep_the_least_time_between_them_also_after_a_pause(t
         assert times[-1] - begun_at >= 2 * PAUSE_S
 
 
-async def test_a_stop_in_the_time_between_two_calls_ends_the_task_at_once(tmp_path: Path) -> None:
+async def test_stop_during_the_interval_between_calls_ends_the_task_at_once(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(answer=lambda request: UPDATE)) as engine:
         engine.services.settings.set("seconds_between_calls", 3600)
         started = await engine.start()

@@ -46,7 +46,7 @@ async def change(engine: EngineParts, entry: Queued, task_id: str, **changes: st
     return await engine.services.messages.change(msgspec.convert(params, TaskQueueChangeParams))
 
 
-async def test_what_waits_is_on_record_and_shown_until_it_is_read(tmp_path: Path) -> None:
+async def test_queued_messages_are_stored_and_shown_until_they_are_read(tmp_path: Path) -> None:
     gate = asyncio.Event()
     server = ModelServer(replies=[Reply(calls=(UPDATE,), gate=gate), Reply(text="Steered."), Reply(text="Followed.")])
     async with engine_parts(tmp_path, server) as engine:
@@ -62,7 +62,7 @@ async def test_what_waits_is_on_record_and_shown_until_it_is_read(tmp_path: Path
         assert said(engine.watcher.nodes()) == ["go", "rather that", "and then this"]
 
 
-async def test_words_said_again_under_their_id_are_not_said_twice(tmp_path: Path) -> None:
+async def test_queued_message_with_a_known_id_is_not_queued_twice(tmp_path: Path) -> None:
     """A client whose answer was lost with an engine resends them to an engine where the task is interrupted."""
     gate = asyncio.Event()
     server = ModelServer(replies=[Reply(calls=(UPDATE,), gate=gate)])
@@ -79,7 +79,7 @@ async def test_words_said_again_under_their_id_are_not_said_twice(tmp_path: Path
         assert (later.status, texts(later)) == ("interrupted", [("steer", "rather that")])
 
 
-async def test_it_can_be_changed_moved_sent_now_and_taken_back(tmp_path: Path) -> None:
+async def test_queued_message_can_be_edited_moved_sent_now_and_removed(tmp_path: Path) -> None:
     gate = asyncio.Event()
     replies = [Reply(calls=(UPDATE,), gate=gate), *(Reply(text=f"{number}.") for number in range(3))]
     server = ModelServer(replies=replies)
@@ -112,7 +112,7 @@ async def test_it_can_be_changed_moved_sent_now_and_taken_back(tmp_path: Path) -
             await change(engine, one, started.id, text="too late")
 
 
-async def test_what_the_agent_has_in_hand_can_not_be_changed_any_more(tmp_path: Path) -> None:
+async def test_message_that_the_agent_has_read_cannot_be_changed(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer()) as engine:
         log = engine.services.log
         log.publish(ConversationUpdate(conversation=records.conversation()))
@@ -139,7 +139,7 @@ async def test_what_the_agent_has_in_hand_can_not_be_changed_any_more(tmp_path: 
         assert live.task.queue == (now,)
 
 
-async def test_a_stopped_task_keeps_what_it_did_not_read_for_people_to_see(tmp_path: Path) -> None:
+async def test_stopped_task_keeps_its_unread_messages(tmp_path: Path) -> None:
     server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
     async with engine_parts(tmp_path, server) as engine:
         started = await engine.start()
@@ -149,7 +149,7 @@ async def test_a_stopped_task_keeps_what_it_did_not_read_for_people_to_see(tmp_p
         assert texts(await engine.watcher.end(started.id)) == [("steer", "rather that")]
 
 
-async def test_a_queue_has_an_end(tmp_path: Path) -> None:
+async def test_queue_length_is_limited(tmp_path: Path) -> None:
     server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
     async with engine_parts(tmp_path, server) as engine:
         started = await engine.start()
@@ -159,7 +159,7 @@ async def test_a_queue_has_an_end(tmp_path: Path) -> None:
             await engine.say(started.id, "one more")
 
 
-async def test_long_texts_fill_a_queue_sooner(tmp_path: Path) -> None:
+async def test_total_text_of_a_queue_is_limited(tmp_path: Path) -> None:
     server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
     async with engine_parts(tmp_path, server) as engine:
         started = await engine.start()
@@ -170,7 +170,7 @@ async def test_long_texts_fill_a_queue_sooner(tmp_path: Path) -> None:
         await engine.say(started.id, "short")
 
 
-async def test_a_crash_loses_nothing_that_waits_and_the_resumed_task_reads_it_once(tmp_path: Path) -> None:
+async def test_queued_messages_survive_a_crash_and_are_read_once(tmp_path: Path) -> None:
     after = tmp_path / "after"
     server = ModelServer(replies=[Reply(text="A long story", stall_after=5)])
     async with engine_parts(tmp_path, server) as engine:
@@ -210,7 +210,7 @@ class Commits:
         """Not stored."""
 
 
-async def test_at_every_commit_each_text_stands_in_the_queue_or_in_the_tree_and_never_in_both(tmp_path: Path) -> None:
+async def test_at_every_commit_each_message_is_in_the_queue_or_in_the_tree_but_never_in_both(tmp_path: Path) -> None:
     gate = asyncio.Event()
     server = ModelServer(replies=[Reply(calls=(UPDATE,), gate=gate), *(Reply(text=f"{n}.") for n in range(6))])
     words = tuple(f"text {number}" for number in range(6))
@@ -228,7 +228,7 @@ async def test_at_every_commit_each_text_stands_in_the_queue_or_in_the_tree_and_
         assert all(sorted(found) == sorted(words) for found in commits.found)
 
 
-async def test_an_engine_that_ends_in_order_keeps_the_queue_and_does_not_call_it_unread(tmp_path: Path) -> None:
+async def test_orderly_shutdown_keeps_the_queue_and_does_not_report_it_as_unread(tmp_path: Path) -> None:
     server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
     async with engine_parts(tmp_path, server) as engine:
         started = await engine.start()
@@ -240,7 +240,7 @@ async def test_an_engine_that_ends_in_order_keeps_the_queue_and_does_not_call_it
         assert "Not read" not in str(engine.watcher.nodes()[-1].blocks)
 
 
-async def test_a_word_that_was_read_before_the_engine_died_is_not_said_again(tmp_path: Path) -> None:
+async def test_message_read_before_a_crash_is_not_read_again(tmp_path: Path) -> None:
     after = tmp_path / "after"
     gate = asyncio.Event()
     update = Reply(calls=(Call("send_update", {"message": "hi"}),), gate=gate)

@@ -44,7 +44,7 @@ async def waiting(engine: EngineParts, api_key: str | None = "sk-for-this-run-on
     return await engine.watcher.task(started.id, waits)
 
 
-async def test_a_task_waits_for_a_limit_and_goes_on_by_itself(tmp_path: Path) -> None:
+async def test_rate_limited_task_waits_and_continues_by_itself(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[UPDATE, SECOND, SECOND, DONE]), AT_ONCE) as engine:
         begun = datetime.now(UTC)
         started = await engine.start()
@@ -59,7 +59,7 @@ async def test_a_task_waits_for_a_limit_and_goes_on_by_itself(tmp_path: Path) ->
         assert [node.status for node in nodes if node.role == "assistant"] == ["complete", "complete"]
 
 
-async def test_trying_now_ends_the_wait(tmp_path: Path) -> None:
+async def test_try_now_ends_the_wait(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[HOUR, DONE])) as engine:
         held = await waiting(engine)
         assert held.activity.startswith("usage limit until ")
@@ -78,7 +78,7 @@ async def test_a_stop_ends_a_waiting_task_at_once(tmp_path: Path) -> None:
         assert len(engine.model.requests) == 1
 
 
-async def test_a_waiting_task_can_be_paused_and_hears_what_is_said(tmp_path: Path) -> None:
+async def test_waiting_task_can_be_paused_and_receives_messages(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[HOUR, UPDATE, DONE])) as engine:
         held = await waiting(engine)
         runner = engine.services.runner
@@ -95,7 +95,7 @@ async def test_a_waiting_task_can_be_paused_and_hears_what_is_said(tmp_path: Pat
         assert "And be quick" in said
 
 
-async def test_resuming_a_waiting_task_after_a_pause_goes_on_waiting_and_once_more_tries_now(tmp_path: Path) -> None:
+async def test_resume_after_a_pause_continues_the_wait_and_a_second_resume_tries_now(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[HOUR, DONE])) as engine:
         held = await waiting(engine)
         runner = engine.services.runner
@@ -108,7 +108,7 @@ async def test_resuming_a_waiting_task_after_a_pause_goes_on_waiting_and_once_mo
 
 
 @pytest.mark.parametrize("refusals", [[UPDATE, SECOND], [SECOND]])
-async def test_a_killed_engine_leaves_the_wait_and_the_next_one_goes_on_by_itself(
+async def test_wait_survives_a_killed_engine_and_the_next_one_continues_by_itself(
     tmp_path: Path, refusals: list[Reply]
 ) -> None:
     after = tmp_path / "after"
@@ -128,7 +128,7 @@ async def test_a_killed_engine_leaves_the_wait_and_the_next_one_goes_on_by_itsel
         assert len(engine.model.requests) == 1
 
 
-async def test_an_engine_that_ends_in_order_leaves_the_wait_too(tmp_path: Path) -> None:
+async def test_wait_survives_an_orderly_shutdown(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[HOUR])) as engine:
         held = await waiting(engine, api_key=None)
         port = int(engine.model.url.split(":")[2].split("/")[0])
@@ -141,7 +141,7 @@ async def test_an_engine_that_ends_in_order_leaves_the_wait_too(tmp_path: Path) 
         assert (await engine.watcher.end(held.id)).status == "completed"
 
 
-async def test_a_task_with_a_key_of_its_own_says_that_it_cannot_go_on_by_itself(tmp_path: Path) -> None:
+async def test_waiting_task_with_its_own_key_says_that_it_cannot_continue_by_itself(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[SECOND]), AT_ONCE) as engine:
         held = await waiting(engine)
         port = int(engine.model.url.split(":")[2].split("/")[0])
@@ -153,7 +153,7 @@ async def test_a_task_with_a_key_of_its_own_says_that_it_cannot_go_on_by_itself(
         assert (await engine.watcher.end(held.id)).status == "completed"
 
 
-async def test_a_task_that_cannot_go_on_by_itself_says_why_and_waits_no_more(tmp_path: Path) -> None:
+async def test_waiting_task_that_cannot_continue_by_itself_says_why_and_stops_waiting(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[DONE, HOUR])) as engine:
         first = await engine.watcher.end((await engine.start(api_key=None)).id)
         (*_, before) = await branch(engine, first.conversation_id)
@@ -181,7 +181,7 @@ async def test_an_interrupted_task_that_waits_can_be_tried_now_or_stopped(tmp_pa
         assert (stopped.status, stopped.retry_at) == ("cancelled", None)
 
 
-async def test_a_limit_that_holds_for_longer_than_a_day_ends_the_task_and_says_until_when(tmp_path: Path) -> None:
+async def test_rate_limit_longer_than_a_day_ends_the_task_and_says_until_when(tmp_path: Path) -> None:
     days = Reply(status=429, error="used up", headers={"Retry-After": str(3 * 86_400)})
     async with engine_parts(tmp_path, ModelServer(replies=[days])) as engine:
         ended = await engine.watcher.end((await engine.start()).id)
@@ -189,7 +189,7 @@ async def test_a_limit_that_holds_for_longer_than_a_day_ends_the_task_and_says_u
         assert "longer than a task waits: start it again then" in (ended.error or "")
 
 
-async def test_what_was_streamed_before_a_limit_is_void(tmp_path: Path) -> None:
+async def test_text_streamed_before_a_rate_limit_is_discarded(tmp_path: Path) -> None:
     broken = Reply(text="Half of an ans", piece_length=4, piece_delay_s=0.02, cut_after=3)
     policy = RetryPolicy(attempts=2, first_delay_s=0.01, longest_asked_s=0.1)
     async with engine_parts(tmp_path, ModelServer(replies=[broken, SECOND, Reply(text="Whole.")]), policy) as engine:
@@ -199,7 +199,7 @@ async def test_what_was_streamed_before_a_limit_is_void(tmp_path: Path) -> None:
         assert (reply.status, reply.blocks) == ("complete", (TextBlock(text="Whole."),))
 
 
-async def test_a_stop_in_a_wait_after_half_a_reply_leaves_no_node_that_streams(tmp_path: Path) -> None:
+async def test_stop_during_a_wait_after_a_partial_reply_leaves_no_streaming_node(tmp_path: Path) -> None:
     broken = Reply(text="Half of an ans", piece_length=4, piece_delay_s=0.02, cut_after=3)
     policy = RetryPolicy(attempts=2, first_delay_s=0.01)
     async with engine_parts(tmp_path, ModelServer(replies=[broken, HOUR]), policy) as engine:
@@ -241,7 +241,7 @@ async def shows(engine: EngineParts, condition: Callable[[datetime], bool]) -> N
     await engine.watcher.task("t1", lambda task: task.retry_at is not None and condition(task.retry_at))
 
 
-async def test_a_clock_that_is_put_back_does_not_make_a_wait_longer(tmp_path: Path) -> None:
+async def test_clock_set_back_does_not_extend_a_wait(tmp_path: Path) -> None:
     async with a_task(tmp_path) as (_, live):
         clock = Clock()
         wait = RateLimitWait(live, OFTEN, clock)
@@ -253,7 +253,7 @@ async def test_a_clock_that_is_put_back_does_not_make_a_wait_longer(tmp_path: Pa
         assert (live.task.retry_at, live.task.status, live.task.step_count) == (None, "thinking", 2)
 
 
-async def test_a_clock_that_is_put_back_moves_the_end_that_is_shown(tmp_path: Path) -> None:
+async def test_clock_set_back_moves_the_shown_end_of_a_wait(tmp_path: Path) -> None:
     async with a_task(tmp_path) as (engine, live):
         clock = Clock()
         wait = RateLimitWait(live, OFTEN, clock)
@@ -266,7 +266,7 @@ async def test_a_clock_that_is_put_back_moves_the_end_that_is_shown(tmp_path: Pa
         await waiting
 
 
-async def test_a_clock_that_is_put_forward_ends_a_wait(tmp_path: Path) -> None:
+async def test_clock_set_forward_ends_a_wait(tmp_path: Path) -> None:
     async with a_task(tmp_path) as (engine, live):
         clock = Clock()
         wait = RateLimitWait(live, OFTEN, clock)
@@ -277,7 +277,7 @@ async def test_a_clock_that_is_put_forward_ends_a_wait(tmp_path: Path) -> None:
         await waiting
 
 
-async def test_a_wait_of_a_time_that_is_still_to_come_is_tried_at_once(tmp_path: Path) -> None:
+async def test_wait_that_began_in_the_future_is_tried_at_once(tmp_path: Path) -> None:
     async with a_task(tmp_path) as (_, live):
         later = datetime.now(UTC) + timedelta(days=300)
         live.set(msgspec.structs.replace(live.task, retry_at=later + timedelta(hours=1), limited_at=later))
@@ -295,7 +295,7 @@ async def test_guessed_waits_double_and_are_counted(tmp_path: Path) -> None:
         assert last.message.error == "Too much. It has waited 6 times for this limit to pass."
 
 
-async def test_waits_in_a_row_last_a_day_at_most_and_a_reply_begins_a_new_day(tmp_path: Path) -> None:
+async def test_consecutive_waits_last_a_day_at_most_and_a_reply_resets_that(tmp_path: Path) -> None:
     async with a_task(tmp_path) as (_, live):
         clock = Clock()
         wait = RateLimitWait(live, now=clock)
