@@ -19,5 +19,5 @@ from app.engine.core.addresses import is_in_the_clear
         ("", False),
     ],
 )
-def test_only_plain_http_to_another_machine_is_in_the_clear(url: str, is_clear: bool) -> None:
+def test_only_http_to_another_machine_counts_as_unencrypted(url: str, is_clear: bool) -> None:
     assert is_in_the_clear(url) is is_clear

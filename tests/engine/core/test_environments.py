@@ -12,7 +12,7 @@ def test_the_newest_client_comes_first_and_the_engines_own_environment_last() ->
     assert list(environments.values([KEY])) == ["newer", "older", "own"]
 
 
-def test_a_client_without_a_variable_does_not_take_it_from_the_others() -> None:
+def test_variable_missing_in_one_client_is_not_taken_from_others() -> None:
     environments = ClientEnvironments({})
     environments.add({KEY: "set"})
     environments.add({})
@@ -27,7 +27,7 @@ def test_the_same_terminal_again_becomes_the_newest() -> None:
     assert list(environments.values([KEY])) == ["one", "two"]
 
 
-def test_a_key_stays_with_the_address_of_its_own_environment() -> None:
+def test_key_is_used_only_with_the_address_of_its_own_environment() -> None:
     environments = ClientEnvironments({KEY: "own"})
     environments.add({KEY: "elsewhere", BASE: "http://elsewhere/v1"})
     assert environments.value_set_with(BASE, [KEY]) == "http://elsewhere/v1"
@@ -37,7 +37,7 @@ def test_a_key_stays_with_the_address_of_its_own_environment() -> None:
     assert list(environments.values([KEY], (BASE, ""))) == ["newest", "own"]
 
 
-def test_what_a_client_has_set_for_something_else_hides_no_address() -> None:
+def test_unrelated_variables_of_a_client_do_not_hide_an_address() -> None:
     environments = ClientEnvironments({})
     environments.add({BASE: "http://here/v1"})
     environments.add({"XAI_API_KEY": "other"})

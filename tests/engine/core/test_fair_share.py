@@ -22,7 +22,7 @@ async def timers_of(share: Slice) -> int:
     return len(ended)
 
 
-async def test_who_has_computed_for_a_slice_pauses() -> None:
+async def test_coroutine_pauses_after_computing_for_a_slice() -> None:
     share = Slice()
     assert not share.is_over
     # On a machine whose other programs take most of both cores, the thread may wait more than it computes.
@@ -37,14 +37,14 @@ async def test_who_has_computed_for_a_slice_pauses() -> None:
     assert not share.is_over
 
 
-async def test_who_has_waited_goes_on_at_once() -> None:
+async def test_coroutine_that_has_waited_continues_at_once() -> None:
     share = Slice()
     await asyncio.sleep(0.05)
     assert share.is_over
     assert await timers_of(share) == 0
 
 
-async def test_threads_are_switched_quickly_until_the_last_has_ended() -> None:
+async def test_switch_interval_is_short_until_the_last_user_has_ended() -> None:
     usual = sys.getswitchinterval()
     with short_switches():
         with short_switches():

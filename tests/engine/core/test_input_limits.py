@@ -25,7 +25,7 @@ from app.protocol.base import JsonValue
         (float("-inf"), 0),
     ],
 )
-def test_tokens_are_counted_where_they_can_be(given: JsonValue, counted: int) -> None:
+def test_invalid_token_counts_become_zero(given: JsonValue, counted: int) -> None:
     assert token_count(given) == counted
     assert window_size(given) == (counted or None)
 
@@ -35,7 +35,7 @@ def test_money_is_finite_and_never_negative() -> None:
     assert [price(value) for value in (0, 2.5, -1, True)] == [0, 2.5, None, None]
 
 
-def test_what_was_made_in_the_future_was_made_now() -> None:
+def test_future_moments_become_now() -> None:
     now = datetime.now(UTC)
     assert past_moment(datetime(9999, 1, 1, tzinfo=UTC)) - now < timedelta(minutes=1)
     assert past_moment(datetime(1, 1, 1)) == datetime(1970, 1, 1, tzinfo=UTC)  # noqa: DTZ001 - as files have it

@@ -31,5 +31,5 @@ def _heaps(*arguments: str) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="heaps for threads are glibc's")
-def test_threads_share_one_heap() -> None:
+def test_threads_share_one_malloc_arena() -> None:
     assert _heaps("one") < _heaps()

@@ -56,7 +56,7 @@ def store(folder: Path, environment: dict[str, str] | None = None) -> KeyStore:
     return KeyStore(folder, environment or {}, without_keyring)
 
 
-async def test_a_keyring_that_never_answers_takes_no_threads_of_others(tmp_path: Path) -> None:
+async def test_unresponsive_keyring_does_not_block_other_threads(tmp_path: Path) -> None:
     (tmp_path / "stored.json").write_text('{"openai": "keyring"}')
     end = threading.Event()
 
@@ -81,14 +81,14 @@ async def test_the_environment_comes_first(tmp_path: Path) -> None:
     assert await keys.get("openai", VARIABLES) == Key(SECRET, "environment")
 
 
-async def test_a_key_that_is_nowhere_is_none_and_touches_no_keyring(tmp_path: Path) -> None:
+async def test_unknown_key_is_none_and_does_not_open_the_keyring(tmp_path: Path) -> None:
     def fail() -> Vault | None:
         raise AssertionError("the keyring was opened")
 
     assert await KeyStore(tmp_path, {"OPENAI_API_KEY": ""}, fail).get("openai", VARIABLES) is None
 
 
-async def test_without_a_keyring_keys_go_to_an_encrypted_file_and_the_notice_says_so(tmp_path: Path) -> None:
+async def test_without_a_keyring_keys_are_stored_in_an_encrypted_file_with_a_notice(tmp_path: Path) -> None:
     notice = await store(tmp_path).set("openai", SECRET)
     assert "encrypted file" in notice
     assert "no usable keyring" in notice
@@ -105,7 +105,7 @@ async def test_with_a_keyring_keys_go_there_and_are_read_again_after_a_restart(t
     assert await restarted.get("openai", VARIABLES) == Key(SECRET, "keyring")
 
 
-async def test_a_locked_keyring_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+async def test_locked_keyring_is_an_error_with_advice(tmp_path: Path) -> None:
     backend = MemoryKeyring()
     await KeyStore(tmp_path, {}, lambda: KeyringVault(backend)).set("openai", SECRET)
     backend.locked = True
@@ -115,7 +115,7 @@ async def test_a_locked_keyring_is_an_error_that_says_what_to_do(tmp_path: Path)
         await KeyStore(tmp_path, {}, without_keyring).get("openai", VARIABLES)
 
 
-def test_a_keyring_that_gives_back_something_else_does_not_work() -> None:
+def test_keyring_that_returns_another_value_is_unusable() -> None:
     backend = MemoryKeyring()
     assert KeyringVault(backend).works()
     assert backend.passwords == {}
@@ -139,7 +139,7 @@ async def test_removing_a_key_forgets_it_for_good(tmp_path: Path) -> None:
     assert await store(tmp_path).get("mistral", ()) == Key("mistral-key", "file")
 
 
-async def test_storing_again_replaces_the_key(tmp_path: Path) -> None:
+async def test_storing_a_key_again_replaces_it(tmp_path: Path) -> None:
     keys = store(tmp_path)
     await keys.set("openai", "sk-first-0123456789")
     assert await keys.get("openai", ()) == Key("sk-first-0123456789", "file")
@@ -148,7 +148,7 @@ async def test_storing_again_replaces_the_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", ["two words", "line\nbreak", "schlüssel"])
-async def test_what_cannot_be_a_key_is_refused(tmp_path: Path, bad: str) -> None:
+async def test_invalid_key_is_refused(tmp_path: Path, bad: str) -> None:
     with pytest.raises(InvalidParams, match="copy it again"):
         await store(tmp_path).set("openai", bad)
 
@@ -162,5 +162,5 @@ async def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path, file: st
     assert str(tmp_path) in str(caught.value)
 
 
-def test_a_key_is_not_part_of_its_text() -> None:
+def test_repr_of_a_key_does_not_contain_it() -> None:
     assert SECRET not in repr(Key(SECRET, "file"))

@@ -10,7 +10,7 @@ from app.engine.core.workspace_threads import in_workspace
 from tests.support.disks import hanging_folder
 
 
-async def test_what_the_work_gives_or_raises_is_told(tmp_path: Path) -> None:
+async def test_result_or_exception_of_the_work_is_returned(tmp_path: Path) -> None:
     assert await in_workspace(tmp_path, lambda: os.listdir(tmp_path)) == []
     with pytest.raises(FileNotFoundError):
         await in_workspace(tmp_path, lambda: os.listdir(tmp_path / "none"))
@@ -22,7 +22,7 @@ def raise_timeout() -> None:
     raise TimeoutError("the work's own")
 
 
-async def test_a_folder_that_hangs_costs_nobody_else_a_thread(tmp_path: Path) -> None:
+async def test_hanging_folder_takes_no_thread_from_others(tmp_path: Path) -> None:
     with hanging_folder(tmp_path / "gone") as gone:
         for _ in range(4):
             with pytest.raises(FolderNotAnswering, match=r"gone did not answer within 0.05 s"):
@@ -43,7 +43,7 @@ async def test_a_hundred_folders_that_hang_leave_threads_for_another(tmp_path: P
         end.set()
 
 
-async def test_a_folder_that_answers_again_is_used_again(tmp_path: Path) -> None:
+async def test_recovered_folder_is_used_again(tmp_path: Path) -> None:
     end, back = threading.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -67,7 +67,7 @@ async def test_a_folder_that_answers_again_is_used_again(tmp_path: Path) -> None
             await asyncio.sleep(0)
 
 
-async def test_who_gives_up_waiting_leaves_the_thread_behind(tmp_path: Path) -> None:
+async def test_cancelled_caller_leaves_its_thread_running(tmp_path: Path) -> None:
     end = threading.Event()
     try:
         waiting = asyncio.create_task(in_workspace(tmp_path, end.wait))

@@ -10,7 +10,7 @@ from app.protocol.data import DataExportParams, DataImportResult
 from tests.engine.data.test_round_trip import fill, home
 
 
-async def test_a_branch_comes_in_as_a_conversation_that_ends_where_the_branch_does(tmp_path: Path) -> None:
+async def test_exported_branch_is_imported_as_a_conversation_with_the_same_end(tmp_path: Path) -> None:
     path = tmp_path / "branch.jsonl"
     async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
         await fill(old)
@@ -24,7 +24,7 @@ async def test_a_branch_comes_in_as_a_conversation_that_ends_where_the_branch_do
         assert await new.database.tasks.of_conversation("c1") == ()
 
 
-async def test_the_tasks_of_a_branch_go_with_it(tmp_path: Path) -> None:
+async def test_branch_export_contains_the_tasks_of_the_branch(tmp_path: Path) -> None:
     path = tmp_path / "branch.jsonl"
     async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
         await fill(old)

@@ -9,7 +9,7 @@ from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock, ToolResul
 from tests.support.records import conversation, node
 
 
-def test_a_page_names_who_speaks_folds_tools_and_keeps_fences_whole() -> None:
+def test_page_names_speakers_folds_tools_and_keeps_code_fences() -> None:
     asked = msgspec.structs.replace(node("n1", text="Count <them>."), role="user")
     call = ToolCallBlock(call_id="1", tool="shell", arguments={"command": "ls"})
     worked = msgspec.structs.replace(node("n2", "n1"), model="m", blocks=(TextBlock(text="I look."), call))
@@ -25,7 +25,7 @@ def test_a_page_names_who_speaks_folds_tools_and_keeps_fences_whole() -> None:
     assert "2 messages on other branches" in text
 
 
-def test_file_names_are_safe_and_differ() -> None:
+def test_file_names_are_safe_and_unique() -> None:
     odd = msgspec.structs.replace(
         conversation("conv_0123456789"), title="../a/b: «ü»?", created_at=datetime(2026, 5, 6, 12, tzinfo=UTC)
     )

@@ -65,7 +65,7 @@ async def archived(parts: EngineParts, task: Task, *, days_ago: int = 0) -> Conv
     return put_away
 
 
-async def test_a_deleted_conversation_takes_its_files_and_leaves_those_of_others(engine: EngineParts) -> None:
+async def test_deleting_a_conversation_deletes_only_its_own_files(engine: EngineParts) -> None:
     paths = engine.services.paths
     shared, own = engine.workspace / "shared.png", engine.workspace / "own.png"
     shared.write_bytes(PICTURE)
@@ -81,7 +81,7 @@ async def test_a_deleted_conversation_takes_its_files_and_leaves_those_of_others
     assert await engine.services.database.nodes.path(gone.id) == ()
 
 
-async def test_a_workspace_with_somebodys_work_in_it_stays(engine: EngineParts) -> None:
+async def test_workspace_with_files_is_not_deleted(engine: EngineParts) -> None:
     task = await worked(engine, own_folder=True)
     work = Path(task.workspace) / "work.txt"
     work.write_text("mine")
@@ -105,7 +105,7 @@ async def test_only_an_archived_conversation_without_a_running_task_is_deleted(e
     assert await engine.services.database.conversations.get(done.conversation_id) is not None
 
 
-async def test_pruning_counts_first_and_takes_only_what_was_archived_long_ago(engine: EngineParts) -> None:
+async def test_prune_counts_first_and_deletes_only_long_archived_conversations(engine: EngineParts) -> None:
     old, young, open_one = await worked(engine), await worked(engine), await worked(engine)
     await archived(engine, old, days_ago=40)
     await archived(engine, young, days_ago=20)
@@ -121,7 +121,7 @@ async def test_pruning_counts_first_and_takes_only_what_was_archived_long_ago(en
         await remover(engine).prune(0, dry_run=True)
 
 
-async def test_pruning_takes_pictures_that_no_message_names_any_more_but_no_young_ones(engine: EngineParts) -> None:
+async def test_prune_deletes_unreferenced_pictures_except_recent_ones(engine: EngineParts) -> None:
     paths = engine.services.paths
     picture = engine.workspace / "named.png"
     picture.write_bytes(PICTURE)
@@ -136,7 +136,7 @@ async def test_pruning_takes_pictures_that_no_message_names_any_more_but_no_youn
     assert sorted(file.name for file in paths.attachments.glob("*/*")) == ["named.png", "young.png"]
 
 
-async def test_a_rename_that_comes_between_does_not_bring_a_deleted_conversation_back(engine: EngineParts) -> None:
+async def test_rename_during_deletion_does_not_restore_the_conversation(engine: EngineParts) -> None:
     put_away = await archived(engine, await worked(engine))
     deleting = asyncio.create_task(remover(engine).delete(put_away.id))
     while not deleting.done():
@@ -148,7 +148,7 @@ async def test_a_rename_that_comes_between_does_not_bring_a_deleted_conversation
     assert await engine.services.database.conversations.get(put_away.id) is None
 
 
-async def test_what_a_crash_left_is_swept_at_the_next_start(tmp_path: Path) -> None:
+async def test_remains_of_a_crashed_deletion_are_deleted_at_the_next_start(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, model()) as engine:
         task = await worked(engine)
         await archived(engine, task)
@@ -172,7 +172,7 @@ async def test_what_a_crash_left_is_swept_at_the_next_start(tmp_path: Path) -> N
         assert list(engine.services.paths.attachments.iterdir()) == []
 
 
-async def test_the_summary_counts_what_is_there(engine: EngineParts) -> None:
+async def test_data_summary_counts_existing_files(engine: EngineParts) -> None:
     await archived(engine, await worked(engine))
     await worked(engine)
     result = await summary(engine.services.database, engine.services.paths)
@@ -183,7 +183,7 @@ async def test_the_summary_counts_what_is_there(engine: EngineParts) -> None:
     assert result.free_bytes > 0 and result.folder == str(engine.services.paths.home)
 
 
-async def test_a_conversation_on_its_way_out_is_not_listed_and_the_next_start_takes_the_rest_away(
+async def test_partly_deleted_conversation_is_not_listed_and_the_next_start_deletes_the_rest(
     engine: EngineParts,
 ) -> None:
     database = engine.services.database

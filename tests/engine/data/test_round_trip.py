@@ -123,7 +123,7 @@ async def fill(one: Home) -> None:
     await one.database.journal.flush()
 
 
-async def test_everything_of_a_conversation_comes_back_as_it_was(tmp_path: Path) -> None:
+async def test_conversation_round_trips_through_an_export(tmp_path: Path) -> None:
     async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
         await fill(old)
         result = await old.export(tmp_path / "all.json")
@@ -148,7 +148,7 @@ async def test_everything_of_a_conversation_comes_back_as_it_was(tmp_path: Path)
         assert new.rows() == was
 
 
-async def test_what_was_under_way_comes_back_as_stopped_and_says_what_was_not_read(tmp_path: Path) -> None:
+async def test_running_task_is_imported_as_stopped_with_its_unread_messages(tmp_path: Path) -> None:
     async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
         waiting = Queued(id="q1", kind="steer", text="also", queued_at=NOW)
         under_way = msgspec.structs.replace(task("t1"), approve="all", current_tool="shell", queue=(waiting,))
@@ -179,7 +179,7 @@ async def test_what_was_under_way_comes_back_as_stopped_and_says_what_was_not_re
         assert await new.database.nodes.path("n1") == (node("n1", status="cut"),)
 
 
-async def test_nothing_that_came_in_goes_on_by_itself(tmp_path: Path) -> None:
+async def test_imported_tasks_do_not_resume_by_themselves(tmp_path: Path) -> None:
     async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
         at_rest = msgspec.structs.replace(task("t1"), status="interrupted", resumes=True, approve="all")
         limited = msgspec.structs.replace(task("t2"), status="paused", retry_at=NOW)
@@ -195,7 +195,7 @@ async def test_nothing_that_came_in_goes_on_by_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_odd_trees_come_back_whole_in_the_order_they_were_in(tmp_path: Path, seed: int) -> None:
+async def test_odd_trees_round_trip_in_their_order(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     made: list[Node] = []
     for number in range(random.choice((0, 1, 60))):
@@ -219,7 +219,7 @@ async def test_odd_trees_come_back_whole_in_the_order_they_were_in(tmp_path: Pat
             assert sorted(map(str, shuffled.ids("nodes"))) == sorted(one.id for one in made)
 
 
-async def test_a_cut_file_keeps_what_was_whole_and_says_so(tmp_path: Path) -> None:
+async def test_truncated_export_keeps_complete_conversations_and_says_so(tmp_path: Path) -> None:
     async with home(tmp_path / "old") as old, home(tmp_path / "new") as new:
         for name in ("c1", "c2"):
             old.database.journal.put(
@@ -269,9 +269,7 @@ def line(kind: str, record: object) -> str:
         ([HEADER, line("conversation", conversation()), line("node", node("taken"))], "here already"),
     ],
 )
-async def test_what_is_no_conversation_is_refused_and_nothing_of_it_stays(
-    tmp_path: Path, lines: list[str], words: str
-) -> None:
+async def test_invalid_conversation_is_refused_and_leaves_nothing(tmp_path: Path, lines: list[str], words: str) -> None:
     async with home(tmp_path / "home") as here:
         here.database.journal.put(
             conversations.save(conversation("mine")), nodes.save(node("taken", conversation_id="mine"))
@@ -284,7 +282,7 @@ async def test_what_is_no_conversation_is_refused_and_nothing_of_it_stays(
         assert here.rows() == before
 
 
-async def test_a_picture_that_did_not_come_along_is_named_and_never_read(tmp_path: Path) -> None:
+async def test_missing_picture_is_named_and_never_read(tmp_path: Path) -> None:
     async with home(tmp_path / "home") as here:
         stranger = ImageBlock(media_type="image/png", path="/etc/passwd", name="cat.png")
         bad = msgspec.structs.replace(node("n1"), blocks=(stranger,))
@@ -295,7 +293,7 @@ async def test_a_picture_that_did_not_come_along_is_named_and_never_read(tmp_pat
         assert came.blocks == (FileBlock(path="/etc/passwd", name="cat.png", size=0),)
 
 
-async def test_nothing_is_overwritten_unless_that_is_wanted(tmp_path: Path) -> None:
+async def test_export_overwrites_only_on_request(tmp_path: Path) -> None:
     async with home(tmp_path / "home") as here:
         await fill(here)
         target = tmp_path / "mine.txt"

@@ -79,7 +79,7 @@ async def written(one: Home, path: Path, leaf_id: str | None = None) -> tuple[st
     return await asyncio.to_thread(path.read_text, "utf-8"), done
 
 
-async def test_nothing_of_a_hostile_transcript_runs_or_fetches(tmp_path: Path) -> None:
+async def test_hostile_transcript_runs_and_fetches_nothing(tmp_path: Path) -> None:
     async with home(tmp_path / "home") as one:
         called = ToolCallBlock(call_id="1", tool="<script>", arguments={"x": HOSTILE[0]})
         result = ToolResultBlock(
@@ -106,7 +106,7 @@ async def test_nothing_of_a_hostile_transcript_runs_or_fetches(tmp_path: Path) -
     assert page.count("<style>") == 1 and "<title>A &lt;b&gt;bold" in page
 
 
-async def test_pictures_are_in_the_file_and_tools_are_folded(tmp_path: Path) -> None:
+async def test_page_embeds_pictures_and_folds_tools(tmp_path: Path) -> None:
     async with home(tmp_path / "home") as one:
         copy = one.paths.attachments / "a1b2" / "photo.png"
         copy.parent.mkdir()
@@ -124,7 +124,7 @@ async def test_pictures_are_in_the_file_and_tools_are_folded(tmp_path: Path) -> 
     assert not re.search(r'(?:src|href)="(?!data:image/png|#)', page)
 
 
-async def test_the_chosen_branch_is_whole_and_every_other_one_is_linked(tmp_path: Path) -> None:
+async def test_page_contains_the_chosen_branch_and_links_to_others(tmp_path: Path) -> None:
     async with home(tmp_path / "home") as one:
         tree = {"n1": None, "n2": "n1", "n3": "n2", "n4": "n1", "n5": "n4", "n6": "n4", "m1": None}
         await put(one, *((i, parent, (TextBlock(text=f"I am {i}."),)) for i, parent in tree.items()), head="n3")
@@ -140,7 +140,7 @@ async def test_the_chosen_branch_is_whole_and_every_other_one_is_linked(tmp_path
     assert "4 entries on other branches are not in this file." in branch
 
 
-async def test_a_branch_is_one_of_a_single_conversation(tmp_path: Path) -> None:
+async def test_branch_export_requires_a_single_conversation(tmp_path: Path) -> None:
     async with home(tmp_path / "home") as one:
         await put(one, ("n1", None, (TextBlock(text="x"),)), head="n1")
         with pytest.raises(NotFound, match="no node 'n9'"):

@@ -45,7 +45,7 @@ async def stored(engine: EngineParts, task_id: str, agent_id: str) -> tuple[Node
     return await engine.services.database.nodes.path(agent.head_id)
 
 
-async def test_a_turn_that_cannot_be_stored_ends_its_own_task_and_leaves_those_beside_it_alone(tmp_path: Path) -> None:
+async def test_turn_that_cannot_be_stored_ends_only_its_own_task(tmp_path: Path) -> None:
     def answer(request: ReceivedRequest) -> Reply:
         if "guilty" in str(request.messages):
             return Reply(calls=(Call("shell", {"command": "echo no"}),), usage=(666, 666))
@@ -63,7 +63,7 @@ async def test_a_turn_that_cannot_be_stored_ends_its_own_task_and_leaves_those_b
             assert (await engine.watcher.end(task.id)).status == "completed"
 
 
-async def test_a_reply_that_cannot_be_stored_is_given_up_and_the_agent_stays_at_what_is(tmp_path: Path) -> None:
+async def test_reply_that_cannot_be_stored_is_dropped_and_the_head_stays_at_a_stored_node(tmp_path: Path) -> None:
     replies = [Reply(text=_POISON), Reply(text="This one is fine.")]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         refuse(tmp_path, f"nodes WHEN new.body LIKE '%{_POISON}%'")
@@ -86,7 +86,7 @@ async def test_a_reply_that_cannot_be_stored_is_given_up_and_the_agent_stays_at_
         assert [node.role for node in path] == ["user", "system", "user", "assistant"]
 
 
-async def test_a_result_that_cannot_be_stored_ends_the_task_with_all_that_was_before_it(tmp_path: Path) -> None:
+async def test_result_that_cannot_be_stored_ends_the_task_and_keeps_everything_before_it(tmp_path: Path) -> None:
     replies = [Reply(text="I look.", calls=(Call("shell", {"command": f"echo {_POISON}"}),)), DONE]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         refuse(tmp_path, "nodes WHEN new.role = 'tool_result'")

@@ -31,7 +31,7 @@ async def _answer(engine: EngineParts, ask: Ask, *, allow: bool) -> None:
     await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=allow), "me")
 
 
-async def test_the_third_same_call_is_told_to_the_person_and_with_its_result_to_the_model(tmp_path: Path) -> None:
+async def test_third_equal_call_is_reported_to_the_user_and_with_its_result_to_the_model(tmp_path: Path) -> None:
     server = ModelServer(turns=[*[shell("echo same")] * 3, DONE])
     async with engine_parts(tmp_path, server) as engine:
         await engine.watcher.end((await engine.start()).id)
@@ -43,7 +43,7 @@ async def test_the_third_same_call_is_told_to_the_person_and_with_its_result_to_
         assert _TOLD in str(server.requests[3].messages[-1]["content"])
 
 
-async def test_the_order_of_arguments_makes_no_other_call(tmp_path: Path) -> None:
+async def test_argument_order_does_not_make_a_call_different(tmp_path: Path) -> None:
     def ask(*names: str) -> Reply:
         return Reply(calls=(Call("shell", {name: {"command": "true", "timeout": 9}[name] for name in names}),))
 
@@ -53,13 +53,13 @@ async def test_the_order_of_arguments_makes_no_other_call(tmp_path: Path) -> Non
         assert len(_warnings(engine.watcher.nodes())) == 1
 
 
-async def test_another_call_begins_the_count_anew(tmp_path: Path) -> None:
+async def test_different_call_resets_the_repeat_count(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[_SAME, _SAME, _OTHER, _SAME, _SAME, DONE])) as engine:
         await engine.watcher.end((await engine.start()).id)
         assert _warnings(engine.watcher.nodes()) == []
 
 
-async def test_a_word_of_a_person_begins_the_count_anew(tmp_path: Path) -> None:
+async def test_user_message_resets_the_repeat_count(tmp_path: Path) -> None:
     gate = asyncio.Event()
     held = Reply(calls=_SAME.calls, gate=gate)
     server = ModelServer(replies=[_SAME, held, _SAME, _SAME, DONE])
@@ -72,7 +72,7 @@ async def test_a_word_of_a_person_begins_the_count_anew(tmp_path: Path) -> None:
         assert _warnings(engine.watcher.nodes()) == []
 
 
-async def test_a_question_that_is_answered_each_time_is_no_repetition(tmp_path: Path) -> None:
+async def test_answered_questions_are_not_repetitions(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "And now?"}),))
     async with engine_parts(tmp_path, ModelServer(turns=[question, question, question, DONE])) as engine:
         started = await engine.start()
@@ -84,7 +84,7 @@ async def test_a_question_that_is_answered_each_time_is_no_repetition(tmp_path: 
 
 
 @pytest.mark.parametrize(("allow", "status"), [(True, "completed"), (False, "cancelled")])
-async def test_before_the_fifth_same_call_the_person_is_asked(tmp_path: Path, allow: bool, status: str) -> None:
+async def test_user_is_asked_before_the_fifth_equal_call(tmp_path: Path, allow: bool, status: str) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[*[_SAME] * 5, DONE])) as engine:
         started = await engine.start(approve="ask")
         ask = await engine.watcher.ask(started.id)
@@ -96,7 +96,7 @@ async def test_before_the_fifth_same_call_the_person_is_asked(tmp_path: Path, al
 
 
 @pytest.mark.parametrize("call", [Call("no_such_tool", {"a": 1}), Call("shell", {"commando": "ls"})])
-async def test_after_the_fifth_same_call_that_cannot_be_made_the_person_is_asked(tmp_path: Path, call: Call) -> None:
+async def test_user_is_asked_after_the_fifth_equal_invalid_call(tmp_path: Path, call: Call) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(calls=(call,))] * 8)) as engine:
         started = await engine.start(approve="ask")
         ask = await engine.watcher.ask(started.id)
@@ -107,7 +107,7 @@ async def test_after_the_fifth_same_call_that_cannot_be_made_the_person_is_asked
         assert (ended.status, ended.step_count) == ("cancelled", 5)
 
 
-async def test_where_all_is_allowed_a_person_who_is_there_is_asked_all_the_same(tmp_path: Path) -> None:
+async def test_repeated_call_asks_an_attending_user_even_if_everything_is_allowed(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 12)) as engine:
         started = await engine.start(approve="all", attended=True)
         await _answer(engine, await engine.watcher.ask(started.id), allow=False)
@@ -115,13 +115,13 @@ async def test_where_all_is_allowed_a_person_who_is_there_is_asked_all_the_same(
         assert (task.stop_reason, task.step_count) == ("manual_stop", 5)
 
 
-async def test_where_nobody_can_be_asked_the_limits_of_the_task_end_it(tmp_path: Path) -> None:
+async def test_repeating_unattended_task_ends_at_its_limits(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 14)) as engine:
         task = await engine.watcher.end((await engine.start(max_turns=12)).id)
         assert (task.stop_reason, task.step_count) == ("iteration_limit", 12)
 
 
-async def test_calls_that_are_cut_are_the_same_whatever_is_left_of_them(tmp_path: Path) -> None:
+async def test_truncated_calls_are_equal_whatever_is_left_of_them(tmp_path: Path) -> None:
     cut = [
         Reply(calls=(Call("code", {"operation": "write", "path": "a", "content": "x" * size}),), finish="length")
         for size in range(12)
@@ -137,7 +137,7 @@ async def test_calls_that_are_cut_are_the_same_whatever_is_left_of_them(tmp_path
         ]
 
 
-async def test_the_count_and_what_was_asked_hold_over_a_restart(tmp_path: Path) -> None:
+async def test_repeat_count_and_its_ask_survive_a_restart(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 5)) as engine:
         started = await engine.start(approve="ask")
         ask = await engine.watcher.ask(started.id)

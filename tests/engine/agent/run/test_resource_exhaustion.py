@@ -27,7 +27,7 @@ async def told_after(tmp_path: Path, command: str) -> str:
         return str(engine.model.requests[1].messages[-1]["content"])
 
 
-async def test_a_command_that_the_kernel_kills_for_its_memory_is_told_as_that(tmp_path: Path) -> None:
+async def test_command_killed_for_lack_of_memory_is_reported_as_such(tmp_path: Path) -> None:
     with little_memory(60) as members:
         told = await told_after(tmp_path, f"echo $$ > {members} && exec {GREEDY}")
     assert "400000000" not in told
@@ -36,18 +36,18 @@ async def test_a_command_that_the_kernel_kills_for_its_memory_is_told_as_that(tm
     )
 
 
-async def test_a_command_whose_child_is_killed_is_told_as_that_too(tmp_path: Path) -> None:
+async def test_command_whose_child_is_killed_is_reported_as_such(tmp_path: Path) -> None:
     told = await told_after(tmp_path, "bash -c 'kill -9 $$'; exit $?")
     assert "[exit code 137: killed from outside" in told
 
 
-async def test_a_command_that_gets_no_more_memory_ends_with_its_own_words(tmp_path: Path) -> None:
+async def test_command_whose_allocation_fails_ends_with_its_own_error(tmp_path: Path) -> None:
     told = await told_after(tmp_path, f"ulimit -v 200000; {GREEDY}")
     assert "MemoryError" in told
     assert "[exit code 1]" in told
 
 
-async def test_without_descriptors_a_command_is_an_error_and_the_task_goes_on(tmp_path: Path) -> None:
+async def test_command_without_free_descriptors_fails_and_the_task_continues(tmp_path: Path) -> None:
     replies = [Reply(calls=(Call("shell", {"command": "echo hi"}),)), DONE]
 
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:

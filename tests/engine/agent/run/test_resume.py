@@ -54,7 +54,7 @@ def results(engine: EngineParts) -> list[str]:
     ("choice", "lines", "told"),
     [(RUN_AGAIN, 2, ["exit 0", "task complete"]), (SKIP, 1, ["skipped", "task complete"])],
 )
-async def test_a_command_of_unknown_outcome_is_run_again_or_skipped_as_the_person_says(
+async def test_command_with_unknown_outcome_is_run_again_or_skipped_as_the_user_decides(
     tmp_path: Path, choice: str, lines: int, told: list[str]
 ) -> None:
     ran = tmp_path / "ran"
@@ -75,7 +75,7 @@ async def test_a_command_of_unknown_outcome_is_run_again_or_skipped_as_the_perso
         assert await engine.services.database.asks.waiting() == ()
 
 
-async def test_once_it_is_resumed_nobody_finds_it_interrupted(tmp_path: Path) -> None:
+async def test_resumed_task_is_no_longer_shown_as_interrupted(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"touch {ran}; sleep 60"), ran)
     async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
@@ -86,7 +86,7 @@ async def test_once_it_is_resumed_nobody_finds_it_interrupted(tmp_path: Path) ->
         await engine.watcher.end(started.id)
 
 
-async def test_at_a_call_of_unknown_outcome_the_task_can_be_stopped(tmp_path: Path) -> None:
+async def test_task_can_be_stopped_at_a_call_with_unknown_outcome(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"echo x >> {ran}; sleep 60"), ran)
     async with engine_parts(tmp_path / "after", ModelServer(replies=[], port=port)) as engine:
@@ -97,7 +97,7 @@ async def test_at_a_call_of_unknown_outcome_the_task_can_be_stopped(tmp_path: Pa
         assert (ran.read_text(), engine.model.requests) == ("x\n", [])
 
 
-async def test_a_turn_is_replayed_also_when_the_day_is_used_up_and_no_further_call_is_made(tmp_path: Path) -> None:
+async def test_turn_is_replayed_without_a_model_call_when_the_daily_budget_is_used_up(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"touch {ran}; sleep 60"), ran)
     async with engine_parts(tmp_path / "after", ModelServer(replies=[], port=port)) as engine:
@@ -109,7 +109,7 @@ async def test_a_turn_is_replayed_also_when_the_day_is_used_up_and_no_further_ca
         assert (results(engine), engine.model.requests) == (["skipped"], [])
 
 
-async def test_what_was_finished_is_not_run_again_and_what_was_not_begun_runs(tmp_path: Path) -> None:
+async def test_finished_calls_are_not_run_again_and_unstarted_calls_run(tmp_path: Path) -> None:
     ran, reached = tmp_path / "ran", tmp_path / "reached"
     reply = shell(f"echo one >> {ran}", f"touch {reached}; sleep 60", f"echo three >> {ran}")
     started, port = await crash_in_command(tmp_path, tmp_path / "after", reply, reached)
@@ -143,7 +143,7 @@ async def test_a_question_that_waited_is_answered_before_the_task_is_resumed_and
         assert engine.model.requests[0].messages[-1]["content"] == "Blue"
 
 
-async def test_an_approval_that_waited_is_taken_up_by_the_resumed_task(tmp_path: Path) -> None:
+async def test_resumed_task_reuses_a_waiting_approval(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     async with engine_parts(tmp_path, ModelServer(replies=[shell(f"echo x >> {ran}")])) as engine:
         started = await engine.start(approve="ask")
@@ -158,7 +158,7 @@ async def test_an_approval_that_waited_is_taken_up_by_the_resumed_task(tmp_path:
         assert ran.read_text() == "x\n"
 
 
-async def test_an_engine_that_ends_in_order_leaves_its_asks_to_the_next_one(tmp_path: Path) -> None:
+async def test_asks_survive_an_orderly_shutdown(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(replies=[question])) as engine:
         started = await engine.start()
@@ -172,7 +172,7 @@ async def test_an_engine_that_ends_in_order_leaves_its_asks_to_the_next_one(tmp_
         assert engine.model.requests[0].messages[-1]["content"] == "Blue"
 
 
-async def test_an_interrupted_task_that_is_stopped_asks_nothing_any_more(tmp_path: Path) -> None:
+async def test_stopping_an_interrupted_task_cancels_its_asks(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(replies=[question])) as engine:
         started = await engine.start()
@@ -184,7 +184,7 @@ async def test_an_interrupted_task_that_is_stopped_asks_nothing_any_more(tmp_pat
         assert not (await answer(engine, ask, "Blue")).won
 
 
-async def test_what_is_no_choice_settles_no_unknown_outcome(tmp_path: Path) -> None:
+async def test_invalid_choice_does_not_settle_an_unknown_outcome(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     _, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"echo x >> {ran}; sleep 60"), ran)
     async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
@@ -194,7 +194,7 @@ async def test_what_is_no_choice_settles_no_unknown_outcome(tmp_path: Path) -> N
         assert await only_ask(engine) == ask
 
 
-async def test_a_second_crash_asks_nothing_twice(tmp_path: Path) -> None:
+async def test_second_crash_does_not_repeat_asks(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"echo x >> {ran}; sleep 60"), ran)
     async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
@@ -210,7 +210,7 @@ async def test_a_second_crash_asks_nothing_twice(tmp_path: Path) -> None:
         assert ran.read_text() == "x\n"
 
 
-async def test_a_model_call_that_was_under_way_is_made_again_as_the_same_turn(tmp_path: Path) -> None:
+async def test_interrupted_model_call_is_repeated_as_the_same_turn(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with engine_parts(tmp_path, ModelServer(replies=[shell("true"), Reply(text="End.", gate=gate)])) as engine:
         started = await engine.start()
@@ -226,7 +226,7 @@ async def test_a_model_call_that_was_under_way_is_made_again_as_the_same_turn(tm
         assert roles == ["user", "assistant", "tool_result", "assistant", "tool_result"]
 
 
-async def test_a_limit_that_waited_is_taken_up_and_what_was_allowed_holds_over_a_restart(tmp_path: Path) -> None:
+async def test_waiting_limit_ask_and_granted_limits_survive_a_restart(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[shell("true")])) as engine:
         started = await engine.start(approve="ask", max_turns=1)
         await answer(engine, await engine.watcher.ask(started.id), allow=True)
@@ -244,7 +244,7 @@ async def test_a_limit_that_waited_is_taken_up_and_what_was_allowed_holds_over_a
         assert allowed is not None and allowed.allowance is not None and allowed.allowance.turns == 2
 
 
-async def test_the_time_a_task_worked_is_counted_on(tmp_path: Path) -> None:
+async def test_worked_time_continues_after_a_resume(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[shell("true"), Reply(stall_after=0)])) as engine:
         started = await engine.start()
         await engine.model.request(1)
@@ -255,7 +255,7 @@ async def test_the_time_a_task_worked_is_counted_on(tmp_path: Path) -> None:
         assert (await engine.watcher.end(started.id)).worked_s > before > 0
 
 
-async def test_what_a_deleted_conversation_asked_can_not_be_answered(tmp_path: Path) -> None:
+async def test_asks_of_a_deleted_conversation_cannot_be_answered(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(replies=[question])) as engine:
         started = await engine.start()
@@ -268,7 +268,7 @@ async def test_what_a_deleted_conversation_asked_can_not_be_answered(tmp_path: P
             await answer(engine, ask, "Blue")
 
 
-async def test_a_task_that_was_being_stopped_is_stopped_after_the_restart_and_asks_nothing(tmp_path: Path) -> None:
+async def test_task_being_stopped_at_a_crash_is_stopped_after_the_restart_without_asks(tmp_path: Path) -> None:
     stubborn = shell(f"trap '' TERM; touch {tmp_path}/ran; while true; do sleep 0.01; done")
     async with engine_parts(tmp_path, ModelServer(replies=[stubborn])) as engine:
         started = await engine.start()

@@ -16,7 +16,7 @@ from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import until
 
 
-async def test_stop_closes_the_model_request_and_says_so(tmp_path: Path) -> None:
+async def test_stop_closes_the_model_request_and_adds_a_notice(tmp_path: Path) -> None:
     server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
     async with engine_parts(tmp_path, server) as engine:
         started = await engine.start()
@@ -31,7 +31,7 @@ async def test_stop_closes_the_model_request_and_says_so(tmp_path: Path) -> None
         assert (notice.role, notice.blocks) == ("system", (NoticeBlock(kind="stopped", data=TaskStopped(by="me")),))
 
 
-async def test_stop_ends_every_process_also_those_that_left_their_session(tmp_path: Path) -> None:
+async def test_stop_ends_every_process_including_those_in_other_sessions(tmp_path: Path) -> None:
     note = "echo $$ >> pids"
     command = f"setsid sh -c '{note}; exec sleep 60' & (setsid sh -c '{note}; exec sleep 61' &); {note}; exec sleep 62"
     async with engine_parts(tmp_path, ModelServer(turns=[shell(command)])) as engine:
@@ -78,7 +78,7 @@ async def test_stop_while_a_question_waits_cancels_the_ask(tmp_path: Path) -> No
         assert stored is not None and stored.status == "cancelled"
 
 
-async def test_what_a_finished_command_left_running_ends_with_the_task(tmp_path: Path) -> None:
+async def test_leftover_processes_of_a_finished_command_end_with_the_task(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 77 & echo $! > pid"), DONE])) as engine:
         assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
         (pid,) = await _lines(engine.workspace / "pid", 1)

@@ -21,7 +21,7 @@ from tests.support.model_server import ModelServer, Reply
 from tests.support.processes import until
 
 
-async def test_a_client_that_comes_in_the_middle_of_a_reply_gets_all_of_it(tmp_path: Path) -> None:
+async def test_client_that_connects_during_a_reply_gets_all_of_it(tmp_path: Path) -> None:
     reply = Reply(thinking="Let me see.", text="A long story", stall_after=5)
     async with engine_parts(tmp_path, ModelServer(replies=[reply])) as engine:
         started = await engine.start()
@@ -44,7 +44,7 @@ async def test_a_client_that_comes_in_the_middle_of_a_reply_gets_all_of_it(tmp_p
         assert deltas.text_so_far(started.conversation_id) == []
 
 
-async def test_the_deltas_of_a_reply_are_the_whole_of_it(tmp_path: Path) -> None:
+async def test_deltas_of_a_reply_add_up_to_its_text(tmp_path: Path) -> None:
     text = "piece by piece " * 20
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text=text, piece_delay_s=0.005)])) as engine:
         await engine.watcher.end((await engine.start()).id)
@@ -55,7 +55,7 @@ async def test_the_deltas_of_a_reply_are_the_whole_of_it(tmp_path: Path) -> None
         assert so_far and text.startswith(so_far)
 
 
-async def test_a_reply_that_is_given_up_without_an_end_is_cut_and_its_call_is_closed(tmp_path: Path) -> None:
+async def test_abandoned_reply_is_stored_as_cut_and_its_call_is_closed(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.")])) as engine:
         task = await engine.watcher.end((await engine.start()).id)
         log, database = engine.services.log, engine.services.database

@@ -41,7 +41,7 @@ def a_task(status: TaskStatus) -> Task:
 
 
 @pytest.mark.parametrize(("before", "after"), [pair for pair in product(STATUSES, STATUSES) if pair[0] != pair[1]])
-def test_a_move_is_made_or_refused_as_the_table_says(before: TaskStatus, after: TaskStatus) -> None:
+def test_status_transitions_follow_the_table(before: TaskStatus, after: TaskStatus) -> None:
     if after in ALLOWED[before].split():
         assert with_status(a_task(before), after).status == after
     else:
@@ -50,7 +50,7 @@ def test_a_move_is_made_or_refused_as_the_table_says(before: TaskStatus, after: 
 
 
 @pytest.mark.parametrize("status", STATUSES)
-def test_a_working_task_may_stay_and_an_ended_one_may_not_end_again(status: TaskStatus) -> None:
+def test_working_task_may_keep_its_status_and_ended_task_cannot_end_again(status: TaskStatus) -> None:
     if status in END_STATUSES:
         with pytest.raises(IllegalMove):
             with_status(a_task(status), status)
@@ -65,7 +65,7 @@ def test_every_status_is_working_or_ended_or_interrupted() -> None:
         assert [is_working(task), status in END_STATUSES, status == "interrupted"].count(True) == 1
 
 
-def test_the_end_clears_what_only_a_working_task_has() -> None:
+def test_end_clears_fields_of_working_tasks() -> None:
     working = msgspec.structs.replace(
         a_task("tool_executing"), stopping=True, current_tool="shell", ask_id="x", activity="stopping"
     )

@@ -41,7 +41,7 @@ async def agents(engine: EngineParts, conversation_id: str) -> tuple[Agent, ...]
     return await engine.services.database.agents.list(conversation_id)
 
 
-async def test_an_agent_opens_a_conversation_and_chats_in_it(tmp_path: Path) -> None:
+async def test_creating_an_agent_opens_a_conversation_for_chats(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, talking()) as engine:
         agent = await engine.services.agents.create(AgentCreateParams(agent_id="mine", personality_id="coder"))
         assert (agent.id, agent.name, agent.head_id, agent.version) == ("mine", "Coder", None, 1)
@@ -56,7 +56,7 @@ async def test_an_agent_opens_a_conversation_and_chats_in_it(tmp_path: Path) -> 
         assert conversation is not None and conversation.title == "hello there"
 
 
-async def test_a_second_agent_stands_where_the_first_does_and_names_differ(tmp_path: Path) -> None:
+async def test_second_agent_starts_at_the_head_of_the_first_under_another_name(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, talking()) as engine:
         task = await engine.watcher.end((await engine.start("hi")).id)
         where = AgentCreateParams(conversation_id=task.conversation_id, personality_id="coder")
@@ -85,7 +85,7 @@ async def test_a_second_agent_stands_where_the_first_does_and_names_differ(tmp_p
         assert first_agent(await agents(engine, task.conversation_id)) == first
 
 
-async def test_of_two_chats_at_once_both_replies_are_kept_one_on_a_branch_of_its_own(tmp_path: Path) -> None:
+async def test_two_simultaneous_chats_keep_both_replies_one_on_its_own_branch(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, talking()) as engine:
         task = await engine.watcher.end((await engine.start("hi")).id)
         (agent,) = await agents(engine, task.conversation_id)
@@ -109,7 +109,7 @@ async def test_of_two_chats_at_once_both_replies_are_kept_one_on_a_branch_of_its
         assert default.id == agent.id
 
 
-async def test_a_chat_that_has_seen_an_older_head_is_answered_there(tmp_path: Path) -> None:
+async def test_chat_from_an_older_head_is_answered_there(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, talking()) as engine:
         task = await engine.watcher.end((await engine.start("hi")).id)
         (agent,) = await agents(engine, task.conversation_id)
@@ -168,7 +168,7 @@ async def test_a_deleted_agent_leaves_its_tree_and_its_name(tmp_path: Path) -> N
         await engine.watcher.end(again.id)
 
 
-async def test_at_work_an_agent_is_not_deleted_and_its_interrupted_task_can_only_be_stopped(tmp_path: Path) -> None:
+async def test_working_agent_cannot_be_deleted_and_its_interrupted_task_can_only_be_stopped(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[shell("sleep 60")])) as engine:
         started = await engine.start()
         await engine.watcher.task(started.id, lambda task: task.status == "tool_executing")
@@ -184,7 +184,7 @@ async def test_at_work_an_agent_is_not_deleted_and_its_interrupted_task_can_only
             await engine.services.runner.stop(started.id, "the test")
 
 
-async def test_into_a_conversation_that_is_being_deleted_no_agent_comes(tmp_path: Path) -> None:
+async def test_no_agent_can_be_added_to_a_conversation_being_deleted(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, talking()) as engine:
         task = await engine.watcher.end((await engine.start("hi")).id)
         (agent,) = await agents(engine, task.conversation_id)
@@ -196,7 +196,7 @@ async def test_into_a_conversation_that_is_being_deleted_no_agent_comes(tmp_path
         assert await agents(engine, task.conversation_id) == (agent,)
 
 
-async def test_a_name_that_a_person_gave_stays_and_a_new_personality_brings_its_own(tmp_path: Path) -> None:
+async def test_chosen_agent_name_stays_and_a_new_personality_brings_its_own(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, talking()) as engine:
         agent = await engine.services.agents.create(AgentCreateParams(name="Bob", personality_id="coder"))
         await engine.watcher.end((await chat(engine, agent, "hi")).task.id)
@@ -233,7 +233,7 @@ async def test_tasks_agents_asks_and_grants_have_the_owner_of_their_conversation
         assert {task.owner, ask.owner, grant.owner, agent.owner} == {"team"}
 
 
-async def test_what_is_begun_alone_is_the_local_owners(tmp_path: Path) -> None:
+async def test_task_without_a_conversation_belongs_to_the_local_owner(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(answer=lambda _: Reply(text="Done."))) as engine:
         task = await engine.start()
         assert (await engine.watcher.end(task.id)).owner == "local"

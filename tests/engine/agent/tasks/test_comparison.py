@@ -38,7 +38,7 @@ async def ask(
     return await engine.services.comparison.ask(params)
 
 
-async def test_all_are_asked_at_once_and_answer_one_message_on_branches_of_their_own(tmp_path: Path) -> None:
+async def test_compared_models_answer_one_message_at_once_on_separate_branches(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with engine_parts(tmp_path, by_name(gate)) as engine:
         asked = await ask(engine)
@@ -59,7 +59,7 @@ async def test_all_are_asked_at_once_and_answer_one_message_on_branches_of_their
         assert sent == [["Who are you?"]] * 3
 
 
-async def test_asked_twice_under_one_id_they_are_asked_once(tmp_path: Path) -> None:
+async def test_comparison_with_a_known_id_is_not_repeated(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, by_name()) as engine:
         both = await asyncio.gather(ask(engine), ask(engine))
         assert [task.id for task in both[0].tasks] == [task.id for task in both[1].tasks]
@@ -69,7 +69,7 @@ async def test_asked_twice_under_one_id_they_are_asked_once(tmp_path: Path) -> N
         assert len(await engine.services.database.agents.list(both[0].tasks[0].conversation_id)) == 3
 
 
-async def test_a_stop_of_one_leaves_the_others_at_work(tmp_path: Path) -> None:
+async def test_stopping_one_compared_task_leaves_the_others_running(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with engine_parts(tmp_path, by_name(gate)) as engine:
         asked = await ask(engine)
@@ -82,7 +82,7 @@ async def test_a_stop_of_one_leaves_the_others_at_work(tmp_path: Path) -> None:
             await engine.watcher.end(task.id)
 
 
-async def test_they_go_on_in_a_conversation_that_is_there_and_read_what_was_said(tmp_path: Path) -> None:
+async def test_comparison_in_an_existing_conversation_reads_its_messages(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, by_name()) as engine:
         before = await engine.watcher.end((await engine.start("Hello.")).id)
         asked = await ask(engine, MODELS[:2], conversation_id=before.conversation_id)
@@ -93,20 +93,20 @@ async def test_they_go_on_in_a_conversation_that_is_there_and_read_what_was_said
 
 
 @pytest.mark.parametrize("models", [MODELS[:1], MODELS * 3])
-async def test_too_few_and_too_many_are_refused(tmp_path: Path, models: tuple[str, ...]) -> None:
+async def test_too_few_or_too_many_models_are_refused(tmp_path: Path, models: tuple[str, ...]) -> None:
     async with engine_parts(tmp_path, by_name()) as engine:
         with pytest.raises(InvalidParams, match="models: 2 to 8"):
             await ask(engine, models)
 
 
-async def test_nothing_begins_where_one_of_them_cannot_be(tmp_path: Path) -> None:
+async def test_comparison_does_not_start_if_one_model_is_invalid(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, by_name()) as engine:
         with pytest.raises(ConfigurationError):
             await ask(engine, (MODELS[0], "nobody/knows"))
         assert engine.services.running.shown() == () and engine.watcher.events == []
 
 
-async def test_two_branches_are_told_from_where_they_part(tmp_path: Path) -> None:
+async def test_branch_comparison_starts_at_the_common_ancestor(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, by_name()) as engine:
         asked = await ask(engine, MODELS[:2])
         for task in asked.tasks:
@@ -125,7 +125,7 @@ async def test_two_branches_are_told_from_where_they_part(tmp_path: Path) -> Non
         assert (above.ancestor_id, above.a.count, above.b.count) == (asked.node_id, 0, 1)
 
 
-async def test_nodes_of_different_conversations_and_none_are_refused(tmp_path: Path) -> None:
+async def test_comparison_of_unknown_or_foreign_nodes_is_refused(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, by_name()) as engine:
         for _ in range(2):
             await engine.watcher.end((await engine.start("Hello.")).id)

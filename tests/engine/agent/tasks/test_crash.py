@@ -15,7 +15,7 @@ def _kinds(engine: EngineParts) -> set[str]:
     return {delta.kind for delta in engine.watcher.deltas if isinstance(delta, TextDelta)}
 
 
-async def test_a_reply_under_way_is_kept_as_cut_on_its_branch(tmp_path: Path) -> None:
+async def test_reply_interrupted_by_a_crash_is_kept_as_cut(tmp_path: Path) -> None:
     after = tmp_path / "after"
     reply = Reply(text="A long story", calls=(Call("shell", {"command": "true"}),), stall_after=5)
     async with engine_parts(tmp_path, ModelServer(replies=[reply])) as engine:

@@ -30,7 +30,7 @@ async def prompt_and_tools(engine: EngineParts) -> tuple[str, set[str]]:
     return str(engine.model.requests[-1].messages[0]["content"]), {str(tool) for tool in tools}
 
 
-async def test_the_shipped_ones_are_there_after_every_opening_and_a_changed_one_stays_changed(tmp_path: Path) -> None:
+async def test_builtin_personalities_exist_at_every_start_and_keep_changes(tmp_path: Path) -> None:
     changed = Personality(id="coder", name="Coder", system_prompt="Mine.")
     async with engine_parts(tmp_path, hello()) as engine:
         assert await engine.services.database.personalities.all() == BUILTIN_PERSONALITIES
@@ -78,7 +78,7 @@ async def test_an_agent_whose_personality_was_deleted_is_the_assistant_from_its_
             await engine.start("again", personality_id="pirate")
 
 
-async def test_its_temperature_goes_to_the_model(tmp_path: Path) -> None:
+async def test_temperature_of_a_personality_is_sent_to_the_model(tmp_path: Path) -> None:
     cool = Personality(id="cool", name="Cool", system_prompt="", temperature=0.2)
     async with engine_parts(tmp_path, hello()) as engine:
         engine.services.log.publish(PersonalityUpdate(personality=cool))
@@ -88,7 +88,7 @@ async def test_its_temperature_goes_to_the_model(tmp_path: Path) -> None:
         assert [request.body.get("temperature") for request in engine.model.requests] == [None, 0.2]
 
 
-async def test_a_temperature_that_the_model_refuses_is_left_out_and_the_conversation_is_told(tmp_path: Path) -> None:
+async def test_refused_temperature_is_left_out_with_a_notice(tmp_path: Path) -> None:
     cool = Personality(id="cool", name="Cool", system_prompt="", temperature=0.2)
     refused = Reply(status=400, error="Unsupported value: 'temperature' does not support 0.2 with this model.")
     async with engine_parts(tmp_path, ModelServer(replies=[refused, Reply(text="Hello.")])) as engine:
@@ -102,5 +102,5 @@ async def test_a_temperature_that_the_model_refuses_is_left_out_and_the_conversa
         assert told == [("model", True)]
 
 
-def test_the_shipped_ones_differ_in_colour() -> None:
+def test_builtin_personalities_have_different_colours() -> None:
     assert len({personality.color for personality in BUILTIN_PERSONALITIES} - {""}) == len(BUILTIN_PERSONALITIES)

@@ -57,7 +57,7 @@ async def test_a_stop_and_a_resume_of_an_interrupted_task_leave_it_stopped(tmp_p
         assert engine.watcher.tasks(started.id)[-1] == after_end
 
 
-async def test_a_task_takes_words_and_a_pause_from_the_moment_it_is_started(tmp_path: Path) -> None:
+async def test_task_accepts_messages_and_pause_from_its_start(tmp_path: Path) -> None:
     gate = asyncio.Event()  # else the task may have ended before the words come
     server = ModelServer(answer=lambda request: Reply(text="Read.", gate=gate))
     async with engine_parts(tmp_path, server) as engine:
@@ -68,7 +68,7 @@ async def test_a_task_takes_words_and_a_pause_from_the_moment_it_is_started(tmp_
         assert "rather that" in str(server.requests[-1].messages)
 
 
-async def test_what_comes_while_the_end_is_being_saved_is_refused_and_the_end_stays(tmp_path: Path) -> None:
+async def test_requests_while_the_end_is_being_saved_are_refused(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.")])) as engine:
         runner = engine.services.runner
         started = await engine.start()
@@ -93,7 +93,7 @@ async def test_what_comes_while_the_end_is_being_saved_is_refused_and_the_end_st
         assert last == task
 
 
-async def test_a_message_that_steers_while_the_task_says_it_is_complete_is_still_read(tmp_path: Path) -> None:
+async def test_steering_message_during_completion_is_still_read(tmp_path: Path) -> None:
     command = Call("shell", {"command": "touch begun; until [ -e go ]; do sleep 0.01; done"})
     complete = Call("task_complete", {"summary": "all done"})
     replies = [Reply(calls=(complete, command, UPDATE)), Reply(text="Read it.")]
@@ -106,7 +106,7 @@ async def test_a_message_that_steers_while_the_task_says_it_is_complete_is_still
         assert "one more thing" in str(engine.model.requests[1].messages)
 
 
-async def test_words_that_no_turn_read_are_in_the_notice_of_the_end(tmp_path: Path) -> None:
+async def test_unread_messages_are_in_the_end_notice(tmp_path: Path) -> None:
     server = ModelServer(replies=[Reply(text="A long story", stall_after=2)])
     async with engine_parts(tmp_path, server) as engine:
         started = await engine.start()
@@ -120,7 +120,7 @@ async def test_words_that_no_turn_read_are_in_the_notice_of_the_end(tmp_path: Pa
         assert notice_text(notice) == "Stopped by me. Not read any more: “rather that”, “and this”."
 
 
-async def test_an_answer_that_comes_before_the_first_one_is_saved_learns_who_won(tmp_path: Path) -> None:
+async def test_second_answer_before_the_first_is_saved_gets_the_winner(tmp_path: Path) -> None:
     question = Reply(calls=(Call("ask_user", {"question": "Which?"}),))
     async with engine_parts(tmp_path, ModelServer(turns=[question, DONE])) as engine:
         started = await engine.start()
@@ -138,7 +138,7 @@ async def test_an_answer_that_comes_before_the_first_one_is_saved_learns_who_won
         await engine.watcher.end(started.id)
 
 
-async def test_a_stop_before_the_first_word_leaves_no_model_call_open(tmp_path: Path) -> None:
+async def test_stop_before_the_first_token_leaves_no_open_model_call(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Late.", gate=gate)])) as engine:
         started = await engine.start()

@@ -76,7 +76,7 @@ def said(request: ReceivedRequest) -> list[tuple[str, str]]:
     return [(str(one["role"]), str(one["content"])) for one in request.messages if one["role"] != "system"]
 
 
-async def test_a_message_goes_to_whom_it_names_and_all_who_stand_together_follow(tmp_path: Path) -> None:
+async def test_message_goes_to_the_agent_it_names_and_agents_at_the_same_head_follow(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=f"{name} here"))) as engine:
         anna, coder, writer = await company(engine, TurnTaking())
         place = anna.conversation_id
@@ -95,7 +95,7 @@ async def test_a_message_goes_to_whom_it_names_and_all_who_stand_together_follow
         assert {coder.head_id, writer.head_id} == {None}
 
 
-async def test_an_agent_that_names_another_hands_over_until_the_limit(tmp_path: Path) -> None:
+async def test_agents_that_name_each_other_take_turns_until_the_limit(tmp_path: Path) -> None:
     def speech(name: str, request: ReceivedRequest) -> Reply:
         return Reply(text="@Coder, your turn" if name == "Anna" else "back to @Anna")
 
@@ -109,7 +109,7 @@ async def test_an_agent_that_names_another_hands_over_until_the_limit(tmp_path: 
         assert await spoken(engine, "@Writer you", anna.conversation_id) == ["Writer", "Anna", "Coder"]
 
 
-async def test_round_robin_hears_each_once(tmp_path: Path) -> None:
+async def test_in_round_robin_each_agent_speaks_once(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=name.upper()))) as engine:
         anna, *_ = await company(engine, TurnTaking(rule="round_robin"))
         assert await spoken(engine, "what do you think?", anna.conversation_id) == ["Anna", "Coder", "Writer"]
@@ -153,7 +153,7 @@ async def test_a_stop_and_a_failure_end_a_round(tmp_path: Path) -> None:
         assert notices(engine)[-1].startswith("The round ends here: Anna failed, and Coder has not spoken.")
 
 
-async def test_who_was_moved_elsewhere_takes_no_turn(tmp_path: Path) -> None:
+async def test_agent_moved_to_another_branch_takes_no_turn(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=name))) as engine:
         anna, coder, _ = await company(engine, TurnTaking(rule="round_robin"))
         assert await spoken(engine, "one", anna.conversation_id) == ["Anna", "Coder", "Writer"]
@@ -165,7 +165,7 @@ async def test_who_was_moved_elsewhere_takes_no_turn(tmp_path: Path) -> None:
         assert await engine.services.agents.get(coder.id) == moved
 
 
-async def test_a_person_who_speaks_to_another_ends_the_round(tmp_path: Path) -> None:
+async def test_message_to_another_agent_ends_the_round(tmp_path: Path) -> None:
     gate = asyncio.Event()
 
     def speech(name: str, request: ReceivedRequest) -> Reply:
@@ -186,7 +186,7 @@ async def test_a_person_who_speaks_to_another_ends_the_round(tmp_path: Path) -> 
         assert heads["Anna"] != heads["Writer"]
 
 
-async def test_an_engine_that_ends_does_not_begin_the_next_turn(tmp_path: Path) -> None:
+async def test_engine_in_shutdown_does_not_start_the_next_speaker(tmp_path: Path) -> None:
     gate = asyncio.Event()
     place = ""
 
@@ -211,7 +211,7 @@ async def test_an_engine_that_ends_does_not_begin_the_next_turn(tmp_path: Path) 
         assert notice_text(notice).startswith("The round ends here: Coder could not begin. The engine is ending.")
 
 
-async def test_a_round_whose_engine_was_killed_goes_on_with_the_task_that_is_resumed(tmp_path: Path) -> None:
+async def test_round_of_a_killed_engine_continues_with_the_resumed_task(tmp_path: Path) -> None:
     gate, after = asyncio.Event(), tmp_path / "after"
 
     def speech(name: str, request: ReceivedRequest) -> Reply:
@@ -237,7 +237,7 @@ async def test_a_round_whose_engine_was_killed_goes_on_with_the_task_that_is_res
         assert [_name(request) for request in engine.model.requests] == ["Coder", "Writer"]
 
 
-async def test_what_the_engine_says_within_a_task_begins_no_new_round(tmp_path: Path) -> None:
+async def test_engine_messages_within_a_task_start_no_new_round(tmp_path: Path) -> None:
     """In `task` mode the engine sends a message after a reply that does not complete the task."""
     done = Reply(calls=(Call("task_complete", {"summary": "done"}),))
 
@@ -254,7 +254,7 @@ async def test_what_the_engine_says_within_a_task_begins_no_new_round(tmp_path: 
         assert len([node for node in engine.watcher.nodes() if node.role == "user"]) == 4
 
 
-async def test_a_long_task_is_followed_to_its_end(tmp_path: Path) -> None:
+async def test_agents_follow_a_long_task_to_its_end(tmp_path: Path) -> None:
     def speech(name: str, request: ReceivedRequest) -> Reply:
         calls = (Call("send_update", {"message": f"{request.turn}"}),)
         return Reply(text=f"{name} at last.") if request.turn >= 120 or name != "Anna" else Reply(calls=calls)
@@ -274,14 +274,14 @@ async def test_a_long_task_is_followed_to_its_end(tmp_path: Path) -> None:
         assert heads == {engine.watcher.nodes()[-1].id}
 
 
-async def test_a_round_that_the_limit_cut_goes_on_behind_who_spoke_last(tmp_path: Path) -> None:
+async def test_round_ended_by_the_limit_continues_after_the_last_speaker(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=name))) as engine:
         anna, *_ = await company(engine, TurnTaking(rule="round_robin", limit=2))
         assert await spoken(engine, "all of you", anna.conversation_id) == ["Anna", "Coder"]
         assert await spoken(engine, "go on", anna.conversation_id) == ["Writer", "Anna"]
 
 
-async def test_a_budget_is_that_of_the_whole_round(tmp_path: Path) -> None:
+async def test_budget_applies_to_the_whole_round(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, speaking(lambda name, request: Reply(text=name))) as engine:
         anna, coder, _ = await company(engine, TurnTaking(rule="round_robin", limit=1))
         services = engine.services
@@ -298,7 +298,7 @@ async def test_a_budget_is_that_of_the_whole_round(tmp_path: Path) -> None:
         assert notices(engine)[-1].startswith("The round ends here: its budget is used up, and Coder has not spoken.")
 
 
-async def test_who_is_removed_while_a_round_waits_is_left_out_and_without_its_moderator_it_goes_by_address(
+async def test_removed_agents_are_skipped_and_a_round_without_its_moderator_follows_addressing(
     tmp_path: Path,
 ) -> None:
     gate = asyncio.Event()

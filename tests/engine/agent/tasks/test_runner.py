@@ -37,7 +37,7 @@ async def test_a_task_that_ends_well_logs_no_error(tmp_path: Path, caplog: pytes
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-async def test_what_was_sent_as_events_is_what_is_stored(tmp_path: Path) -> None:
+async def test_published_events_equal_stored_events(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), DONE])) as engine:
         task = await engine.watcher.end((await engine.start()).id)
         database = engine.services.database
@@ -51,7 +51,7 @@ async def test_what_was_sent_as_events_is_what_is_stored(tmp_path: Path) -> None
         assert await database.turns.started(task.id) == ()
 
 
-async def test_each_turn_leaves_a_plan(tmp_path: Path) -> None:
+async def test_each_turn_stores_a_plan(tmp_path: Path) -> None:
     ask = Reply(thinking="I do not know the colour.", calls=(Call("ask_user", {"question": "Which colour?"}),))
     async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
         started = await engine.start()
@@ -95,13 +95,13 @@ async def test_steering_opens_the_next_turn_and_a_follow_up_comes_after_the_work
             await engine.say(started.id, "too late")
 
 
-async def test_the_turn_limit_ends_a_task_where_nobody_can_be_asked(tmp_path: Path) -> None:
+async def test_turn_limit_ends_an_unattended_task(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), shell("true"), DONE])) as engine:
         task = await engine.watcher.end((await engine.start(max_turns=2)).id)
         assert (task.status, task.stop_reason, task.step_count) == ("cancelled", "iteration_limit", 2)
 
 
-async def test_the_turn_limit_asks_and_a_yes_gives_as_much_again(tmp_path: Path) -> None:
+async def test_turn_limit_asks_and_approval_grants_as_many_turns_again(tmp_path: Path) -> None:
     update = Reply(calls=(Call("send_update", {"message": "hi"}),))
     async with engine_parts(tmp_path, ModelServer(turns=[update, update, DONE])) as engine:
         started = await engine.start(approve="ask", max_turns=2)
@@ -117,7 +117,7 @@ async def test_a_text_reply_ends_a_task_of_mode_auto_and_is_its_summary(tmp_path
         assert (task.status, task.summary) == ("completed", "It is 4.")
 
 
-async def test_a_task_of_mode_task_is_nudged_until_it_says_that_it_is_complete(tmp_path: Path) -> None:
+async def test_task_mode_nudges_the_model_until_it_reports_completion(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Thinking."), DONE])) as engine:
         task = await engine.watcher.end((await engine.start(mode="task")).id)
         assert (task.status, task.summary, task.step_count) == ("completed", "all done", 2)
@@ -125,7 +125,7 @@ async def test_a_task_of_mode_task_is_nudged_until_it_says_that_it_is_complete(t
         assert said == [("user", True), ("engine", False)]
 
 
-async def test_another_try_after_a_nudge_has_the_words_of_the_person_as_its_prompt(tmp_path: Path) -> None:
+async def test_retry_after_a_nudge_uses_the_user_message_as_its_prompt(tmp_path: Path) -> None:
     turns = [Reply(text="Thinking."), DONE, DONE]
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         await engine.watcher.end((await engine.start("mow the lawn", mode="task")).id)
@@ -135,7 +135,7 @@ async def test_another_try_after_a_nudge_has_the_words_of_the_person_as_its_prom
         await engine.watcher.end(again.id)
 
 
-async def test_chat_is_done_at_each_reply_and_has_tools_but_nothing_to_complete(tmp_path: Path) -> None:
+async def test_chat_ends_at_each_text_reply_and_has_tools_except_completion(tmp_path: Path) -> None:
     server = ModelServer(turns=[shell("echo 4"), Reply(text="It is 4.")])
     async with engine_parts(tmp_path, server) as engine:
         task = await engine.watcher.end((await engine.start(mode="chat")).id)
@@ -147,7 +147,7 @@ async def test_chat_is_done_at_each_reply_and_has_tools_but_nothing_to_complete(
         assert "You talk with a person" in str(first.messages[0]["content"])
 
 
-async def test_a_model_that_refuses_ends_the_task_with_its_error_and_keeps_the_message(tmp_path: Path) -> None:
+async def test_failed_model_call_ends_the_task_with_its_error_and_keeps_the_message(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(status=401, error="no such key")])) as engine:
         task = await engine.watcher.end((await engine.start("hello")).id)
         assert (task.status, task.stop_reason) == ("error", "error")
@@ -176,7 +176,7 @@ async def test_an_agent_runs_one_task_at_a_time(tmp_path: Path) -> None:
         await engine.watcher.end(started.id)
 
 
-async def test_starting_the_same_id_again_gives_the_task_that_is_there(tmp_path: Path) -> None:
+async def test_starting_a_known_task_id_returns_the_existing_task(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Once.")])) as engine:
         started = await engine.start(task_id="mine")
         ended = await engine.watcher.end(started.id)
@@ -201,7 +201,7 @@ async def test_bad_input_is_refused_before_anything_is_stored(tmp_path: Path) ->
         assert (await engine.services.database.conversations.page()).conversations == ()
 
 
-async def test_a_slow_reply_streams_and_its_pieces_fit_together(tmp_path: Path) -> None:
+async def test_slow_reply_streams_and_its_deltas_add_up(tmp_path: Path) -> None:
     text = "A story that takes its time to be told, piece by piece."
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text=text, piece_delay_s=0.02)])) as engine:
         await engine.watcher.end((await engine.start()).id)
@@ -230,7 +230,7 @@ async def test_an_engine_that_ends_interrupts_its_tasks_and_the_next_one_resumes
         assert [node.role for node in engine.watcher.nodes()] == ["assistant", "tool_result"]
 
 
-async def test_a_task_interrupted_in_the_middle_of_a_reply_is_told_to_go_on(tmp_path: Path) -> None:
+async def test_task_interrupted_during_a_reply_is_asked_to_continue(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="A long story", stall_after=2)])) as engine:
         started = await engine.start()
         await engine.watcher.until(lambda: any(node.status == "streaming" for node in engine.watcher.nodes()))
@@ -250,7 +250,7 @@ async def _point_to(engine: EngineParts, task_id: str) -> None:
     await engine.services.log.flush()
 
 
-async def test_only_tool_calls_that_were_asked_for_are_in_the_reply(tmp_path: Path) -> None:
+async def test_streamed_reply_contains_only_requested_tool_calls(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), DONE])) as engine:
         await engine.watcher.end((await engine.start()).id)
         calls = [block for node in engine.watcher.nodes() for block in node.blocks if isinstance(block, ToolCallBlock)]

@@ -21,7 +21,7 @@ def params(engine: EngineParts, **changes: str | float) -> TaskStartParams:
     return msgspec.structs.replace(given, **changes)
 
 
-async def test_a_task_in_a_workspace_that_is_gone_is_refused_in_words(tmp_path: Path) -> None:
+async def test_task_in_a_missing_workspace_is_refused_with_a_reason(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.")])) as engine:
         first = await engine.watcher.end((await engine.start()).id)
         shutil.rmtree(engine.workspace)
@@ -29,7 +29,7 @@ async def test_a_task_in_a_workspace_that_is_gone_is_refused_in_words(tmp_path: 
             await engine.start(conversation_id=first.conversation_id)
 
 
-async def test_a_workspace_that_goes_while_the_task_works_is_told_to_the_model(tmp_path: Path) -> None:
+async def test_model_is_told_when_the_workspace_disappears_during_a_task(tmp_path: Path) -> None:
     command = Reply(calls=(Call("shell", {"command": "rm -r $PWD"}), Call("shell", {"command": "true"})))
     async with engine_parts(tmp_path, ModelServer(replies=[command, Reply(text="It is gone.")])) as engine:
         await engine.watcher.end((await engine.start()).id)
@@ -51,7 +51,7 @@ async def test_an_agent_without_its_conversation_is_refused(tmp_path: Path) -> N
             await engine.services.runner.start(params(engine, agent_id="agent_1"))
 
 
-async def test_a_budget_for_a_model_without_a_price_is_said_not_to_hold(tmp_path: Path) -> None:
+async def test_budget_for_a_model_without_a_price_is_reported_as_unenforceable(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Hello.")])) as engine:
         started = await engine.services.runner.start(params(engine, budget_usd=1.0))
         await engine.watcher.end(started.id)
@@ -60,7 +60,7 @@ async def test_a_budget_for_a_model_without_a_price_is_said_not_to_hold(tmp_path
         assert isinstance(notice, NoticeBlock) and "budget cannot be kept" in notice_text(notice)
 
 
-async def test_a_task_that_is_refused_leaves_no_folder_behind(tmp_path: Path) -> None:
+async def test_refused_task_leaves_no_folder(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer()) as engine:
         with pytest.raises(ConfigurationError):
             await engine.services.runner.start(TaskStartParams(prompt="go", model="nowhere/x"))
@@ -68,13 +68,13 @@ async def test_a_task_that_is_refused_leaves_no_folder_behind(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("task_id", ["", "../other", "a b", "a\0", "x" * 101])
-async def test_a_task_id_that_is_no_name_is_refused(tmp_path: Path, task_id: str) -> None:
+async def test_invalid_task_id_is_refused(tmp_path: Path, task_id: str) -> None:
     async with engine_parts(tmp_path, ModelServer()) as engine:
         with pytest.raises(InvalidParams, match="taskId"):
             await engine.start(task_id=task_id)
 
 
-async def test_the_default_address_is_for_models_of_no_known_provider_only(tmp_path: Path) -> None:
+async def test_default_address_is_used_only_for_models_of_unknown_providers(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Hi."), Reply(text="Hi.")])) as engine:
         engine.services.settings.set("default_api_base", engine.model.url)
         workspace, runner = str(engine.workspace), engine.services.runner
@@ -86,7 +86,7 @@ async def test_the_default_address_is_for_models_of_no_known_provider_only(tmp_p
             await engine.watcher.end(task.id)
 
 
-async def test_the_thinking_level_of_the_settings_holds_where_nothing_else_is_said(tmp_path: Path) -> None:
+async def test_thinking_level_of_the_settings_is_the_default(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(text="Hi.")])) as engine:
         engine.services.settings.set("thinking_level", "high")
         assert (await engine.watcher.end((await engine.start()).id)).thinking_level == "high"
@@ -102,7 +102,7 @@ async def test_the_thinking_level_of_the_settings_holds_where_nothing_else_is_sa
         ({"budget_usd": float("nan")}, "budgetUsd must be more than 0"),
     ],
 )
-async def test_limits_that_limit_nothing_are_refused(tmp_path: Path, changes: dict[str, float], says: str) -> None:
+async def test_infinite_or_empty_limits_are_refused(tmp_path: Path, changes: dict[str, float], says: str) -> None:
     async with engine_parts(tmp_path, ModelServer()) as engine:
         with pytest.raises(InvalidParams, match=says):
             await engine.services.runner.start(params(engine, **changes))

@@ -42,18 +42,18 @@ ALL = (ANNA, CODER, CODER_2)
         ("", []),
     ],
 )
-def test_a_text_names_agents(text: str, names: list[str]) -> None:
+def test_mentioned_agents_are_found_in_a_text(text: str, names: list[str]) -> None:
     assert [one.name for one in mentioned(text, ALL)] == names
 
 
-def test_names_with_signs_of_expressions_are_names() -> None:
+def test_names_with_regex_characters_are_found() -> None:
     odd = agent("C++ (fast)*")
     assert mentioned("ask @c++ (fast)* please", (odd, ANNA)) == (odd,)
     assert mentioned("@Anna", ()) == ()
 
 
 @pytest.mark.parametrize("name", ["Größe Straße", "李 明", "🦊 Fox", "İstanbul", "Jose\u0301", "Dr. Who?", "[x]:"])
-def test_a_name_is_found_as_it_is_written_in_whatever_script(name: str) -> None:
+def test_names_in_any_script_are_found(name: str) -> None:
     one = agent(name)
     for written in (name, name.upper(), unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)):
         assert mentioned(f"@{written}, you", (ANNA, one)) == (one,), written
@@ -75,7 +75,7 @@ def test_a_name_is_found_as_it_is_written_in_whatever_script(name: str) -> None:
         ("moderator", "@Anna hello", "coder", ANNA),
     ],
 )
-def test_who_answers_a_person(rule: TurnRule, message: str, spoke_last: str | None, speaks: Agent) -> None:
+def test_first_speaker_follows_the_rule(rule: TurnRule, message: str, spoke_last: str | None, speaks: Agent) -> None:
     assert first_speaker(TurnTaking(rule=rule, moderator_id="coder"), ALL, message, spoke_last) == speaks
 
 
@@ -103,14 +103,14 @@ def test_who_answers_a_person(rule: TurnRule, message: str, spoke_last: str | No
         ("moderator", "hello", ["coder"], "I say @Coder", None),
     ],
 )
-def test_who_speaks_after_another(
+def test_next_speaker_follows_the_rule(
     rule: TurnRule, message: str, speakers: list[str], reply: str, speaks: Agent | None
 ) -> None:
     taking = TurnTaking(rule=rule, moderator_id="coder")
     assert next_speaker(taking, ALL, SpeakingRound(message, tuple(speakers), reply)) == speaks
 
 
-def test_without_its_moderator_a_round_goes_by_address_and_nobody_follows_alone() -> None:
+def test_round_without_its_moderator_follows_addressing_and_a_single_agent_has_no_successor() -> None:
     rule = TurnTaking(rule="moderator", moderator_id="gone")
     assert first_speaker(rule, ALL, "hello", None) == ANNA
     assert next_speaker(rule, ALL, SpeakingRound("hello", ("anna",), "@Coder")) == CODER

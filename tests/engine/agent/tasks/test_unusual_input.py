@@ -13,7 +13,7 @@ def make_odd_file(folder: Path) -> None:
     Path(os.fsdecode(os.fsencode(folder) + b"/\xff.txt")).write_text("a needle")
 
 
-async def test_file_names_that_are_no_text_are_shown_as_well_as_can_be(tmp_path: Path) -> None:
+async def test_undecodable_file_names_are_shown_with_replacements(tmp_path: Path) -> None:
     calls = (Call("code", {"action": "list"}), Call("code", {"action": "search", "pattern": "needle"}))
     async with engine_parts(tmp_path, ModelServer(turns=[Reply(calls=calls), DONE])) as engine:
         make_odd_file(engine.workspace)
@@ -23,7 +23,7 @@ async def test_file_names_that_are_no_text_are_shown_as_well_as_can_be(tmp_path:
         assert (listed, found) == ("\ufffd.txt", "\ufffd.txt:1: a needle")
 
 
-async def test_odd_arguments_are_told_to_the_model_and_the_task_goes_on(tmp_path: Path) -> None:
+async def test_odd_arguments_are_reported_to_the_model_and_the_task_continues(tmp_path: Path) -> None:
     raw = (
         r'{"command": "echo a\u0000b"}',
         r'{"command": "echo a\ud800b"}',

@@ -123,7 +123,7 @@ def shown(block: Block) -> str:
 
 
 @pytest.mark.parametrize(("name", "program", "title", "expected", "left"), CASES)
-async def test_the_tree_of_a_file_comes_in_whole(
+async def test_complete_conversation_tree_is_imported(
     tmp_path: Path, name: str, program: str, title: str, expected: str, left: dict[str, int | None]
 ) -> None:
     async with home(tmp_path / "home") as one:
@@ -136,7 +136,7 @@ async def test_the_tree_of_a_file_comes_in_whole(
         assert (again.conversations, again.present) == (0, done.conversations)
 
 
-async def test_a_conversation_can_be_gone_on_with(tmp_path: Path) -> None:
+async def test_imported_conversation_can_be_continued(tmp_path: Path) -> None:
     async with home(tmp_path / "home") as one:
         await one.take(FILES / "chatgpt.json")
         pixels = next(c for c in (await one.database.conversations.page()).conversations if c.title == "Red pixels")
@@ -149,7 +149,7 @@ async def test_a_conversation_can_be_gone_on_with(tmp_path: Path) -> None:
         assert [hit.node_id for hit in await one.database.search.find("print(1)")] == [branch[2].id]
 
 
-async def test_what_is_counted_is_what_came_in(tmp_path: Path) -> None:
+async def test_import_counts_equal_the_imported_content(tmp_path: Path) -> None:
     async with home(tmp_path / "home") as one:
         done = await one.take(FILES / "claude_code.jsonl")
         assert done == DataImportResult(
@@ -164,7 +164,7 @@ async def test_what_is_counted_is_what_came_in(tmp_path: Path) -> None:
         assert len(list(one.paths.attachments.glob("*/*.png"))) == 1
 
 
-async def test_a_folder_of_sessions_is_taken_whole(tmp_path: Path) -> None:
+async def test_folder_of_sessions_is_imported_completely(tmp_path: Path) -> None:
     async with home(tmp_path / "home") as one:
         folder = tmp_path / "all" / "inside"
         folder.mkdir(parents=True)
@@ -178,7 +178,7 @@ async def test_a_folder_of_sessions_is_taken_whole(tmp_path: Path) -> None:
         assert (left["other files"], left["files that cannot be read to their end"]) == (1, 1)
 
 
-def test_no_file_is_taken_for_that_of_another_program() -> None:
+def test_files_are_attributed_to_their_own_program() -> None:
     for name, program, *_ in CASES:
         head = (FILES / name).read_bytes()
         fitting = [one.program for one in FORMATS if one.begins == head[:1] and all(s.search(head) for s in one.signs)]

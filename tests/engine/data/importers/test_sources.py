@@ -24,7 +24,7 @@ def packed(path: Path, **files: bytes) -> Path:
     return path
 
 
-async def test_a_zip_is_read_with_the_pictures_that_came_along(tmp_path: Path) -> None:
+async def test_zip_is_imported_with_its_pictures(tmp_path: Path) -> None:
     chats = (FILES / "chatgpt.json").read_bytes()
     names = {"chats/conversations.json": chats, "file-Picture1-red.png": PICTURE, "user.json": b"{}", "chat.html": b""}
     path = packed(tmp_path / "export.zip", **names)
@@ -40,7 +40,7 @@ async def test_a_zip_is_read_with_the_pictures_that_came_along(tmp_path: Path) -
         assert [file.name for file in one.paths.home.iterdir() if file.is_file() and "errand.db" not in file.name] == []
 
 
-async def test_zips_that_are_empty_locked_or_no_zips_are_refused_with_a_reason(tmp_path: Path) -> None:
+async def test_empty_encrypted_or_invalid_zips_are_refused_with_a_reason(tmp_path: Path) -> None:
     broken = packed(tmp_path / "broken.zip", **{"conversations.json": (FILES / "claude.json").read_bytes()})
     data = bytearray(broken.read_bytes())
     data[60:90] = bytes(30)
@@ -53,7 +53,7 @@ async def test_zips_that_are_empty_locked_or_no_zips_are_refused_with_a_reason(t
         assert not (tmp_path / "b.json").exists()
 
 
-async def test_a_file_that_is_cut_off_says_what_was_taken_before(tmp_path: Path) -> None:
+async def test_truncated_file_reports_what_was_imported_before(tmp_path: Path) -> None:
     whole = (FILES / "chatgpt.json").read_bytes()
     cut = tmp_path / "conversations.json"
     async with home(tmp_path / "home") as one:
@@ -65,7 +65,7 @@ async def test_a_file_that_is_cut_off_says_what_was_taken_before(tmp_path: Path)
             await one.take(cut)
 
 
-async def test_no_cut_of_a_file_and_no_change_of_a_byte_is_more_than_a_refusal(tmp_path: Path) -> None:
+async def test_truncated_or_corrupted_files_only_cause_refusals(tmp_path: Path) -> None:
     """Each is either imported or refused with a clear error."""
     odd = tmp_path / "odd.json"
     async with home(tmp_path / "home") as one:
@@ -80,7 +80,7 @@ async def test_no_cut_of_a_file_and_no_change_of_a_byte_is_more_than_a_refusal(t
                         assert str(odd) in str(error)
 
 
-async def test_records_of_wrong_types_are_counted_and_cost_no_other(tmp_path: Path) -> None:
+async def test_records_of_wrong_types_are_counted_and_skipped(tmp_path: Path) -> None:
     lines = (FILES / "claude_code.jsonl").read_bytes().splitlines(keepends=True)
     deep = b'{"type":"assistant","uuid":"q","message":{"content":[{"type":"tool_use","input":' + b"[" * 5000 + b"\n"
     odd = [
@@ -98,7 +98,7 @@ async def test_records_of_wrong_types_are_counted_and_cost_no_other(tmp_path: Pa
         assert {one.kind: one.count for one in done.left}["records that cannot be read"] == len(odd)
 
 
-async def test_what_a_program_says_in_the_persons_place_is_not_taken_for_their_words(tmp_path: Path) -> None:
+async def test_program_generated_user_messages_are_not_imported_as_user_text(tmp_path: Path) -> None:
     def said(text: str, **more: object) -> bytes:
         message = {"role": "user", "content": text}
         line = {"parentUuid": None, "isSidechain": False, "type": "user", "message": message, "uuid": text, **more}
@@ -129,7 +129,7 @@ async def test_what_a_program_says_in_the_persons_place_is_not_taken_for_their_w
         assert {left.kind: left.count for left in second.left} == {"instructions to the model": 3}
 
 
-async def test_messages_in_a_circle_and_parents_that_are_nowhere_hang_nothing(tmp_path: Path) -> None:
+async def test_cyclic_messages_and_missing_parents_do_not_hang_the_import(tmp_path: Path) -> None:
     def line(uuid: str, parent: str | None) -> bytes:
         message = {"role": "user", "content": f"I am {uuid}"}
         record = {"type": "user", "sessionId": "s", "uuid": uuid, "parentUuid": parent, "message": message}
@@ -152,12 +152,12 @@ def test_a_large_array_is_read_one_element_at_a_time(tmp_path: Path) -> None:
         assert sum(document == one for document in documents(file, "whole")) == 500
 
 
-def test_every_program_is_named_in_the_documents() -> None:
+def test_every_supported_program_is_documented() -> None:
     text = (Path(__file__).parents[4] / "docs" / "export.md").read_text(encoding="utf-8")
     assert [one.program for one in FORMATS if one.program not in text] == []
 
 
-def test_a_picture_whose_name_is_longer_than_names_can_be_is_kept(tmp_path: Path) -> None:
+def test_picture_with_a_too_long_name_is_kept(tmp_path: Path) -> None:
     context = ImportContext(tmp_path, lambda beginning: None, Counter())
     picture = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
     (block,) = context.picture(picture, "\U00020000" * 300 + ".png")
