@@ -43,7 +43,7 @@ def thinking_request() -> ModelRequest:
     return ModelRequest(NAME, plain.system_prompt, plain.messages, plain.tools, ModelOptions(thinking_level="low"))
 
 
-async def test_a_signed_reply_arrives_whole_with_its_cost(model: ChatModel) -> None:
+async def test_signed_reply_is_complete_and_has_its_cost(model: ChatModel) -> None:
     message = await final(model, thinking_request())
     assert message.content == (
         Thinking("hm", "PROOF=="),
@@ -56,7 +56,9 @@ async def test_a_signed_reply_arrives_whole_with_its_cost(model: ChatModel) -> N
     assert usage.cost_usd == pytest.approx((10 * 3 + 90 * 0.3 + 5 * 3.75 + 20 * 15) / 1e6)
 
 
-async def test_a_model_that_thinks_has_all_its_tokens_for_the_answer(server: AnthropicServer, model: ChatModel) -> None:
+async def test_thinking_budget_does_not_reduce_the_tokens_for_the_answer(
+    server: AnthropicServer, model: ChatModel
+) -> None:
     await final(model, thinking_request())
     body = server.bodies[0]
     assert (body["max_tokens"], body["thinking"]) == (64_000, {"type": "enabled", "budget_tokens": 1024})
@@ -75,7 +77,7 @@ async def test_closing_leaves_no_connection_of_the_library_open(server: Anthropi
     assert [session for session in sessions if not session.closed] == []
 
 
-async def test_the_next_turn_sends_the_proof_back_and_marks_the_prompt_for_the_cache(
+async def test_next_turn_returns_the_signature_and_marks_the_prompt_for_caching(
     server: AnthropicServer, model: ChatModel
 ) -> None:
     first = thinking_request()
@@ -108,7 +110,7 @@ async def test_the_next_turn_sends_the_proof_back_and_marks_the_prompt_for_the_c
     ]
 
 
-async def test_a_refusal_is_quoted_in_words_and_not_as_the_bytes_of_its_body() -> None:
+async def test_refusal_is_quoted_as_text_and_not_as_raw_bytes() -> None:
     row = find("anthropic")
     assert row is not None
     thread = LibraryThread()

@@ -53,19 +53,17 @@ async def bad_then_good(open_way: OpenWay, folder: Path, bad: Reply, timeouts: T
     ],
     ids=["401", "403", "404", "429", "500", "503 with a web page"],
 )
-async def test_a_refusal_says_what_to_do_and_never_the_key(
-    open_way: OpenWay, tmp_path: Path, bad: Reply, says: str
-) -> None:
+async def test_refusal_gives_advice_and_never_the_key(open_way: OpenWay, tmp_path: Path, bad: Reply, says: str) -> None:
     assert says in await bad_then_good(open_way, tmp_path, bad)
 
 
-async def test_a_conversation_that_is_too_long_is_called_that(open_way: OpenWay, tmp_path: Path) -> None:
+async def test_too_long_conversation_is_reported_as_such(open_way: OpenWay, tmp_path: Path) -> None:
     body = '{"error": {"message": "maximum context length is 8192 tokens", "code": "context_length_exceeded"}}'
     error = await bad_then_good(open_way, tmp_path, Reply(status=400, body=body))
     assert "Start a new conversation" in error
 
 
-async def test_a_cut_stream_is_an_error_that_keeps_what_came(open_way: OpenWay, tmp_path: Path) -> None:
+async def test_cut_stream_is_an_error_that_keeps_received_content(open_way: OpenWay, tmp_path: Path) -> None:
     async with open_way([Reply(text="abcdefgh" * 9, cut_after=4)], tmp_path) as way:
         message = await final(way.model, request_for(way.model_id))
     assert message.stop_reason == "error"
@@ -102,7 +100,7 @@ async def test_arguments_that_are_no_json_object_are_marked(open_way: OpenWay, t
     )
 
 
-async def test_two_calls_under_one_index_stay_two(open_way: OpenWay, tmp_path: Path) -> None:
+async def test_two_calls_with_one_index_stay_separate(open_way: OpenWay, tmp_path: Path) -> None:
     calls = (Call("shell", {"command": "a"}, index=0, id="one"), Call("shell", {"command": "b"}, index=0, id="two"))
     async with open_way([Reply(calls=calls)], tmp_path) as way:
         message = await final(way.model, request_for(way.model_id))
@@ -126,7 +124,7 @@ async def test_two_calls_under_one_index_stay_two(open_way: OpenWay, tmp_path: P
     ],
     ids=["web page", "bad json", "bad shape", "bytes", "cut", "deep", "error inside", "filtered"],
 )
-async def test_garbage_is_an_error_in_plain_words(tmp_path: Path, raw: tuple[bytes, ...], says: str) -> None:
+async def test_garbage_response_gives_a_readable_error(tmp_path: Path, raw: tuple[bytes, ...], says: str) -> None:
     assert says in await bad_then_good(fast, tmp_path, Reply(raw=raw))
 
 
@@ -143,20 +141,20 @@ async def test_a_reply_survives_being_cut_anywhere_in_its_bytes(tmp_path: Path, 
     assert (message.text, message.stop_reason, message.error) == ("één 🙂 deux", "stop", None)
 
 
-async def test_a_server_that_does_not_stream_is_understood(tmp_path: Path) -> None:
+async def test_non_streaming_response_is_accepted(tmp_path: Path) -> None:
     body = b'{\n "choices": [{"message": {"role": "assistant", "content": "whole"}, "finish_reason": "stop"}]\n}'
     async with fast([Reply(raw=(body,))], tmp_path) as way:
         message = await final(way.model, request_for(way.model_id))
     assert (message.text, message.stop_reason) == ("whole", "stop")
 
 
-async def test_a_reply_without_done_is_whole_if_it_has_a_finish_reason(tmp_path: Path) -> None:
+async def test_reply_without_done_is_complete_if_it_has_a_finish_reason(tmp_path: Path) -> None:
     async with fast([Reply(text="whole", done=False)], tmp_path) as way:
         message = await final(way.model, request_for(way.model_id))
     assert (message.text, message.stop_reason) == ("whole", "stop")
 
 
-async def test_a_length_stop_is_told(tmp_path: Path) -> None:
+async def test_length_stop_is_reported(tmp_path: Path) -> None:
     async with fast([Reply(text="and so", finish="length")], tmp_path) as way:
         message = await final(way.model, request_for(way.model_id))
     assert (message.text, message.stop_reason) == ("and so", "length")
@@ -173,7 +171,7 @@ async def test_a_length_stop_is_told(tmp_path: Path) -> None:
     ],
     ids=["429", "500", "529", "cut", "empty"],
 )
-async def test_what_may_pass_is_tried_again_and_shown(open_way: OpenWay, tmp_path: Path, bad: Reply) -> None:
+async def test_temporary_failure_is_retried_and_shown(open_way: OpenWay, tmp_path: Path, bad: Reply) -> None:
     async with open_way([bad, Reply(text="fine")], tmp_path, QUICK) as way:
         events = await collect(way.model, request_for(way.model_id))
         message = _last(events[-1])
@@ -183,14 +181,14 @@ async def test_what_may_pass_is_tried_again_and_shown(open_way: OpenWay, tmp_pat
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
-async def test_what_will_not_pass_is_asked_once(open_way: OpenWay, tmp_path: Path, status: int) -> None:
+async def test_permanent_failure_is_not_retried(open_way: OpenWay, tmp_path: Path, status: int) -> None:
     async with open_way([Reply(status=status, error="no")] * 3, tmp_path, QUICK) as way:
         await final(way.model, request_for(way.model_id))
         assert way.server is not None
         assert len(way.server.requests) == 1
 
 
-async def test_an_account_without_credit_is_asked_once(tmp_path: Path) -> None:
+async def test_missing_credit_is_not_retried(tmp_path: Path) -> None:
     body = '{"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}'
     async with fast([Reply(status=429, body=body)] * 3, tmp_path, QUICK) as way:
         message = await final(way.model, request_for(way.model_id))
@@ -199,7 +197,7 @@ async def test_an_account_without_credit_is_asked_once(tmp_path: Path) -> None:
     assert "no credit left" in (message.error or "")
 
 
-async def test_a_server_that_is_not_there_is_named_and_tried_again(tmp_path: Path) -> None:
+async def test_unreachable_server_is_named_and_retried(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         base = f"http://127.0.0.1:{free.getsockname()[1]}/v1"

@@ -20,7 +20,7 @@ def test_the_system_prompt_and_the_ends_of_the_last_two_turns_are_marked() -> No
     assert marks_in(turns) == [0, 1, 4]
 
 
-def test_without_a_system_prompt_there_are_the_turns_alone() -> None:
+def test_without_a_system_prompt_only_turns_are_marked() -> None:
     assert marks_in([said("user")]) == [0]
     assert marks_in([said("user"), said("assistant")]) == [0]
     assert marks_in([]) == []
@@ -34,7 +34,7 @@ def test_a_message_with_a_picture_is_marked_in_its_last_part() -> None:
     ]
 
 
-def test_the_last_tool_is_marked_and_none_where_there_are_none() -> None:
+def test_last_tool_is_marked_if_there_are_tools() -> None:
     one: JsonValue = {"type": "function", "function": {"name": "a"}}
     assert marked_tools([one, one]) == [one, {"type": "function", "function": {"name": "a"}, "cache_control": MARK}]
     assert marked_tools([]) == []

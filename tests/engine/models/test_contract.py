@@ -70,7 +70,7 @@ async def test_events_come_in_order_and_their_deltas_add_up(open_way: OpenWay, t
     assert _joined(events, 2) == '{"command":"ls"}'
 
 
-async def test_two_calls_arrive_as_two_under_their_ids(native_way: OpenWay, tmp_path: Path) -> None:
+async def test_two_calls_arrive_separately_under_their_ids(native_way: OpenWay, tmp_path: Path) -> None:
     async with native_way([TWO_CALLS], tmp_path) as way:
         events = await collect(way.model, request_for(way.model_id))
     last = events[-1]
@@ -104,7 +104,7 @@ async def test_a_refusal_is_a_message_and_not_an_exception(open_way: OpenWay, tm
     assert "this is not possible" in (message.error or "")
 
 
-async def test_cancel_keeps_what_came_and_ends_the_reply_as_aborted(open_way: OpenWay, tmp_path: Path) -> None:
+async def test_cancel_keeps_received_content_and_ends_the_reply_as_aborted(open_way: OpenWay, tmp_path: Path) -> None:
     cancel = CancelSignal()
     async with open_way([Reply(text="abcdefgh" * 50, piece_length=8, stall_after=4)], tmp_path) as way:
         seen = ""
@@ -124,7 +124,7 @@ async def test_cancel_keeps_what_came_and_ends_the_reply_as_aborted(open_way: Op
     assert len(last.message.text) < 400
 
 
-async def test_a_signal_set_before_the_call_ends_it_before_it_begins(open_way: OpenWay, tmp_path: Path) -> None:
+async def test_signal_set_before_the_call_prevents_the_request(open_way: OpenWay, tmp_path: Path) -> None:
     cancel = CancelSignal()
     cancel.set()
     async with open_way([Reply(text="never")], tmp_path) as way:
@@ -167,7 +167,7 @@ async def test_leaving_a_stream_early_closes_its_request(open_way: OpenWay, tmp_
                 await way.server.requests[0].gone.wait()
 
 
-async def test_twenty_streams_at_once_do_not_mix(open_way: OpenWay, tmp_path: Path) -> None:
+async def test_twenty_simultaneous_streams_do_not_mix(open_way: OpenWay, tmp_path: Path) -> None:
     async with open_way([Reply(text="same for all", piece_length=2)] * 20, tmp_path) as way:
         async with asyncio.timeout(20):
             replies = await asyncio.gather(*(final(way.model, request_for(way.model_id)) for _ in range(20)))

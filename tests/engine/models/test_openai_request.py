@@ -29,7 +29,7 @@ def converted(*messages: ModelMessage, provider: str = "openai") -> list[JsonVal
     return chat_messages(ModelRequest(f"{provider}/x", "", messages), row, MessageCache())
 
 
-def test_a_whole_turn_is_sent_as_it_was() -> None:
+def test_complete_turn_is_sent_unchanged() -> None:
     call = ToolCall("call_1", "shell", {"command": "ls"})
     request = ModelRequest(
         "openai/x",
@@ -56,7 +56,7 @@ def test_a_whole_turn_is_sent_as_it_was() -> None:
     ]
 
 
-def test_pictures_are_data_addresses() -> None:
+def test_pictures_are_sent_as_data_urls() -> None:
     assert converted(UserMessage((Text("what is it?"), PICTURE))) == [
         {
             "role": "user",
@@ -68,7 +68,7 @@ def test_pictures_are_data_addresses() -> None:
     ]
 
 
-def test_pictures_in_results_follow_the_whole_batch() -> None:
+def test_pictures_in_results_follow_all_results_of_the_batch() -> None:
     calls = (ToolCall("a", "look", {}), ToolCall("b", "look", {}))
     messages = converted(
         AssistantMessage(calls, "tool_use"),
@@ -94,7 +94,7 @@ def test_calls_of_an_aborted_reply_are_left_out() -> None:
     ]
 
 
-def test_a_call_without_a_result_is_answered() -> None:
+def test_call_without_a_result_gets_one() -> None:
     assert converted(AssistantMessage((ToolCall("a", "shell", {}),), "tool_use"))[1] == {
         "role": "tool",
         "tool_call_id": "a",
@@ -120,7 +120,7 @@ def test_mistral_gets_ids_of_nine_letters_that_still_match() -> None:
     assert str(result["tool_call_id"]) in text
 
 
-def test_models_that_want_their_reasoning_back_get_it() -> None:
+def test_reasoning_is_returned_to_models_that_require_it() -> None:
     message = AssistantMessage((Thinking("hm", "proof"), ToolCall("a", "shell", {})), "tool_use", model="anthropic/x")
     result = ToolResultMessage("a", "shell", (Text("x"),))
     deepseek = converted(message, result, provider="deepseek")[0]
@@ -135,7 +135,7 @@ def test_text_that_is_not_unicode_can_be_sent() -> None:
     assert encode({"text": "a\udcffb"}) == b'{"text": "a?b"}'
 
 
-def test_what_was_made_of_a_message_is_kept_while_it_lives() -> None:
+def test_converted_message_is_cached_during_its_lifetime() -> None:
     row = providers.find("openai")
     assert row is not None
     kept: MessageCache[list[JsonValue]] = MessageCache()

@@ -61,7 +61,7 @@ def sent(row: Provider, messages: tuple[ModelMessage, ...]) -> list[JsonObject]:
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_every_call_has_one_result_under_an_id_that_the_provider_takes(one: Provider, other: Provider) -> None:
+def test_every_call_has_one_result_under_an_id_valid_for_the_provider(one: Provider, other: Provider) -> None:
     entries = sent(other, history(one))
     ids = [call_id for entry in entries for call_id in calls_of(entry)]
     results = [entry["tool_call_id"] for entry in entries if entry["role"] == "tool"]
@@ -75,7 +75,7 @@ def test_every_call_has_one_result_under_an_id_that_the_provider_takes(one: Prov
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_results_follow_their_calls_at_once_and_in_the_right_batch(one: Provider, other: Provider) -> None:
+def test_results_directly_follow_the_calls_of_their_batch(one: Provider, other: Provider) -> None:
     open_calls: set[str] = set()
     for entry in sent(other, history(one)):
         if entry["role"] == "tool":
@@ -87,7 +87,7 @@ def test_results_follow_their_calls_at_once_and_in_the_right_batch(one: Provider
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_no_word_is_lost_and_a_proof_goes_to_no_other_model(one: Provider, other: Provider) -> None:
+def test_no_text_is_lost_and_signatures_go_to_no_other_model(one: Provider, other: Provider) -> None:
     text = text_in(sent(other, history(one)))
     assert [
         word for word in ("what is it?", "Looking.", "a b", "a cat", "half a th", "go on") if word not in text
@@ -99,7 +99,7 @@ def test_no_word_is_lost_and_a_proof_goes_to_no_other_model(one: Provider, other
     assert ("I look." in text) == (bool(other.reasoning_field) and (not wants_proof or one.name == other.name))
 
 
-def test_deepseek_gets_the_field_it_demands_with_the_calls_of_others() -> None:
+def test_deepseek_gets_its_required_field_with_calls_of_other_models() -> None:
     row = next(row for row in ROWS if row.name == "deepseek")
     call = ToolCall("call_1", "shell", {})
     reply = AssistantMessage((call,), "tool_use", model="openai/x")
@@ -107,7 +107,7 @@ def test_deepseek_gets_the_field_it_demands_with_the_calls_of_others() -> None:
     assert entry["reasoning_content"] == ""
 
 
-def test_what_a_model_played_on_after_its_call_is_no_reasoning_of_another() -> None:
+def test_invented_results_are_not_sent_as_reasoning_to_other_models() -> None:
     row = next(row for row in ROWS if row.name == "deepseek")
     call = ToolCall("call_1", "shell", {})
     reply = AssistantMessage((Thinking("I look."), call, Thinking("<observation>lies")), "tool_use", model="ollama/x")
@@ -115,7 +115,7 @@ def test_what_a_model_played_on_after_its_call_is_no_reasoning_of_another() -> N
     assert entry["reasoning_content"] == "I look."
 
 
-def test_a_model_that_cannot_see_is_told_that_there_was_a_picture() -> None:
+def test_model_without_image_input_is_told_that_there_was_a_picture() -> None:
     row = next(row for row in ROWS if row.name == "deepseek")
     request = ModelRequest("deepseek/deepseek-v4-pro", "", (UserMessage((Text("what is it?"), PICTURE)),))
     assert chat_messages(request, row, MessageCache()) == [
@@ -123,7 +123,7 @@ def test_a_model_that_cannot_see_is_told_that_there_was_a_picture() -> None:
     ]
 
 
-def test_a_result_whose_call_is_gone_is_told_as_words() -> None:
+def test_result_without_its_call_is_sent_as_text() -> None:
     messages = (ToolResultMessage("call_1", "shell", (Text("a b"),)), user_text("and?"))
     (first, _) = sent(ROWS[1], messages)[1:]
     assert first == {"role": "user", "content": "Result of an earlier call of shell:\na b"}

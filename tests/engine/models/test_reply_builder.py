@@ -17,7 +17,7 @@ def content(assembly: ReplyBuilder) -> tuple[AssistantContent, ...]:
     return last.message.content
 
 
-def test_pieces_without_an_id_go_to_the_call_of_their_index() -> None:
+def test_deltas_without_an_id_belong_to_the_call_of_their_index() -> None:
     assembly = ReplyBuilder("m/x")
     assembly.tool_call(0, "a", "shell", "")
     assembly.tool_call(1, "b", "code", '{"path"')
@@ -26,7 +26,7 @@ def test_pieces_without_an_id_go_to_the_call_of_their_index() -> None:
     assert content(assembly) == (ToolCall("a", "shell", {"command": "ls"}), ToolCall("b", "code", {"path": "x"}))
 
 
-def test_an_id_that_is_repeated_with_each_piece_is_one_call() -> None:
+def test_id_repeated_in_each_delta_is_one_call() -> None:
     assembly = ReplyBuilder("m/x")
     for piece in ('{"a"', ": 1", "}"):
         assembly.tool_call(0, "same", "shell", piece)
@@ -41,7 +41,7 @@ def test_a_new_id_under_the_same_index_is_a_new_call() -> None:
     assert content(assembly) == (ToolCall("a", "shell", {"n": 1}), ToolCall("b", "shell", {"n": 2}))
 
 
-def test_calls_without_any_id_get_one_each() -> None:
+def test_calls_without_ids_get_generated_ones() -> None:
     assembly = ReplyBuilder("m/x")
     assembly.tool_call(0, "", "shell", '{"n": 1}')
     assembly.tool_call(0, "", "shell", '{"n": 2}')
@@ -52,7 +52,7 @@ def test_calls_without_any_id_get_one_each() -> None:
     assert all(call.id for call in calls)
 
 
-def test_two_calls_that_share_an_id_are_told_apart() -> None:
+def test_two_calls_with_one_id_are_distinguished() -> None:
     assembly = ReplyBuilder("m/x")
     assembly.tool_call(0, "same", "shell", "{}")
     assembly.tool_call(1, "same", "code", "{}")
@@ -105,7 +105,7 @@ def test_text_and_thinking_become_blocks_in_the_order_they_came() -> None:
         ("  plain", (Text("  plain"),)),
     ],
 )
-def test_think_tags_are_found_however_the_text_is_cut(
+def test_think_tags_are_found_at_any_chunk_boundaries(
     text: str, expected: tuple[AssistantContent, ...], length: int
 ) -> None:
     assembly = ReplyBuilder("m/x")
@@ -120,7 +120,7 @@ def test_think_tags_are_found_however_the_text_is_cut(
     assert deltas == "".join(block.text for block in expected if isinstance(block, Text | Thinking))
 
 
-def test_plain_text_is_not_held_back() -> None:
+def test_plain_text_is_not_buffered() -> None:
     tags = ThinkTagSplitter()
     assert tags.feed("Hello") == [("text", "Hello")]
     assert tags.feed(" <think>") == [("text", " <think>")]
@@ -136,7 +136,7 @@ def test_an_aborted_reply_keeps_its_open_calls_as_invalid() -> None:
 
 
 @pytest.mark.parametrize("field", ["text", "thinking", "arguments"])
-def test_what_is_over_the_limits_of_a_reply_is_not_looked_through_for_keys(field: str) -> None:
+def test_text_beyond_the_limits_of_a_reply_is_not_searched_for_keys(field: str) -> None:
     redactor = Redactor(*(f"sk-planted-0123456789{number}" for number in range(5)))
     assembly = ReplyBuilder("m", ReplyLimits(text=1_000, thinking=1_000, call_arguments=1_000), redactor)
     begins_keys = "%73%6b%2d" * 430_000

@@ -164,13 +164,13 @@ def without_made_up_ids(message: AssistantMessage) -> AssistantMessage:
 
 @pytest.mark.parametrize("piece", [0, 1, 7], ids=["whole", "by the byte", "by seven"])
 @pytest.mark.parametrize("stream", [*FAST, *LIBRARY], ids=lambda stream: stream.name)
-async def test_a_documented_stream_is_read_whole(stream: Stream, piece: int) -> None:
+async def test_documented_streams_are_read_completely(stream: Stream, piece: int) -> None:
     message = await played(stream.name, stream.model, piece)
     assert (without_made_up_ids(message) if stream.name.startswith("gemini") else message) == stream.message
 
 
 @pytest.mark.parametrize("stream", [*FAST, *LIBRARY], ids=lambda stream: stream.name)
-async def test_the_text_form_around_it_changes_nothing_of_a_stream_without_such_text(stream: Stream) -> None:
+async def test_text_tools_do_not_change_a_stream_without_calls_as_text(stream: Stream) -> None:
     async with StreamPlayer(stream.body) as player, way_to(stream.model, player.url) as model:
         message = await final(model, request_for(f"react/{stream.model}"))
     assert message.model == f"react/{stream.model}"
@@ -179,7 +179,7 @@ async def test_the_text_form_around_it_changes_nothing_of_a_stream_without_such_
 
 
 @pytest.mark.parametrize("stream", FAST, ids=lambda stream: stream.name)
-def test_a_stream_cut_in_two_at_any_byte_gives_the_same(stream: Stream) -> None:
+def test_stream_split_at_any_byte_gives_the_same_events(stream: Stream) -> None:
     body = stream.body
     for cut in range(len(body)):
         assembly = ReplyBuilder(stream.model)
@@ -190,7 +190,7 @@ def test_a_stream_cut_in_two_at_any_byte_gives_the_same(stream: Stream) -> None:
         assert last_of(reader.end()) == stream.message
 
 
-async def test_an_error_in_the_middle_of_a_stream_keeps_what_came() -> None:
+async def test_error_in_the_middle_of_a_stream_keeps_received_content() -> None:
     message = await played("anthropic_overloaded", "anthropic/any", 0)
     assert (message.text, message.stop_reason) == ("Hello", "error")
     assert "verloaded" in (message.error or "")

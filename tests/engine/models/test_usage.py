@@ -26,7 +26,7 @@ WAYS = [pytest.param(fast, id="direct"), pytest.param(proxy, id="through another
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_reply_that_breaks_off_is_estimated_and_added_to_the_one_that_is_whole(
+async def test_usage_of_a_broken_reply_is_estimated_and_added_to_that_of_the_retry(
     tmp_path: Path, way: OpenWay
 ) -> None:
     async with way([Reply(text=TEXT, cut_after=4), Reply(text="Done.")], tmp_path, QUICK) as opened:
@@ -36,7 +36,7 @@ async def test_a_reply_that_breaks_off_is_estimated_and_added_to_the_one_that_is
     assert usage.input_tokens > 100
 
 
-async def test_a_reply_that_broke_off_after_its_request_was_counted_is_estimated_and_the_count_is_kept(
+async def test_reply_that_breaks_off_after_its_request_was_counted_is_estimated_and_keeps_the_count(
     tmp_path: Path,
 ) -> None:
     begun: JsonObject = {
@@ -49,7 +49,7 @@ async def test_a_reply_that_broke_off_after_its_request_was_counted_is_estimated
     assert (usage.input_tokens, usage.output_tokens, usage.estimated) == (1000, len(TEXT) // 4, True)
 
 
-async def test_a_reply_that_is_stopped_is_estimated_with_its_price() -> None:
+async def test_usage_and_cost_of_a_stopped_reply_are_estimated() -> None:
     provider = find("openai")
     assert provider is not None
     cancel = CancelSignal()
@@ -73,12 +73,12 @@ async def test_a_reply_that_is_stopped_is_estimated_with_its_price() -> None:
     assert usage.cost_usd > 0
 
 
-async def test_a_request_that_is_refused_took_nothing(tmp_path: Path) -> None:
+async def test_refused_request_has_no_usage(tmp_path: Path) -> None:
     async with fast([Reply(status=401, error="no")], tmp_path) as way:
         assert (await final(way.model, request_for(way.model_id))).usage == Usage()
 
 
-async def test_a_server_that_counts_nothing_is_estimated(tmp_path: Path) -> None:
+async def test_usage_is_estimated_if_the_server_reports_none(tmp_path: Path) -> None:
     async with fast([Reply(text=TEXT, usage=(0, 0))], tmp_path) as way:
         usage = (await final(way.model, request_for(way.model_id))).usage
     assert (usage.output_tokens, usage.estimated) == (7, True)
@@ -92,7 +92,7 @@ async def test_a_server_that_counts_nothing_is_estimated(tmp_path: Path) -> None
         ({"prompt_tokens": 32, "completion_tokens": 9}, 9),
     ],
 )
-async def test_reasoning_beside_the_completion_is_counted_once(
+async def test_separately_reported_reasoning_tokens_are_counted_once(
     tmp_path: Path, told: dict[str, int], output: int
 ) -> None:
     usage: JsonObject = {**told, "completion_tokens_details": {"reasoning_tokens": 94}}

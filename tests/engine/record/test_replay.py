@@ -17,7 +17,7 @@ RECORDS = Path(__file__).parents[2] / "replays"
 
 
 @pytest.mark.parametrize("play", [plain, stopped, steered, interrupted, cut, extended, failed])
-async def test_a_record_played_again_shows_no_difference(
+async def test_replayed_record_shows_no_difference(
     tmp_path: Path, play: Callable[[Path], Awaitable[TaskRecord]]
 ) -> None:
     recorded = read((await play(tmp_path)).lines())
@@ -25,14 +25,12 @@ async def test_a_record_played_again_shows_no_difference(
 
 
 @pytest.mark.parametrize("name", ["plain", "stopped", "steered"])
-async def test_the_loop_does_what_it_did_in_the_records_that_are_kept(tmp_path: Path, name: str) -> None:
+async def test_replays_of_stored_records_show_no_difference(tmp_path: Path, name: str) -> None:
     recorded = read((RECORDS / f"{name}.jsonl").read_text("utf-8").splitlines())
     assert compare(recorded, await replay(recorded, tmp_path)) == []
 
 
-async def test_a_loop_that_was_changed_is_told_of_in_the_difference(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_changed_loop_shows_a_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def forgetful(messages: Sequence[Message]) -> Sequence[ModelMessage]:
         return [message for message in await load_images(messages) if message.role != "tool_result"]
 
@@ -48,14 +46,14 @@ async def test_a_loop_that_was_changed_is_told_of_in_the_difference(
     ]
 
 
-async def test_a_task_that_goes_on_beyond_its_record_is_told_of(tmp_path: Path) -> None:
+async def test_task_that_continues_beyond_its_record_is_reported(tmp_path: Path) -> None:
     whole = (RECORDS / "plain.jsonl").read_text("utf-8").splitlines()
     cut = read([line for line in whole if "task_complete" not in line])
     difference = compare(cut, await replay(cut, tmp_path))
     assert "+end: error (error) after 4 turns" in difference
 
 
-def test_a_file_that_is_no_record_is_refused_with_its_line() -> None:
+def test_invalid_record_file_is_refused_with_the_line_number() -> None:
     with pytest.raises(InvalidParams, match="Line 1 is not one of a record"):
         read(["{}"])
     with pytest.raises(InvalidParams, match="no record of a task"):

@@ -58,25 +58,25 @@ RETURNS = [
 
 
 @pytest.mark.parametrize("play", [*MODELS, *SUMMARIES, *RETURNS])
-async def test_a_record_played_again_shows_no_difference(tmp_path: Path, play: Play) -> None:
+async def test_replayed_record_shows_no_difference(tmp_path: Path, play: Play) -> None:
     recorded = read((await play(tmp_path)).lines())
     assert compare(recorded, await replay(recorded, tmp_path / "replay")) == []
 
 
 @pytest.mark.parametrize("play", [plain, steered, stopped, *MODELS, *SUMMARIES, *RETURNS])
-async def test_a_record_of_the_version_before_shows_no_difference(tmp_path: Path, play: Play) -> None:
+async def test_record_of_the_previous_version_shows_no_difference(tmp_path: Path, play: Play) -> None:
     recorded = read(_as_before(await play(tmp_path)).lines())
     assert compare(recorded, await replay(recorded, tmp_path / "replay")) == []
 
 
-async def test_a_summary_that_is_not_made_today_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_summary_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = await summary_tasks.outgrown(tmp_path)
     monkeypatch.setattr("app.engine.agent.compaction.context_window._NEWEST", 1.0)
     difference = compare(recorded, await replay(recorded, tmp_path / "replay"))
     assert "-    summary: ## What the person wants" in difference
 
 
-async def test_a_summary_that_is_made_only_today_is_told_of(tmp_path: Path) -> None:
+async def test_additional_summary_is_reported(tmp_path: Path) -> None:
     recorded = await summary_tasks.outgrown(tmp_path)
     eager = await replay(_eager(recorded), tmp_path / "replay")
     assert any("The record has no summary here" in line for line in compare(recorded, eager))

@@ -25,7 +25,7 @@ def test_every_method_of_the_protocol_has_a_handler() -> None:
     assert {route.name: route.changes for route in ROUTES} == {method.name: method.changes for method in METHODS}
 
 
-async def test_an_unknown_method_is_told_with_the_nearest_names(engine: EngineServer) -> None:
+async def test_unknown_method_error_suggests_similar_names(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         code, word, text = error_of(await client.ask("task/strat"))
         assert (code, word) == (-32601, "unknown_method")
@@ -43,9 +43,7 @@ async def test_an_unknown_method_is_told_with_the_nearest_names(engine: EngineSe
         ({"prompt": "x", "colour": "red"}, "colour"),
     ],
 )
-async def test_wrong_params_are_told_with_their_place(
-    engine: EngineServer, params: dict[str, object], told: str
-) -> None:
+async def test_wrong_params_error_names_the_field(engine: EngineServer, params: dict[str, object], told: str) -> None:
     async with raw_client(engine) as client:
         code, word, text = error_of(await client.ask("task/start", 1, **params))
         assert (code, word) == (-32602, "invalid_params")
@@ -77,7 +75,7 @@ async def test_params_must_be_an_object(engine: EngineServer, params: str) -> No
         ('[{"jsonrpc":"2.0","id":1,"method":"task/list"}]', -32600, "one request in a message", None),
     ],
 )
-async def test_a_frame_that_is_no_request_is_told_why(
+async def test_invalid_request_error_gives_the_reason(
     engine: EngineServer, frame: str, code: int, told: str, request_id: int | None
 ) -> None:
     async with raw_client(engine) as client:
@@ -89,7 +87,7 @@ async def test_a_frame_that_is_no_request_is_told_why(
         await still_serves(client)
 
 
-async def test_bytes_that_are_no_text_are_refused_and_not_decoded(engine: EngineServer) -> None:
+async def test_binary_frames_are_refused_and_not_decoded(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         await client.send(b'{"jsonrpc":"2.0","id":1,"method":"task/list"}')
         assert "Binary" in error_of(await client.read())[2]
@@ -121,7 +119,7 @@ async def test_a_deeply_nested_message_is_refused_before_it_is_decoded(
         await still_serves(client)
 
 
-async def test_brackets_inside_strings_and_long_flat_lists_are_no_depth(engine: EngineServer) -> None:
+async def test_brackets_inside_strings_and_flat_lists_do_not_count_as_depth(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         assert "result" in await client.ask("task/start", prompt='[{"' * 5_000)
         flat: list[list[None]] = [[] for _ in range(1_000)]
@@ -137,7 +135,7 @@ async def test_unbalanced_quotes_do_not_make_the_depth_check_slow(engine: Engine
 
 
 @pytest.mark.parametrize("origin", ["https://example.org", "null"])
-async def test_a_page_of_another_site_is_refused_at_the_door(engine: EngineServer, origin: str) -> None:
+async def test_foreign_origin_is_refused_at_the_handshake(engine: EngineServer, origin: str) -> None:
     with pytest.raises(InvalidStatus) as refused:
         async with connect(engine.server.url, additional_headers={"Origin": origin}, proxy=None):
             pass
@@ -146,7 +144,7 @@ async def test_a_page_of_another_site_is_refused_at_the_door(engine: EngineServe
         await still_serves(client)
 
 
-async def test_a_name_that_was_rebound_to_the_loopback_is_refused(engine: EngineServer) -> None:
+async def test_host_name_rebound_to_loopback_is_refused(engine: EngineServer) -> None:
     port = engine.server.port
     for host, told in ((f"evil.example:{port}", b"403"), ("127.0.0.1", b"403"), (f"localhost:{port}", b"426")):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -157,7 +155,7 @@ async def test_a_name_that_was_rebound_to_the_loopback_is_refused(engine: Engine
         await writer.wait_closed()
 
 
-async def test_our_own_page_may_enter(engine: EngineServer) -> None:
+async def test_own_origin_is_accepted(engine: EngineServer) -> None:
     page = {"Origin": f"http://127.0.0.1:{engine.server.port}"}
     async with connect(engine.server.url, additional_headers=page, proxy=None) as socket:
         client = RawClient(socket)
@@ -165,7 +163,7 @@ async def test_our_own_page_may_enter(engine: EngineServer) -> None:
         await still_serves(client)
 
 
-async def test_nothing_is_served_before_initialize_and_initialize_once(engine: EngineServer) -> None:
+async def test_calls_before_initialize_and_a_second_initialize_are_refused(engine: EngineServer) -> None:
     async with raw_client(engine, client_id="") as client:
         assert error_of(await client.ask("task/list"))[1] == "not_initialized"
         assert (
@@ -187,9 +185,7 @@ async def test_nothing_is_served_before_initialize_and_initialize_once(engine: E
     ("environment", "told"),
     [({"": "x"}, "no variable"), ({"A=B": "x"}, "'A=B'"), ({"A": "x\0y"}, "'A'"), ({"A": "x" * 300_000}, "256,000")],
 )
-async def test_an_environment_that_no_system_takes_is_refused(
-    engine: EngineServer, environment: dict[str, str], told: str
-) -> None:
+async def test_impossible_environment_is_refused(engine: EngineServer, environment: dict[str, str], told: str) -> None:
     async with raw_client(engine, client_id="") as client:
         names = {"clientId": "a", "clientName": "a", "proof": await client.prove()}
         frame = {"jsonrpc": "2.0", "method": "initialize", "id": 1, "params": names | {"environment": environment}}
@@ -198,7 +194,7 @@ async def test_an_environment_that_no_system_takes_is_refused(
         assert "result" in await client.initialize("a")
 
 
-async def test_who_does_not_know_the_token_is_not_initialized(engine: EngineServer) -> None:
+async def test_client_without_the_token_cannot_initialize(engine: EngineServer) -> None:
     async with raw_client(engine, client_id="") as client:
         assert error_of(await client.ask("initialize", clientId="a", clientName="a", proof="0" * 64))[1] == "conflict"
         for nonce in ("", "short", "x" * 201):
@@ -215,7 +211,7 @@ async def test_who_does_not_know_the_token_is_not_initialized(engine: EngineServ
         assert "result" in await client.initialize("a")
 
 
-async def test_too_many_requests_at_once_are_told_busy_and_the_client_stays(engine: EngineServer) -> None:
+async def test_too_many_simultaneous_requests_get_busy_and_the_client_stays_connected(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         for number in range(600):
             await client.request("unsubscribe", number, scope="all")
@@ -226,7 +222,7 @@ async def test_too_many_requests_at_once_are_told_busy_and_the_client_stays(engi
         assert sorted(msgspec.convert(answer["id"], int) for answer in answers) == list(range(600))
 
 
-async def test_errors_of_the_engine_carry_its_word_and_a_bug_is_told_as_such(engine: EngineServer) -> None:
+async def test_engine_errors_carry_their_code_and_bugs_are_internal_errors(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         assert error_of(await client.ask("task/stop", taskId="none"))[:2] == (-32000, "not_found")
         assert error_of(await client.ask("task/follow_up", 2, taskId="t", text="x"))[:2] == (-32000, "agent_busy")
@@ -236,7 +232,7 @@ async def test_errors_of_the_engine_carry_its_word_and_a_bug_is_told_as_such(eng
         await still_serves(client)
 
 
-async def test_a_client_that_dies_in_the_middle_of_a_frame_takes_nothing_with_it(engine: EngineServer) -> None:
+async def test_client_that_dies_within_a_frame_affects_nobody_else(engine: EngineServer) -> None:
     async with raw_client(engine, client_id="other") as other:
         async with raw_client(engine, client_id="dies") as dies:
             # A frame that announces 100 bytes and has 3.
@@ -259,7 +255,7 @@ def _numbers_of(params: type[msgspec.Struct]) -> list[tuple[str, dict[str, objec
     ]
 
 
-async def test_no_number_of_a_call_is_too_large_or_too_small_for_an_answer_in_words(engine: EngineServer) -> None:
+async def test_extreme_numbers_get_a_readable_error(engine: EngineServer) -> None:
     tried = 0
     async with raw_client(engine) as client:
         for method in METHODS:
@@ -277,7 +273,7 @@ async def test_no_number_of_a_call_is_too_large_or_too_small_for_an_answer_in_wo
 
 
 @pytest.mark.parametrize("name", ["max_minutes", "budget_usd", "day_budget_usd", "seconds_between_calls", "max_turns"])
-async def test_a_setting_beyond_all_bounds_is_refused(engine: EngineServer, name: str) -> None:
+async def test_setting_out_of_bounds_is_refused(engine: EngineServer, name: str) -> None:
     async with raw_client(engine) as client:
         for value in (1e300, -1):
             code, word, text = error_of(await client.ask("settings/set", f"{name} {value}", name=name, value=value))
@@ -285,7 +281,7 @@ async def test_a_setting_beyond_all_bounds_is_refused(engine: EngineServer, name
             assert f"Setting {name}: Expected" in text
 
 
-async def test_settings_grow_no_larger_than_the_next_engine_reads(engine: EngineServer) -> None:
+async def test_settings_larger_than_the_readable_limit_are_refused(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         assert "result" in await client.ask("settings/set", name="default_model", value="x" * 700_000)
         code, _, text = error_of(await client.ask("settings/set", 2, name="fallback_models", value="y" * 700_000))

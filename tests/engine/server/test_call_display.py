@@ -33,7 +33,7 @@ def shown(blocks: tuple[Block, ...]) -> str:
     return f"{call.display.done} {call.display.target}"
 
 
-async def test_pages_and_compared_branches_show_their_calls(engine: EngineServer) -> None:
+async def test_pages_and_compared_branches_contain_call_displays(engine: EngineServer) -> None:
     await store(engine)
     async with raw_client(engine) as client:
         page = msgspec.convert(
@@ -45,7 +45,7 @@ async def test_pages_and_compared_branches_show_their_calls(engine: EngineServer
         assert [shown(one.blocks) for one in (*compared.a.nodes, *compared.b.nodes)] == ["read a.py", "read a.py"]
 
 
-async def test_snapshots_events_and_replayed_events_show_their_calls(engine: EngineServer) -> None:
+async def test_snapshots_and_events_contain_call_displays(engine: EngineServer) -> None:
     await store(engine)
     async with raw_client(engine) as client, raw_client(engine, client_id="later") as later:
         answer = await client.ask("subscribe", scope="c1", detail="full")

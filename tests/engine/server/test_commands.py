@@ -19,7 +19,7 @@ async def test_a_command_sent_twice_is_done_once_and_answered_twice(engine: Engi
         assert engine.runner.started == ["a"]
 
 
-async def test_a_command_under_way_is_awaited_and_not_started_again(engine: EngineServer) -> None:
+async def test_running_command_is_awaited_and_not_started_again(engine: EngineServer) -> None:
     engine.runner.gate.clear()
     async with raw_client(engine) as one, raw_client(engine) as again:
         await one.request("task/start", 7, prompt="a")
@@ -32,7 +32,7 @@ async def test_a_command_under_way_is_awaited_and_not_started_again(engine: Engi
         assert engine.runner.started == ["a"]
 
 
-async def test_a_command_goes_on_when_its_client_is_gone(engine: EngineServer) -> None:
+async def test_command_continues_after_its_client_disconnects(engine: EngineServer) -> None:
     engine.runner.gate.clear()
     async with raw_client(engine) as client:
         await client.request("task/start", 7, prompt="a")
@@ -55,14 +55,14 @@ async def test_the_same_id_of_another_client_or_kind_is_another_command(engine: 
         assert error_of(await one.ask("task/stop", 7, taskId="t1"))[1] == "conflict"
 
 
-async def test_a_command_that_failed_may_be_sent_again(engine: EngineServer) -> None:
+async def test_failed_command_may_be_sent_again(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         assert error_of(await client.ask("task/stop", 7, taskId="t1"))[1] == "not_found"
         await client.ask("task/start", 8, prompt="a", taskId="t1")
         assert "result" in await client.ask("task/stop", 7, taskId="t1")
 
 
-async def test_a_command_is_remembered_over_a_restart_of_the_engine(tmp_path: Path) -> None:
+async def test_command_result_survives_a_restart(tmp_path: Path) -> None:
     answers: list[JsonObject] = []
     started: list[str] = []
     for _ in range(2):
@@ -73,14 +73,14 @@ async def test_a_command_is_remembered_over_a_restart_of_the_engine(tmp_path: Pa
     assert started == ["a"]
 
 
-async def test_an_id_used_for_another_command_is_refused_over_a_restart_too(tmp_path: Path) -> None:
+async def test_id_of_another_command_is_refused_also_after_a_restart(tmp_path: Path) -> None:
     async with engine_server(tmp_path / "home") as engine, raw_client(engine) as client:
         await client.ask("task/start", 7, prompt="a")
     async with engine_server(tmp_path / "home") as engine, raw_client(engine) as client:
         assert error_of(await client.ask("task/stop", 7, taskId="t1"))[1] == "conflict"
 
 
-async def test_what_a_command_makes_is_named_after_it_where_its_answer_was_lost(tmp_path: Path) -> None:
+async def test_id_derived_from_a_command_prevents_duplicates_after_a_lost_answer(tmp_path: Path) -> None:
     """An engine that dies after the command and before its answer is stored: here the answer's row is lost."""
     started: list[JsonObject] = []
     for _ in range(2):
@@ -92,7 +92,7 @@ async def test_what_a_command_makes_is_named_after_it_where_its_answer_was_lost(
     assert one == again
 
 
-async def test_a_command_answered_is_on_disk(engine: EngineServer) -> None:
+async def test_answered_command_is_on_disk(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         assert "result" in await client.ask("task/start", 1, prompt="a")
         assert (await engine.database.tasks.page()).tasks == tuple(engine.runner.tasks.values())

@@ -22,7 +22,7 @@ async def fill(engine: EngineServer) -> None:
     await engine.log.flush()
 
 
-async def test_an_archived_conversation_is_deleted_once_and_told_to_all(engine: EngineServer) -> None:
+async def test_archived_conversation_is_deleted_once_and_announced_to_all(engine: EngineServer) -> None:
     await fill(engine)
     async with raw_client(engine) as client, raw_client(engine, client_id="other") as other:
         await other.ask("subscribe", 1, scope="all", detail="summary")
@@ -45,7 +45,7 @@ async def test_a_dry_run_changes_nothing(engine: EngineServer) -> None:
         assert error_of(await client.ask("data/prune", 4, days=0))[1] == "invalid_params"
 
 
-async def test_what_is_exported_is_taken_in_after_it_was_deleted(engine: EngineServer, tmp_path: Path) -> None:
+async def test_export_can_be_imported_after_a_deletion(engine: EngineServer, tmp_path: Path) -> None:
     await fill(engine)
     path = str(tmp_path / "one.jsonl")
     async with raw_client(engine) as client:

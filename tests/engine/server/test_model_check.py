@@ -25,7 +25,7 @@ async def trial(client: RawClient, provider: str = "openai", **params: object) -
     return msgspec.convert(answer["result"], ModelTestResult)
 
 
-async def test_a_provider_that_answers_is_told_with_its_model_and_the_time(engine: EngineServer) -> None:
+async def test_successful_test_reports_the_model_and_the_time(engine: EngineServer) -> None:
     async with ModelServer([Reply(text="OK"), Reply(text="OK, though cut", finish="length")]) as server:
         lead(engine, server.url)
         async with raw_client(engine) as client:
@@ -49,7 +49,7 @@ async def test_a_provider_that_answers_is_told_with_its_model_and_the_time(engin
         (Reply(text="Half of", cut_after=1), "broke off"),
     ],
 )
-async def test_a_refusal_is_told_in_words_at_once(engine: EngineServer, reply: Reply, says: str) -> None:
+async def test_refusal_is_reported_at_once(engine: EngineServer, reply: Reply, says: str) -> None:
     async with ModelServer([reply]) as server:
         lead(engine, server.url)
         async with raw_client(engine) as client:
@@ -59,7 +59,7 @@ async def test_a_refusal_is_told_in_words_at_once(engine: EngineServer, reply: R
     assert says in found.text
 
 
-async def test_what_cannot_be_tried_says_what_to_do(engine: EngineServer) -> None:
+async def test_provider_that_cannot_be_tested_gives_advice(engine: EngineServer) -> None:
     lead(engine, NOWHERE)
     engine.services.keys.add_environment({"OLLAMA_HOST": "127.0.0.1:9"})
     async with raw_client(engine) as client:
@@ -71,7 +71,7 @@ async def test_what_cannot_be_tried_says_what_to_do(engine: EngineServer) -> Non
         assert "its address is missing" in (await trial(client, "openai_compatible", model="openai_compatible/x")).text
 
 
-async def test_a_model_is_tried_as_a_task_would_reach_it(engine: EngineServer) -> None:
+async def test_model_test_uses_the_same_route_as_a_task(engine: EngineServer) -> None:
     async with ModelServer([Reply(text="OK"), Reply(text="OK")]) as server:
         lead(engine, server.url)
         engine.services.settings.set("default_api_base", server.url)

@@ -62,7 +62,7 @@ async def client(engine: EngineServer) -> AsyncGenerator[Asking]:
 
 
 @pytest.mark.parametrize("typed", ["{}", "{}/", "{}/v1", "{}/v1/", "{}/v1/models", " {}/v1/chat/completions "])
-async def test_the_interface_is_found_from_what_people_type(client: Asking, typed: str) -> None:
+async def test_server_is_found_from_common_spellings_of_its_address(client: Asking, typed: str) -> None:
     async with own_server() as server:
         found = await client.test(typed.format(server.url))
         assert found == ModelServerTestResult(
@@ -75,14 +75,14 @@ async def test_the_interface_is_found_from_what_people_type(client: Asking, type
     assert plain == found
 
 
-async def test_the_interface_of_a_server_without_a_path_is_found(client: Asking) -> None:
+async def test_server_api_without_a_path_is_found(client: Asking) -> None:
     async with own_server(base="") as server:
         assert (await client.test(f"{server.url}/v1")).address == server.url
     async with own_server(base="/api/openai/v1") as server:
         assert (await client.test(f"{server.url}/api/openai")).address == f"{server.url}/api/openai/v1"
 
 
-async def test_what_is_wrong_with_a_server_is_said_in_words(client: Asking, tmp_path: Path) -> None:
+async def test_server_faults_are_explained(client: Asking, tmp_path: Path) -> None:
     async def says(address: str, key: str | None = None) -> str:
         found = await client.test(address, key=key)
         assert not found.ok and found.models == ()
@@ -107,7 +107,7 @@ async def test_what_is_wrong_with_a_server_is_said_in_words(client: Asking, tmp_
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
-async def test_a_certificate_of_ones_own_is_told_and_gets_no_key(client: Asking, tmp_path: Path) -> None:
+async def test_self_signed_certificate_is_reported_and_gets_no_key(client: Asking, tmp_path: Path) -> None:
     async with own_server(certificate=self_signed(tmp_path)) as server:
         found = await client.test(server.url, key=KEY)
         assert "is not trusted on this machine; it may be self-signed. Nothing was sent." in found.text
@@ -129,7 +129,7 @@ async def test_a_certificate_of_ones_own_is_told_and_gets_no_key(client: Asking,
         "my server",
     ],
 )
-async def test_what_is_no_address_is_refused(client: Asking, typed: str) -> None:
+async def test_invalid_address_is_refused(client: Asking, typed: str) -> None:
     refused = error_of(await client.ask("model_server/test", address=typed))
     assert refused[1] == "invalid_params", refused
 
@@ -148,7 +148,7 @@ async def test_a_server_is_a_provider_with_models_and_a_key_of_its_own(client: A
     assert "lab-machine" not in str(rows)
 
 
-async def test_its_models_answer_with_its_key_and_are_tried(client: Asking) -> None:
+async def test_models_of_a_custom_server_use_its_key_and_can_be_tested(client: Asking) -> None:
     async with ModelServer([Reply(text="OK")]) as server:
         saved = await client.save("Mine", server.url, key=KEY)
         answer = await client.ask("model/test", provider=saved.id)
@@ -157,14 +157,14 @@ async def test_its_models_answer_with_its_key_and_are_tried(client: Asking) -> N
     assert (tried.ok, tried.model, sent) == (True, "mine/test-model", f"Bearer {KEY}")
 
 
-async def test_how_much_its_models_read_is_taken_from_its_list(client: Asking) -> None:
+async def test_context_windows_come_from_the_list_of_the_server(client: Asking) -> None:
     async with own_server(rows=({"id": "qwen3", "object": "model", "max_model_len": 40_960},)) as server:
         saved = await client.save("vLLM of the lab", server.url)
         (model,) = (model for model in (await client.found()).models if model.provider == saved.id)
     assert (model.id, model.context_tokens) == ("vllm-of-the-lab/qwen3", 40_960)
 
 
-async def test_servers_are_there_after_a_restart(tmp_path: Path) -> None:
+async def test_custom_servers_survive_a_restart(tmp_path: Path) -> None:
     async with own_server(key=KEY) as server:
         async with engine_server(tmp_path / "home") as engine, raw_client(engine) as raw:
             await Asking(raw).save("Lab", server.url, key=KEY)
@@ -177,7 +177,7 @@ async def test_servers_are_there_after_a_restart(tmp_path: Path) -> None:
             assert await client.models_of("lab") == ("lab/newer",)
 
 
-async def test_a_server_that_is_away_is_saved_and_asked_again(client: Asking) -> None:
+async def test_unreachable_server_is_saved_and_asked_again(client: Asking) -> None:
     async with own_server() as server:
         port = int(server.url.rpartition(":")[2])
     saved = await client.save("Lab", server.url)
@@ -221,7 +221,7 @@ async def test_a_removed_server_is_gone_with_its_key(client: Asking, engine: Eng
     assert error_of(await client.ask("model_server/remove", id="nobody"))[1] == "not_found"
 
 
-async def test_names_are_clear_and_ids_are_of_no_provider(client: Asking) -> None:
+async def test_server_names_are_unique_and_ids_differ_from_providers(client: Asking) -> None:
     async with own_server() as server:
         assert (await client.save("OpenAI", server.url)).id == "openai-2"
         assert (await client.save("Azure", server.url)).id == "azure-2"
@@ -251,12 +251,12 @@ ODD = (
 
 
 @pytest.mark.parametrize("typed", ODD)
-async def test_an_odd_address_is_refused_or_told_and_breaks_nothing(client: Asking, typed: str) -> None:
+async def test_odd_addresses_are_refused_or_reported(client: Asking, typed: str) -> None:
     answer = await client.ask("model_server/test", address=typed, key=KEY)
     assert "result" in answer or error_of(answer)[1] == "invalid_params", answer
 
 
-async def test_a_key_that_is_none_is_refused_before_anything_is_sent(client: Asking) -> None:
+async def test_invalid_key_is_refused_before_anything_is_sent(client: Asking) -> None:
     async with own_server() as server:
         for key in ("two words", "a\nb", "ключ", "a\x00b"):
             refused = error_of(await client.ask("model_server/test", address=server.url, key=key))
@@ -264,9 +264,7 @@ async def test_a_key_that_is_none_is_refused_before_anything_is_sent(client: Ask
     assert server.keys == []
 
 
-async def test_models_that_a_server_does_not_list_are_named_in_the_settings(
-    client: Asking, engine: EngineServer
-) -> None:
+async def test_unlisted_models_of_a_server_can_be_named_in_the_settings(client: Asking, engine: EngineServer) -> None:
     async with own_server(base="/nowhere") as server:
         saved = await client.save("Lab", f"{server.url}/v1")
         assert "name its models in the setting Own models" in saved.text
@@ -274,7 +272,7 @@ async def test_models_that_a_server_does_not_list_are_named_in_the_settings(
         assert await client.models_of("lab") == ("lab/hidden",)
 
 
-async def test_a_key_that_a_server_quotes_is_neither_shown_nor_kept(client: Asking, engine: EngineServer) -> None:
+async def test_key_quoted_by_a_server_is_neither_shown_nor_stored(client: Asking, engine: EngineServer) -> None:
     rows: tuple[JsonObject, ...] = ({"id": f"model-of-{KEY}"}, {"id": "plain"})
     async with own_server(rows=rows) as server, own_server(moved_to=f"https://elsewhere/?key={KEY}") as moved:
         quoted = await client.test(server.url, key=KEY)

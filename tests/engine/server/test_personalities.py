@@ -18,7 +18,7 @@ async def listed(client: RawClient, request_id: int) -> PersonalityListResult:
     return msgspec.convert((await client.ask("personality/list", request_id))["result"], PersonalityListResult)
 
 
-async def test_a_personality_is_saved_changed_told_to_all_and_deleted(engine: EngineServer) -> None:
+async def test_personality_is_saved_changed_announced_and_deleted(engine: EngineServer) -> None:
     async with raw_client(engine) as client, raw_client(engine, client_id="other") as other:
         await other.ask("subscribe", 1, scope="all", detail="summary")
         await client.ask("personality/save", 1, personality=PIRATE)
@@ -34,14 +34,14 @@ async def test_a_personality_is_saved_changed_told_to_all_and_deleted(engine: En
     ]
 
 
-async def test_the_list_says_which_ship_with_errand_and_which_tools_there_are(engine: EngineServer) -> None:
+async def test_personality_list_names_builtin_ones_and_available_tools(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         result = await listed(client, 1)
     assert [personality.id for personality in result.shipped] == ["assistant", "coder", "researcher", "writer"]
     assert result.tools == NAMES
 
 
-async def test_what_can_not_work_is_refused_in_words(engine: EngineServer) -> None:
+async def test_invalid_personality_is_refused_with_a_reason(engine: EngineServer) -> None:
     wrong: list[tuple[JsonObject, str]] = [
         ({"id": "a b"}, "id:"),
         ({"id": ""}, "id:"),

@@ -52,7 +52,7 @@ async def test_pages_of_a_branch_go_from_the_head_towards_the_root(engine: Engin
         assert error_of(foreign)[1] == "not_found"
 
 
-async def test_the_default_model_is_the_setting_where_one_is_chosen(engine: EngineServer) -> None:
+async def test_default_model_comes_from_the_setting_if_there_is_one(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         await client.ask("settings/set", name="default_model", value="mistral/small")
         chosen = msgspec.convert((await client.ask("model/list", 2))["result"], ModelListResult)
@@ -113,7 +113,7 @@ async def test_a_new_name_or_pin_leaves_a_conversation_in_its_place_and_archivin
     assert msgspec.convert(answer["result"], ConversationChangeResult).conversation.updated_at > NOW
 
 
-async def test_of_a_text_pasted_into_the_search_only_the_beginning_is_looked_for(engine: EngineServer) -> None:
+async def test_only_the_beginning_of_a_long_pasted_query_is_searched(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         answer = await client.ask("conversation/search", text="ab " * 300_000)
         assert answer["result"] == {"hits": [], "titles": [], "words": ("ab " * 2_000)[:5_000].strip(), "advice": ""}
@@ -145,7 +145,7 @@ async def test_lists_show_what_is_stored(engine: EngineServer) -> None:
         assert error_of(await client.ask("conversation/get", conversationId="none"))[1] == "not_found"
 
 
-async def test_a_conversation_is_renamed_and_everybody_learns_it(engine: EngineServer) -> None:
+async def test_renamed_conversation_is_announced_to_all_clients(engine: EngineServer) -> None:
     await store(engine)
     async with raw_client(engine, client_id="a") as changes, raw_client(engine, client_id="b") as watches:
         await watches.ask("subscribe")

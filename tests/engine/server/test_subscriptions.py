@@ -91,7 +91,7 @@ async def test_events_after_a_number_are_replayed_before_the_answer(engine: Engi
 @pytest.mark.parametrize(
     ("after", "epoch", "reason"), [(1, "another", "wrong_epoch"), (1, None, "wrong_epoch"), (99, "", "out_of_range")]
 )
-async def test_what_cannot_be_replayed_is_said_and_a_snapshot_comes(
+async def test_subscription_that_cannot_be_replayed_gets_a_snapshot_and_the_reason(
     engine: EngineServer, after: int, epoch: str | None, reason: str
 ) -> None:
     await with_task(engine)
@@ -103,12 +103,12 @@ async def test_what_cannot_be_replayed_is_said_and_a_snapshot_comes(
         assert result.snapshot.sequence == 2
 
 
-async def test_a_conversation_that_is_not_there_is_told(engine: EngineServer) -> None:
+async def test_subscription_to_an_unknown_conversation_is_refused(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         assert error_of(await client.ask("subscribe", scope="none"))[1] == "not_found"
 
 
-async def test_two_scopes_of_one_client_bring_each_event_once(engine: EngineServer) -> None:
+async def test_overlapping_scopes_deliver_each_event_once(engine: EngineServer) -> None:
     await with_task(engine)
     engine.log.publish(TaskMessage(node=node("n1")))
     await engine.log.flush()
@@ -124,7 +124,7 @@ async def test_two_scopes_of_one_client_bring_each_event_once(engine: EngineServ
         assert [record.sequence for record in await read_events(client, 2)] == [6, 7]
 
 
-async def test_nothing_is_lost_or_doubled_between_snapshot_or_replay_and_live_events(engine: EngineServer) -> None:
+async def test_no_event_is_lost_or_duplicated_between_snapshot_or_replay_and_live_events(engine: EngineServer) -> None:
     await with_task(engine)
     count = 600
 
@@ -166,7 +166,7 @@ async def test_two_clients_see_the_same_events_in_the_same_order(engine: EngineS
         assert await read_events(one, 22) == await read_events(two, 22)
 
 
-async def test_a_replay_of_one_scope_never_takes_back_what_another_has_shown(engine: EngineServer) -> None:
+async def test_replay_of_one_scope_never_repeats_older_events_to_another(engine: EngineServer) -> None:
     await with_task(engine)
     await publish_steps(engine, 5)
     async with raw_client(engine) as client:
@@ -190,7 +190,7 @@ async def test_unsubscribe_ends_it(engine: EngineServer) -> None:
         assert (await client.ask("unsubscribe", 3))["id"] == 3
 
 
-async def test_a_client_that_does_not_read_is_told_to_start_over_and_nobody_waits_for_it(
+async def test_slow_client_is_told_to_resync_and_nobody_waits_for_it(
     engine: EngineServer,
 ) -> None:
     await with_task(engine)
@@ -227,7 +227,7 @@ async def next_delta(client: RawClient) -> TextDelta:
     return msgspec.convert(message["params"], TextDelta)
 
 
-async def test_streamed_text_is_joined_and_a_client_that_comes_late_gets_what_was_said(engine: EngineServer) -> None:
+async def test_streamed_text_is_coalesced_and_a_late_client_gets_the_text_so_far(engine: EngineServer) -> None:
     engine.log.publish(ConversationUpdate(conversation=conversation()))
     engine.log.publish(TaskMessage(node=node("n1", status="streaming")))
     await engine.log.flush()

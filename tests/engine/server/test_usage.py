@@ -97,7 +97,7 @@ async def test_a_report_sums_by_day_model_and_conversation_and_counts_what_has_n
     )
 
 
-async def test_days_are_those_of_the_person_and_both_ends_of_a_period_belong_to_it(engine: EngineServer) -> None:
+async def test_usage_days_follow_the_local_time_zone_and_periods_are_inclusive(engine: EngineServer) -> None:
     await store(engine)
     async with raw_client(engine) as client:
         east = await report(client, utcOffsetMinutes=60)
@@ -112,7 +112,7 @@ async def test_days_are_those_of_the_person_and_both_ends_of_a_period_belong_to_
         )
 
 
-async def test_a_period_that_makes_no_sense_is_refused(engine: EngineServer) -> None:
+async def test_invalid_period_is_refused(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         for params in (
             {"since": "2026-11-20", "until": "2026-11-19"},
@@ -128,7 +128,7 @@ async def explain(client: RawClient, **params: object) -> ContextExplainResult:
     return msgspec.convert((await client.ask("context/explain", 1, **params))["result"], ContextExplainResult)
 
 
-async def test_the_counted_tokens_of_a_turn_are_divided_as_its_characters_are(engine: EngineServer) -> None:
+async def test_tokens_of_a_turn_are_divided_in_proportion_to_characters(engine: EngineServer) -> None:
     journal = engine.database.journal
     parts = (PartSize("system", 1000, 1), PartSize("tools", 500, 5), PartSize("history", 1501, 7))
     journal.put(
@@ -177,7 +177,7 @@ async def test_a_task_before_its_first_call_sent_nothing(engine: EngineServer) -
     assert (found.turn, found.used_tokens, found.window_tokens, found.shares) == (0, 0, None, ())
 
 
-async def test_what_a_real_turn_sends_is_noted_by_its_parts(tmp_path: Path) -> None:
+async def test_sizes_of_the_parts_of_a_request_are_stored(tmp_path: Path) -> None:
     replies = [Reply(calls=(Call("shell", {"command": "echo hello"}),)), Reply(text="Done.")]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as parts:
         done = await parts.watcher.end((await parts.start("Say hello, please")).id)

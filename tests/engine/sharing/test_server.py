@@ -57,7 +57,7 @@ def address(server: ModelServer) -> str:
     return server.url.removesuffix("/v1")
 
 
-async def test_nobody_gets_in_without_a_token_of_the_file(tmp_path: Path) -> None:
+async def test_requests_without_a_valid_token_are_refused(tmp_path: Path) -> None:
     async with ModelServer() as upstream, sharing(address(upstream), tmp_path, ONCE) as shared:
         for wrong in ("", "Bearer ", "Bearer x", f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"bearer {TOKEN}"):
             assert (await post(shared, Authorization=wrong))[0] == 401
@@ -65,7 +65,7 @@ async def test_nobody_gets_in_without_a_token_of_the_file(tmp_path: Path) -> Non
         assert upstream.requests == []
 
 
-async def test_a_token_taken_out_of_the_file_is_refused_at_once(tmp_path: Path) -> None:
+async def test_token_removed_from_the_file_is_refused_at_once(tmp_path: Path) -> None:
     async with ModelServer([Reply(text="hi")]) as upstream, sharing(address(upstream), tmp_path, ONCE) as shared:
         models = client(tmp_path, shared)
         assert (await final(models.open(MODEL), request_for(MODEL))).text == "hi"
@@ -89,7 +89,7 @@ async def test_a_token_taken_out_of_the_file_is_refused_at_once(tmp_path: Path) 
         (b"x" * 5000, 413, "4,096 bytes"),
     ],
 )
-async def test_what_is_no_request_is_refused_in_words(
+async def test_invalid_request_is_refused_with_a_reason(
     tmp_path: Path, body: JsonObject | bytes, status: int, said: str
 ) -> None:
     bounds = SharingLimits(body_bytes=4096 if status == 413 else 1_000_000)
@@ -100,7 +100,7 @@ async def test_what_is_no_request_is_refused_in_words(
     assert "sk-secret" not in answer[1]
 
 
-async def test_one_token_asks_so_often_and_so_much_at_once_and_no_more(tmp_path: Path) -> None:
+async def test_requests_of_one_token_are_limited_in_rate_and_number(tmp_path: Path) -> None:
     async with ModelServer([Reply(text="x" * 100, stall_after=2)]) as upstream:
         bounds = SharingLimits(at_once=1, burst=3, per_second=0.001)
         async with sharing(address(upstream), tmp_path, ONCE, bounds) as shared:
@@ -134,7 +134,7 @@ async def test_a_stop_at_the_client_ends_the_request_to_the_provider_at_once(tmp
     assert last.message.stop_reason == "aborted"
 
 
-async def test_the_models_of_the_other_machine_try_again_and_that_is_shown_here(tmp_path: Path) -> None:
+async def test_retries_on_the_other_machine_are_shown_here(tmp_path: Path) -> None:
     replies = [Reply(status=503, error="down"), Reply(text="up again")]
     twice = RetryPolicy(attempts=2, first_delay_s=0.001)
     async with ModelServer(replies) as upstream, sharing(address(upstream), tmp_path, twice) as shared:
@@ -147,7 +147,7 @@ async def test_the_models_of_the_other_machine_try_again_and_that_is_shown_here(
     assert (end.message.text, end.message.model) == ("up again", MODEL)
 
 
-async def test_the_log_says_who_used_how_much_and_nothing_of_what_was_said(
+async def test_log_has_the_usage_per_token_holder_and_no_content(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -161,7 +161,7 @@ async def test_the_log_says_who_used_how_much_and_nothing_of_what_was_said(
     assert "secret" not in caplog.text and TOKEN not in caplog.text
 
 
-async def test_another_model_here_answers_where_the_other_machine_is_gone(tmp_path: Path) -> None:
+async def test_local_fallback_answers_if_the_other_machine_is_gone(tmp_path: Path) -> None:
     async with ModelServer([Reply(text="from here")]) as local:
         keys = KeyStore(
             tmp_path, {**NO_LOCAL_SERVERS, "ERRAND_PROXY_API_KEY": TOKEN, "OLLAMA_HOST": address(local)}, lambda: None
@@ -175,7 +175,7 @@ async def test_another_model_here_answers_where_the_other_machine_is_gone(tmp_pa
     assert "errand share-models" in remark
 
 
-async def test_an_address_of_something_else_is_told_as_such(tmp_path: Path) -> None:
+async def test_address_of_another_program_is_reported_as_such(tmp_path: Path) -> None:
     async def greet(request: web.Request) -> web.Response:
         return web.Response(text="<html>Hello", content_type="text/html")
 
@@ -189,7 +189,7 @@ async def test_an_address_of_something_else_is_told_as_such(tmp_path: Path) -> N
     assert (message.error or "").endswith("answers, but shares no models. Check the address.")
 
 
-async def test_a_silent_model_is_told_from_a_machine_that_is_gone(tmp_path: Path) -> None:
+async def test_silent_model_is_distinguished_from_an_unreachable_machine(tmp_path: Path) -> None:
     bounds = SharingLimits(life_s=0.02)
     upstream = ModelServer([Reply(text="at last", delay_s=0.2)])
     async with upstream, sharing(address(upstream), tmp_path, ONCE, bounds) as shared:
@@ -199,7 +199,7 @@ async def test_a_silent_model_is_told_from_a_machine_that_is_gone(tmp_path: Path
     assert '"type":"end"' in text.splitlines()[-2]
 
 
-def test_what_is_offered_is_named_by_patterns() -> None:
+def test_shared_models_are_selected_by_patterns() -> None:
     offer = SharedModelFilter(("openai/*", "ollama/qwen3"))
     assert [offer.has(name) for name in ("openai/gpt-5.4", "ollama/qwen3", "ollama/qwen", "gemini/x")] == [
         True,
@@ -212,14 +212,14 @@ def test_what_is_offered_is_named_by_patterns() -> None:
 @pytest.mark.parametrize(
     "text", ["", "# nobody\n", "ann short\n", "a b a-token-that-is-long-enough\n", "tökenökentökenöken\n"]
 )
-def test_a_file_of_tokens_that_lets_nobody_or_anybody_in_is_refused(tmp_path: Path, text: str) -> None:
+def test_empty_or_unsafe_token_file_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "tokens"
     file.write_text(text)
     with pytest.raises(ConfigurationError):
         Tokens.open(file, Redactor())
 
 
-def test_a_missing_file_is_made_with_a_token_that_only_its_owner_can_read(tmp_path: Path) -> None:
+def test_missing_token_file_is_created_readable_only_by_its_owner(tmp_path: Path) -> None:
     file = tmp_path / "keys" / "tokens"
     tokens = Tokens.open(file, Redactor())
     name, token = file.read_text().split()

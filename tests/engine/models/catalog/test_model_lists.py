@@ -63,7 +63,7 @@ async def fetched(folder: Path, base: str, fetch: bool = True) -> ModelListResul
         await models.close()
 
 
-async def test_a_list_is_fetched_when_asked_for_and_kept_with_its_date(tmp_path: Path) -> None:
+async def test_model_list_is_fetched_on_request_and_stored_with_its_date(tmp_path: Path) -> None:
     async with lists(None) as base:
         first = await fetched(tmp_path, base)
         again = await fetched(tmp_path, base, fetch=False)
@@ -92,7 +92,7 @@ async def test_a_list_is_fetched_when_asked_for_and_kept_with_its_date(tmp_path:
         (web.json_response({"data": {"a": 1}}), "no list of models"),
     ],
 )
-async def test_a_list_that_cannot_be_had_leaves_the_old_one(tmp_path: Path, answer: web.Response, said: str) -> None:
+async def test_failed_fetch_keeps_the_old_model_list(tmp_path: Path, answer: web.Response, said: str) -> None:
     async with lists(None) as base:
         await fetched(tmp_path, base)
     async with lists(answer) as base:
@@ -103,7 +103,7 @@ async def test_a_list_that_cannot_be_had_leaves_the_old_one(tmp_path: Path, answ
     assert [model.id for model in found.models if model.provider == "openai"] == ["openai/vendor/new-model"]
 
 
-async def test_a_list_that_cannot_be_saved_is_used_and_that_is_said(tmp_path: Path) -> None:
+async def test_unsaved_model_list_is_used_with_a_warning(tmp_path: Path) -> None:
     (tmp_path / "models.new").mkdir()
     async with lists(None) as base:
         found = await fetched(tmp_path, base)
@@ -112,7 +112,7 @@ async def test_a_list_that_cannot_be_saved_is_used_and_that_is_said(tmp_path: Pa
     assert row.list_error == "The list of OpenAI is good until the engine ends: it could not be saved (Is a directory)."
 
 
-async def test_without_a_network_the_old_list_is_kept_and_that_is_said(tmp_path: Path) -> None:
+async def test_without_a_network_the_old_list_is_kept_with_an_error(tmp_path: Path) -> None:
     async with lists(None) as base:
         await fetched(tmp_path, base)
     found = await fetched(tmp_path, base)
@@ -121,13 +121,13 @@ async def test_without_a_network_the_old_list_is_kept_and_that_is_said(tmp_path:
     assert row.listed_at is not None
 
 
-async def test_a_broken_file_of_lists_counts_as_none(tmp_path: Path) -> None:
+async def test_corrupt_list_file_counts_as_empty(tmp_path: Path) -> None:
     (tmp_path / "models.json").write_text("{")
     found = await fetched(tmp_path, "http://127.0.0.1:9/v1", fetch=False)
     assert len([model for model in found.models if model.provider == "openai"]) > 10
 
 
-async def test_the_models_that_another_machine_shares_are_listed(tmp_path: Path) -> None:
+async def test_shared_models_of_another_machine_are_listed(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     async with (
         ModelServer([Reply(text="hi")], models=("qwen",)) as upstream,
@@ -141,7 +141,7 @@ async def test_the_models_that_another_machine_shares_are_listed(tmp_path: Path)
     assert found.default == "proxy/ollama/qwen"
 
 
-async def test_own_models_are_listed_and_their_price_and_window_count(tmp_path: Path) -> None:
+async def test_own_models_are_listed_with_their_price_and_window(tmp_path: Path) -> None:
     text = "ollama/qwen3 40960 0.5 2 tools thinking; react/ollama/tiny 2048 - - text # small"
     async with ModelServer(models=("qwen3", "other")) as server:
         keys = KeyStore(tmp_path, {**NO_LOCAL_SERVERS, "OLLAMA_HOST": server.url.removesuffix("/v1")}, lambda: None)
@@ -167,7 +167,7 @@ async def test_own_models_are_listed_and_their_price_and_window_count(tmp_path: 
         ("a/b 1 1 1\nollama/qwen3 -5 0 0", "'-5' is not a number"),
     ],
 )
-def test_a_wrong_row_is_refused_in_words_and_nothing_is_stored(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_own_model_is_refused_with_a_reason_and_nothing_is_stored(tmp_path: Path, text: str, said: str) -> None:
     settings = Settings(tmp_path / "settings.json")
     with pytest.raises(InvalidParams, match=said):
         settings.set("own_models", text)
@@ -175,11 +175,11 @@ def test_a_wrong_row_is_refused_in_words_and_nothing_is_stored(tmp_path: Path, t
     assert not (tmp_path / "settings.json").exists()
 
 
-def test_a_wrong_row_in_the_file_is_said_at_the_start(tmp_path: Path) -> None:
+def test_invalid_own_model_in_the_file_is_reported_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text('{"own_models": "qwen3"}')
     with pytest.raises(ConfigurationError, match="begins with an id"):
         Settings(tmp_path / "settings.json")
 
 
-def test_no_rows_are_no_models() -> None:
+def test_empty_setting_means_no_own_models() -> None:
     assert parse(" \n;; # nothing\n") == ()

@@ -38,7 +38,7 @@ def router(folder: Path, environment: dict[str, str] | None = None) -> ModelRout
         ("scripted/../secrets", "not the name of a script"),
     ],
 )
-def test_an_id_that_leads_nowhere_says_what_to_write(tmp_path: Path, model_id: str, says: str) -> None:
+def test_unknown_model_id_is_refused_with_advice(tmp_path: Path, model_id: str, says: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         router(tmp_path).open(model_id)
     assert says in str(caught.value)
@@ -68,7 +68,7 @@ async def test_the_key_given_with_the_model_is_sent(tmp_path: Path) -> None:
         assert "Authorization" not in server.requests[1].headers
 
 
-async def test_a_key_stored_meanwhile_is_used_by_the_next_call(tmp_path: Path) -> None:
+async def test_newly_stored_key_is_used_by_the_next_call(tmp_path: Path) -> None:
     keys = KeyStore(tmp_path / "keys", NO_LOCAL_SERVERS, lambda: None)
     models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1))
     async with ModelServer([Reply(text="hi")]) as server:
@@ -181,13 +181,13 @@ def test_thinking_levels_in_the_words_of_each_provider() -> None:
     assert fields("ollama/llama3", "high") == {}
 
 
-def test_late_models_of_openai_that_reason_with_tools_take_the_other_way() -> None:
+def test_recent_openai_models_that_reason_with_tools_use_the_library() -> None:
     assert not needs_responses(request_for("openai/gpt-5"))
     assert not needs_responses(request_for("openai/gpt-5.4"))
     assert needs_responses(request_for("openai/gpt-6.1-sol"))
 
 
-async def test_a_script_plays_on_where_the_conversation_is(tmp_path: Path) -> None:
+async def test_script_continues_at_the_position_of_the_conversation(tmp_path: Path) -> None:
     (tmp_path / "tour.yaml").write_text(
         """
 replies:
@@ -223,7 +223,7 @@ def test_importing_the_engine_imports_no_heavy_library() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
 
 
-async def test_requests_say_what_they_should(tmp_path: Path) -> None:
+async def test_requests_contain_the_expected_fields(tmp_path: Path) -> None:
     models = router(tmp_path)
     async with ModelServer([Reply(text="hi")]) as server:
         await collect(

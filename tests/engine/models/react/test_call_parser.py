@@ -67,7 +67,7 @@ def seen(pieces: list[ParsedPiece]) -> Shown:
 
 
 @pytest.mark.parametrize(("text", "shown"), TEXTS)
-def test_what_is_shown_and_what_is_called(text: str, shown: Shown) -> None:
+def test_shown_text_and_calls_are_separated(text: str, shown: Shown) -> None:
     assert seen(taken(text)) == shown
 
 
@@ -116,30 +116,30 @@ def called(inside: str) -> ToolCallText:
         ('\nshell("ls")\n', ToolCallText(UNREADABLE_CALL, 'shell("ls")')),
     ],
 )
-def test_a_call_is_read_as_it_is_meant_or_marked(inside: str, call: ToolCallText) -> None:
+def test_call_is_parsed_leniently_or_marked_invalid(inside: str, call: ToolCallText) -> None:
     assert called(inside) == call
 
 
-def test_a_call_that_was_not_closed_is_read_as_far_as_it_goes() -> None:
+def test_unclosed_call_is_read_to_its_end() -> None:
     whole = '<tool_code><name>shell</name><parameters>{"command": "ls"}'
     assert seen(taken(whole))[1] == [ToolCallText("shell", '{"command": "ls"}')]
     assert seen(taken(whole[:-4]))[1] == [ToolCallText("shell", '{"command": "')]
     assert seen(taken(f"{whole}</parameters>\n<observation>x"))[2] == ""
 
 
-def test_what_is_played_on_after_a_call_is_kept_as_invented() -> None:
+def test_text_after_a_call_is_kept_as_invented() -> None:
     for cuts in ((), range(len(LIST), len(LIST) + 20)):
         found = taken(f"{LIST}\nSo: <observation>a {LIST} b", cuts)
         invented = "".join(piece.source for piece in found if isinstance(piece, InventedResult))
         assert invented == f"<observation>a {LIST} b"
 
 
-def test_a_quote_too_many_hides_no_end() -> None:
+def test_unbalanced_quote_does_not_hide_the_end_of_a_call() -> None:
     text = '<tool_code><name>shell</name><parameters>{"command": "ls}</parameters></tool_code>\nSo.'
     assert seen(taken(text)) == ("", [ToolCallText("shell", '{"command": "ls}')], "So.")
 
 
-def test_text_is_given_out_as_it_comes_but_for_what_may_begin_a_tag() -> None:
+def test_text_is_streamed_except_possible_beginnings_of_tags() -> None:
     pieces = ReActParser()
     assert pieces.feed("I look <") == [ShownText("I look")]
     assert pieces.feed("b> now.\n\n<tool_") == [ShownText(" <b> now.")]
@@ -148,7 +148,7 @@ def test_text_is_given_out_as_it_comes_but_for_what_may_begin_a_tag() -> None:
 
 
 @given(replies, some.data())
-def test_any_text_cut_anywhere_gives_the_same_and_loses_nothing(text: str, data: some.DataObject) -> None:
+def test_parsing_is_independent_of_chunk_boundaries_and_loses_nothing(text: str, data: some.DataObject) -> None:
     whole = taken(text)
     assert "".join(piece.source for piece in whole) == text
     cuts = data.draw(some.lists(some.integers(0, len(text)), max_size=8).map(sorted))
@@ -156,12 +156,12 @@ def test_any_text_cut_anywhere_gives_the_same_and_loses_nothing(text: str, data:
     assert seen(taken(text, range(len(text)))) == seen(whole)
 
 
-def test_a_large_call_in_small_pieces_takes_no_longer_for_its_size() -> None:
+def test_large_call_in_small_pieces_is_parsed_in_linear_time() -> None:
     text = f'<tool_code><name>write</name><parameters>{{"text": "{"<tool_code> " * 20_000}"}}</parameters></tool_code>'
     assert [type(piece) for piece in taken(text, range(0, len(text), 3))] == [ParsedCall]
 
 
-def test_marks_and_blank_space_around_them_are_no_text() -> None:
+def test_markup_and_surrounding_whitespace_are_not_text() -> None:
     assert taken("<final_answer> \n yes </final_answer>") == [
         HiddenMarkup("<final_answer>"),
         HiddenMarkup(" \n "),

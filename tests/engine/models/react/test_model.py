@@ -40,7 +40,7 @@ def calls_of(message: AssistantMessage) -> list[tuple[str, object]]:
     return [(call.name, call.invalid or call.arguments) for call in message.tool_calls]
 
 
-async def test_the_model_is_told_of_tools_in_its_prompt_and_sent_none(tmp_path: Path) -> None:
+async def test_tools_are_described_in_the_prompt_and_none_are_sent(tmp_path: Path) -> None:
     async with react([Reply(text=f"I look.\n{LIST}"), Reply(text="There is a.")], tmp_path) as way:
         assert way.server is not None
         request = request_for(way.model_id)
@@ -58,9 +58,7 @@ async def test_the_model_is_told_of_tools_in_its_prompt_and_sent_none(tmp_path: 
 
 
 @pytest.mark.parametrize("played_on", [LIST, "<observation>\na\n</observation>\n<final_answer>a</final_answer>"])
-async def test_only_the_first_call_is_one_and_what_is_played_on_after_it_is_a_thought(
-    played_on: str, tmp_path: Path
-) -> None:
+async def test_only_the_first_call_counts_and_invented_results_become_thinking(played_on: str, tmp_path: Path) -> None:
     async with react([Reply(text=f"{LIST}\nI wait. <b\n{played_on}", piece_length=3)], tmp_path) as way:
         message = await final(way.model, request_for(way.model_id))
     call, said, thought = message.content
@@ -69,14 +67,14 @@ async def test_only_the_first_call_is_one_and_what_is_played_on_after_it_is_a_th
     assert message.stop_reason == "tool_use"
 
 
-async def test_what_is_no_json_is_a_call_that_can_be_mended(tmp_path: Path) -> None:
+async def test_call_without_valid_json_can_be_repaired(tmp_path: Path) -> None:
     text = "<tool_code><name>shell</name><parameters>{command: ls}</parameters></tool_code>"
     async with react([Reply(text=text)], tmp_path) as way:
         message = await final(way.model, request_for(way.model_id))
     assert calls_of(message) == [("shell", "{command: ls}")]
 
 
-async def test_a_reply_that_was_cut_keeps_its_text_and_its_half_call(tmp_path: Path) -> None:
+async def test_cut_reply_keeps_its_text_and_its_partial_call(tmp_path: Path) -> None:
     async with react([Reply(text=f"I look.\n{LIST}", cut_after=8)], tmp_path) as way:
         message = await final(way.model, request_for(way.model_id))
     assert message.stop_reason == "error"
@@ -84,7 +82,7 @@ async def test_a_reply_that_was_cut_keeps_its_text_and_its_half_call(tmp_path: P
     assert message.text == "I look."
 
 
-async def test_a_limit_of_tokens_within_a_call_is_told_as_such(tmp_path: Path) -> None:
+async def test_token_limit_within_a_call_is_reported_as_such(tmp_path: Path) -> None:
     async with react([Reply(text=LIST.partition('"ls')[0], finish="length")], tmp_path) as way:
         message = await final(way.model, request_for(way.model_id))
     assert (message.stop_reason, len(message.tool_calls)) == ("length", 1)
@@ -103,7 +101,7 @@ async def test_a_final_answer_completes_a_task_that_can_be_completed(tmp_path: P
     assert calls_of(early) == [("shell", {"command": "ls"})]
 
 
-async def test_an_answer_of_nothing_is_an_empty_reply(tmp_path: Path) -> None:
+async def test_empty_final_answer_is_an_empty_reply(tmp_path: Path) -> None:
     async with react([Reply(text="<final_answer> </final_answer>")], tmp_path) as way:
         message = await final(way.model, request_for(way.model_id))
     assert (message.stop_reason, message.content) == ("error", ())
@@ -116,7 +114,7 @@ async def test_without_tools_the_text_is_left_as_it_is(tmp_path: Path) -> None:
     assert message.content == (Text(f"So: {LIST}"),)
 
 
-async def test_a_call_that_the_server_reads_itself_is_taken(tmp_path: Path) -> None:
+async def test_call_parsed_by_the_server_is_accepted(tmp_path: Path) -> None:
     async with ModelServer([Reply(text="Hm.", calls=(Call("shell", {"command": "ls"}),))]) as server:
         models = router(tmp_path)
         model = models.open(f"react/{NAME}", server.url)
@@ -125,7 +123,7 @@ async def test_a_call_that_the_server_reads_itself_is_taken(tmp_path: Path) -> N
     assert message.content == (Text("Hm."), ToolCall("call_0", "shell", {"command": "ls"}))
 
 
-async def test_a_model_that_refuses_tools_is_asked_in_text_and_that_is_said_once(tmp_path: Path) -> None:
+async def test_model_that_refuses_tools_gets_them_as_text_with_one_notice(tmp_path: Path) -> None:
     def answer(request: ReceivedRequest) -> Reply:
         return REFUSED if "tools" in request.body else Reply(text=LIST)
 
@@ -143,7 +141,7 @@ async def test_a_model_that_refuses_tools_is_asked_in_text_and_that_is_said_once
     assert ["tools" in request.body for request in server.requests] == [True, False, False]
 
 
-async def test_where_the_library_would_leave_tools_out_they_count_as_refused() -> None:
+async def test_tools_that_the_library_would_drop_count_as_refused() -> None:
     row = Provider("perplexity", "Perplexity", "litellm", ("TEST_KEY",), price_prefix="perplexity")
     thread = LibraryThread()
     provider = LiteLLMModel(ModelEndpoint(row, "http://127.0.0.1:9", stored_key), thread)
@@ -154,7 +152,7 @@ async def test_where_the_library_would_leave_tools_out_they_count_as_refused() -
     assert last.failure is FailureKind.NO_TOOLS
 
 
-async def test_what_is_refused_without_tools_is_a_failure(tmp_path: Path) -> None:
+async def test_refusal_without_tools_is_a_failure(tmp_path: Path) -> None:
     async with ModelServer([REFUSED, REFUSED]) as server:
         models = router(tmp_path)
         message = await final(models.open(NAME, server.url), request_for(NAME))
@@ -163,7 +161,7 @@ async def test_what_is_refused_without_tools_is_a_failure(tmp_path: Path) -> Non
     assert len(server.requests) == 2
 
 
-async def test_the_catalogue_and_the_id_can_say_so_before(tmp_path: Path) -> None:
+async def test_text_tools_can_be_chosen_by_the_catalogue_or_the_model_id(tmp_path: Path) -> None:
     async with ModelServer([Reply(text=LIST)] * 2) as server:
         models = router(tmp_path)
         for model_id in ("deepseek/deepseek-reasoner", f"react/{NAME}"):
@@ -175,7 +173,7 @@ async def test_the_catalogue_and_the_id_can_say_so_before(tmp_path: Path) -> Non
     assert models.context_tokens("react/deepseek/deepseek-chat") == models.context_tokens("deepseek/deepseek-chat")
 
 
-def test_an_id_of_nothing_says_what_to_write(tmp_path: Path) -> None:
+def test_incomplete_model_id_is_refused_with_advice(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="provider/model"):
         router(tmp_path).open("react/gemma")
 
@@ -194,7 +192,7 @@ def test_an_id_of_nothing_says_what_to_write(tmp_path: Path) -> None:
         (400, "Unsupported parameter: 'tools' is not supported with this model."),
     ],
 )
-def test_the_words_in_which_servers_refuse_tools(status: int, said: str) -> None:
+def test_refusals_of_tools_are_recognised(status: int, said: str) -> None:
     assert failure_from_response("Test", status, {}, said.encode()).kind is FailureKind.NO_TOOLS
 
 
@@ -207,12 +205,12 @@ def test_the_words_in_which_servers_refuse_tools(status: int, said: str) -> None
         "This model does not support image input",
     ],
 )
-def test_other_refusals_are_not_about_tools(said: str) -> None:
+def test_other_refusals_are_not_taken_for_refusals_of_tools(said: str) -> None:
     assert failure_from_response("Test", 400, {}, said.encode()).kind is not FailureKind.NO_TOOLS
 
 
 @pytest.mark.parametrize("name", ["ollama", "mistral"])
-async def test_every_provider_can_be_asked_in_text(name: str, tmp_path: Path) -> None:
+async def test_text_tools_work_with_every_provider(name: str, tmp_path: Path) -> None:
     async with ModelServer([Reply(text=LIST)]) as server:
         models = router(tmp_path)
         message = await final(models.open(f"react/{name}/x", server.url, "a-key"), request_for(f"react/{name}/x"))

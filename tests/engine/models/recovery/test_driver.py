@@ -86,7 +86,7 @@ async def test_each_kind_of_failure_is_followed_by_its_steps(kind: FailureKind) 
 
 
 @pytest.mark.parametrize("kind", FailureKind)
-async def test_without_another_model_the_end_says_what_kind_of_failure_it_was(kind: FailureKind) -> None:
+async def test_without_a_fallback_the_end_has_the_kind_of_failure(kind: FailureKind) -> None:
     provider = Failing(kind)
     end = await end_of(provider.model())
     assert provider.sent == [sent for sent in steps_after(kind) if sent != "other model"]
@@ -96,14 +96,14 @@ async def test_without_another_model_the_end_says_what_kind_of_failure_it_was(ki
 
 
 @pytest.mark.parametrize("kind", FailureKind)
-async def test_no_other_model_is_asked_once_something_is_shown(kind: FailureKind) -> None:
+async def test_no_fallback_after_something_was_shown(kind: FailureKind) -> None:
     provider = Failing(kind, says="So far")
     end = await end_of(provider.model(OTHER))
     assert provider.sent == [sent for sent in steps_after(kind) if sent != "other model"]
     assert (end.message.text, end.failure) == ("So far", kind)
 
 
-async def test_a_failure_that_a_proxy_reports_is_not_retried_here() -> None:
+async def test_failure_reported_by_a_proxy_is_not_retried() -> None:
     class Proxy(Failing):
         async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
             self.sent.append(request.model)

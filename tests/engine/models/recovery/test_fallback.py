@@ -57,7 +57,7 @@ def remarks(events: list[ModelEvent]) -> list[str]:
     return [data_text(event.data) for event in events if isinstance(event, ModelNotice)]
 
 
-async def test_the_next_model_answers_for_one_that_fails_and_is_named(tmp_path: Path) -> None:
+async def test_fallback_model_answers_and_is_named(tmp_path: Path) -> None:
     async with ModelServer([DOWN, DOWN]) as first, ModelServer([Reply(text="Here.")]) as second:
         models = router(tmp_path, second.url, "ollama/second")
         end, told = await asked(models, first.url)
@@ -71,7 +71,7 @@ async def test_the_next_model_answers_for_one_that_fails_and_is_named(tmp_path: 
     assert "we are down" in why
 
 
-async def test_what_a_failed_reply_took_is_counted_too(tmp_path: Path) -> None:
+async def test_usage_of_a_failed_reply_is_counted(tmp_path: Path) -> None:
     empty = Reply(text="")
     async with ModelServer([empty, empty]) as first, ModelServer([Reply(text="Here.")]) as second:
         models = router(tmp_path, second.url, "ollama/second")
@@ -81,7 +81,7 @@ async def test_what_a_failed_reply_took_is_counted_too(tmp_path: Path) -> None:
     assert (end.message.usage.input_tokens, end.message.usage.output_tokens) == (300, 60)  # the first was called twice
 
 
-async def test_no_other_is_asked_once_something_was_shown(tmp_path: Path) -> None:
+async def test_no_other_model_is_asked_after_something_was_shown(tmp_path: Path) -> None:
     cut = Reply(text="One two three four", cut_after=3)
     async with ModelServer([cut, cut]) as first, ModelServer([Reply(text="never")]) as second:
         models = router(tmp_path, second.url, "ollama/second")
@@ -100,7 +100,7 @@ async def test_no_other_is_asked_once_something_was_shown(tmp_path: Path) -> Non
     ],
     ids=["request at fault", "too long", "content filter"],
 )
-async def test_a_request_at_fault_is_sent_to_no_other(tmp_path: Path, refusal: Reply) -> None:
+async def test_invalid_request_is_sent_to_no_other_model(tmp_path: Path, refusal: Reply) -> None:
     async with ModelServer([refusal] * 2) as first, ModelServer([Reply(text="never")]) as second:
         models = router(tmp_path, second.url, "ollama/second")
         end, told = await asked(models, first.url)
@@ -109,7 +109,7 @@ async def test_a_request_at_fault_is_sent_to_no_other(tmp_path: Path, refusal: R
     assert (end.message.stop_reason, told) == ("error", [])
 
 
-async def test_when_all_fail_the_end_says_so_of_each(tmp_path: Path) -> None:
+async def test_if_all_models_fail_the_end_lists_each_failure(tmp_path: Path) -> None:
     async with ModelServer([DOWN] * 2) as first, ModelServer([Reply(status=401)]) as second:
         models = router(tmp_path, second.url, "ollama/second, nowhere/x, openai_compatible/first")
         end, told = await asked(models, first.url)
@@ -122,7 +122,7 @@ async def test_when_all_fail_the_end_says_so_of_each(tmp_path: Path) -> None:
     assert len(told) == 2
 
 
-async def test_a_limit_of_all_of_them_is_waited_for_at_the_first(tmp_path: Path) -> None:
+async def test_if_all_models_are_rate_limited_the_first_one_is_waited_for(tmp_path: Path) -> None:
     limit = Reply(status=429, error="slow down", headers={"Retry-After": "300"})
     async with ModelServer([limit]) as first, ModelServer([limit]) as second:
         models = router(tmp_path, second.url, "ollama/second")
@@ -131,7 +131,7 @@ async def test_a_limit_of_all_of_them_is_waited_for_at_the_first(tmp_path: Path)
     assert end.retry_later is not None
 
 
-async def test_a_model_that_is_known_not_to_see_is_not_asked_about_pictures(tmp_path: Path) -> None:
+async def test_model_known_not_to_accept_images_is_skipped_for_pictures(tmp_path: Path) -> None:
     picture = UserMessage((Text("what is it?"), Image("image/png", "AAAA")))
     async with ModelServer([DOWN] * 2) as first, ModelServer([Reply(text="A cat.")]) as second:
         models = router(tmp_path, second.url, "ollama/blind, ollama/sees", "ollama/blind 8000 0 0 tools")
@@ -142,7 +142,7 @@ async def test_a_model_that_is_known_not_to_see_is_not_asked_about_pictures(tmp_
     assert len(remarks(events)) == 1
 
 
-async def test_tool_calls_of_the_other_model_arrive_whole(tmp_path: Path) -> None:
+async def test_tool_calls_of_the_fallback_model_are_complete(tmp_path: Path) -> None:
     reply = Reply(calls=(Call("shell", {"command": "ls"}),))
     async with ModelServer([DOWN] * 2) as first, ModelServer([reply]) as second:
         models = router(tmp_path, second.url, "ollama/second")
@@ -151,7 +151,7 @@ async def test_tool_calls_of_the_other_model_arrive_whole(tmp_path: Path) -> Non
     assert [call.arguments for call in end.message.tool_calls] == [{"command": "ls"}]
 
 
-async def test_one_that_kept_waiting_and_failed_is_asked_last_for_a_while() -> None:
+async def test_model_that_failed_slowly_is_asked_last_for_a_while() -> None:
     async with (
         ModelServer([DOWN, DOWN, Reply(text="Back.")]) as first,
         ModelServer([Reply(text="Here.")] * 3) as second,
@@ -169,7 +169,7 @@ async def test_one_that_kept_waiting_and_failed_is_asked_last_for_a_while() -> N
     assert [remarks(events) for events in now] == [[]]
 
 
-async def test_one_that_is_out_is_asked_again_where_no_other_answers() -> None:
+async def test_model_in_cooldown_is_asked_if_no_other_answers() -> None:
     async with ModelServer([DOWN, DOWN, Reply(text="Back.")]) as first, ModelServer([Reply(status=401)] * 2) as second:
         pool = HttpPool()
         model = two_models(pool, first, second, ModelCooldown(slow_s=0.0))
@@ -181,7 +181,7 @@ async def test_one_that_is_out_is_asked_again_where_no_other_answers() -> None:
     assert (last.message.model, back.message.model, back.message.text) == (FIRST, FIRST, "Back.")
 
 
-async def test_models_with_tools_as_text_stand_in_and_are_stood_in_for(tmp_path: Path) -> None:
+async def test_models_with_text_tools_can_be_fallbacks_and_have_fallbacks(tmp_path: Path) -> None:
     call = "<tool_code><name>shell</name><parameters>{}</parameters></tool_code>"
     async with ModelServer([DOWN] * 4) as first, ModelServer([Reply(text=call), Reply(text="Here.")]) as second:
         models = router(tmp_path, second.url, "react/ollama/second")

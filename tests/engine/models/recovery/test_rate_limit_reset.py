@@ -63,7 +63,7 @@ def test_retry_after_is_read_as_seconds_or_as_a_date(headers: dict[str, str], se
         ({"Retry-After": "30", "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}, 30),
     ],
 )
-def test_limits_in_headers_end_when_they_say(headers: dict[str, str], seconds: float | None) -> None:
+def test_rate_limit_headers_give_the_reset_time(headers: dict[str, str], seconds: float | None) -> None:
     assert seconds_to_reset(headers, b"") == seconds
 
 
@@ -81,7 +81,7 @@ def test_limits_in_headers_end_when_they_say(headers: dict[str, str], seconds: f
         {"Retry-After": format_datetime(LATER, usegmt=True)},
     ],
 )
-def test_moments_in_headers_are_told_from_lengths(headers: dict[str, str]) -> None:
+def test_timestamps_and_durations_in_headers_are_distinguished(headers: dict[str, str]) -> None:
     assert ends_later(seconds_to_reset(headers, b""))
 
 
@@ -107,7 +107,7 @@ def test_moments_in_headers_are_told_from_lengths(headers: dict[str, str]) -> No
         (b"", None),
     ],
 )
-def test_bodies_name_a_length(body: bytes, seconds: float | None) -> None:
+def test_response_bodies_give_a_duration(body: bytes, seconds: float | None) -> None:
     wait = seconds_to_reset({}, body)
     assert wait is None if seconds is None else wait == pytest.approx(seconds)
 
@@ -123,11 +123,11 @@ def test_bodies_name_a_length(body: bytes, seconds: float | None) -> None:
         f"usage limit reached, resets at {int(LATER.timestamp())}".encode(),
     ],
 )
-def test_bodies_name_a_moment(body: bytes) -> None:
+def test_response_bodies_give_a_timestamp(body: bytes) -> None:
     assert ends_later(seconds_to_reset({}, body))
 
 
-def test_a_limit_that_lasts_is_one_of_use_and_says_when_it_ends() -> None:
+def test_long_rate_limit_is_a_usage_limit_with_its_end() -> None:
     short, long = (
         failure_from_response("Test", 429, {"Retry-After": "30"}, b""),
         failure_from_response("Test", 429, {"Retry-After": "7300"}, b""),
@@ -137,7 +137,7 @@ def test_a_limit_that_lasts_is_one_of_use_and_says_when_it_ends() -> None:
     assert "Try again in 2 h" in long.text
 
 
-def test_a_quota_with_an_end_passes_and_an_account_without_money_does_not() -> None:
+def test_quota_with_a_reset_time_is_temporary_and_missing_credit_is_not() -> None:
     quota = "You exceeded your current quota, please check your plan and billing details."
     assert failure_from_response("Test", 429, {}, said(quota, code="insufficient_quota")).short == "no credit left"
     assert failure_from_response("Test", 429, {}, said(quota)).short == "no credit left"

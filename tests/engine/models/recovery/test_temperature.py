@@ -34,7 +34,7 @@ def asked(model: str, level: ThinkingLevel = "off", session: str | None = "conv_
         ("openai/gpt-4.1", "medium", True),
     ],
 )
-def test_a_model_that_thinks_keeps_its_own(model: str, level: ThinkingLevel, taken: bool) -> None:
+def test_temperature_is_not_sent_to_a_model_that_thinks(model: str, level: ThinkingLevel, taken: bool) -> None:
     assert accepts_temperature(asked(model, level)) == taken
 
 
@@ -49,13 +49,13 @@ def test_a_model_that_thinks_keeps_its_own(model: str, level: ThinkingLevel, tak
         "invalid temperature: only 1 is allowed for this model",
     ],
 )
-def test_a_refusal_because_of_it_is_known(said: str) -> None:
+def test_refusals_of_a_temperature_are_recognised(said: str) -> None:
     body = b'{"error": {"message": "%s"}}' % said.encode()
     assert failure_from_response("Some provider", 400, {}, body).kind is FailureKind.NO_TEMPERATURE
     assert failure_from_response("Some provider", 500, {}, body).kind is not FailureKind.NO_TEMPERATURE
 
 
-def test_other_refusals_are_not() -> None:
+def test_other_refusals_are_not_taken_for_refusals_of_a_temperature() -> None:
     said = b'{"error": "The temperature of Rome was asked for"}'
     assert failure_from_response("Some provider", 400, {}, said).kind is not FailureKind.NO_TEMPERATURE
 
@@ -92,7 +92,7 @@ async def told(model: RecoveringModel, request: ModelRequest) -> list[str]:
     return said
 
 
-async def test_one_that_was_refused_is_left_out_from_then_on_and_said_once_in_a_conversation() -> None:
+async def test_refused_temperature_is_omitted_afterwards_with_one_notice_per_conversation() -> None:
     picky = Picky()
     model = around(picky)
     said = "The temperature 0.3 is left out: local/olmo does not take it."
@@ -101,7 +101,7 @@ async def test_one_that_was_refused_is_left_out_from_then_on_and_said_once_in_a_
     assert picky.asked == [0.3, None, None, None]
 
 
-async def test_where_it_is_known_to_be_refused_it_is_not_tried() -> None:
+async def test_temperature_known_to_be_refused_is_not_sent() -> None:
     picky = Picky()
     model = around(picky)
     assert await told(model, asked("openai/o3")) == [
@@ -113,7 +113,7 @@ async def test_where_it_is_known_to_be_refused_it_is_not_tried() -> None:
     assert picky.asked == [None, None]
 
 
-async def test_a_refusal_of_one_that_was_not_sent_is_an_error_like_any_other() -> None:
+async def test_refusal_of_a_temperature_that_was_not_sent_is_an_ordinary_error() -> None:
     class Confused(Picky):
         async def attempt(self, request: ModelRequest, stop: CancelSignal) -> AsyncGenerator[AttemptEvent, None]:
             yield ReplyEnd(AssistantMessage((Text("no"),), "error", "refused"), failure=FailureKind.NO_TEMPERATURE)
