@@ -44,7 +44,7 @@ def test_every_command_has_help(entry: Entry, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.startswith(f"usage: errand {entry.name} [-h]")
 
 
-def test_what_is_not_given_keeps_the_default_of_its_field() -> None:
+def test_missing_options_keep_their_defaults() -> None:
     assert _read("a", "--size", "3") == _Options(name="a", size=3)
 
 

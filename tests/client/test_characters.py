@@ -14,7 +14,7 @@ IGNORABLE = (
 )
 
 
-def test_every_code_point_that_shows_nothing_is_written_out() -> None:
+def test_every_invisible_code_point_is_escaped() -> None:
     seen = [code for code in IGNORABLE if chr(code) in escape_hidden(f"rm{chr(code)}x")]
     assert (len(IGNORABLE), seen) == (4174, [])
 
@@ -43,9 +43,9 @@ def test_no_control_blank_or_unassigned_code_point_is_shown_as_it_is() -> None:
         ("नमस्ते สวัสดี がぎ שלום 漢字", "नमस्ते สวัสดี がぎ שלום 漢字"),
     ],
 )
-def test_what_misleads_is_written_out_and_what_people_write_stays(text: str, shown: str) -> None:
+def test_misleading_characters_are_escaped_and_ordinary_text_stays(text: str, shown: str) -> None:
     assert escape_hidden(text) == shown
 
 
-def test_on_one_line_a_newline_is_a_sign() -> None:
+def test_newline_is_a_symbol_in_a_single_line() -> None:
     assert escape_hidden_line("ls\nrm x\ty\r") == "ls ↵ rm x y\\u000d"

@@ -59,7 +59,7 @@ async def test_a_call_gives_the_typed_result_or_the_engines_error(engine: Engine
         assert too_large.value.code == "too_large"
 
 
-async def test_a_listener_that_raises_ends_neither_the_line_nor_what_others_are_told(
+async def test_listener_that_raises_affects_neither_the_connection_nor_other_listeners(
     engine: EngineServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     def bad(message: ConnectionMessage) -> None:
@@ -75,14 +75,14 @@ async def test_a_listener_that_raises_ends_neither_the_line_nor_what_others_are_
     assert {record.getMessage() for record in caplog.records} == {"a listener failed"}
 
 
-async def test_many_calls_under_way_are_each_given_their_own_answer(engine: EngineServer) -> None:
+async def test_concurrent_calls_get_their_own_answers(engine: EngineServer) -> None:
     async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
         calls = [connection.call(TASK_START, TaskStartParams(prompt=f"p{number}")) for number in range(50)]
         results = await asyncio.gather(*calls)
         assert [result.task.prompt for result in results] == [f"p{number}" for number in range(50)]
 
 
-async def test_a_command_under_way_when_the_line_is_cut_is_done_once_and_answered(engine: EngineServer) -> None:
+async def test_command_running_at_a_disconnect_runs_once_and_is_answered(engine: EngineServer) -> None:
     async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
         watcher = Watcher(connection)
         engine.runner.gate.clear()
@@ -98,7 +98,7 @@ async def test_a_command_under_way_when_the_line_is_cut_is_done_once_and_answere
         assert engine.runner.started == ["once"]
 
 
-async def test_a_command_answered_while_the_line_was_down_gets_the_same_answer(engine: EngineServer) -> None:
+async def test_command_answered_during_a_disconnect_gets_the_same_answer(engine: EngineServer) -> None:
     async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
         engine.runner.gate.clear()
         starting = asyncio.create_task(connection.call(TASK_START, TaskStartParams(prompt="once")))
@@ -111,7 +111,7 @@ async def test_a_command_answered_while_the_line_was_down_gets_the_same_answer(e
         assert engine.runner.started == ["once"]
 
 
-async def test_events_missed_while_the_line_was_down_come_once_and_in_order(engine: EngineServer) -> None:
+async def test_events_missed_during_a_disconnect_come_once_and_in_order(engine: EngineServer) -> None:
     async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
         watcher = Watcher(connection)
         await publish_steps(engine, 2)
@@ -154,7 +154,7 @@ async def test_an_engine_that_comes_back_elsewhere_with_another_token_is_found(t
             await connection.close()
 
 
-async def test_another_event_log_is_told_by_a_resync(tmp_path: Path) -> None:
+async def test_different_event_log_causes_a_resync(tmp_path: Path) -> None:
     async with cable_to(None) as cable:
         async with engine_server(tmp_path / "one") as engine:
             cable.target = engine.endpoint()
@@ -170,7 +170,7 @@ async def test_another_event_log_is_told_by_a_resync(tmp_path: Path) -> None:
             await connection.close()
 
 
-async def test_a_client_gives_up_calls_but_not_the_engine(engine: EngineServer) -> None:
+async def test_client_gives_up_calls_but_keeps_reconnecting(engine: EngineServer) -> None:
     async with cable_to(engine.endpoint()) as cable, connected(cable, patience_s=0.05) as connection:
         watcher = Watcher(connection)
         cable.pull()
@@ -184,7 +184,7 @@ async def test_a_client_gives_up_calls_but_not_the_engine(engine: EngineServer) 
         assert (await connection.call(ENGINE_STATUS, EmptyParams())).clients == 1
 
 
-async def test_a_snapshot_is_in_hand_before_any_later_event(engine: EngineServer) -> None:
+async def test_snapshot_is_delivered_before_later_events(engine: EngineServer) -> None:
     async with cable_to(engine.endpoint()) as cable, connected(cable) as connection:
         watcher = Watcher(connection)
         for _ in range(20):
@@ -206,7 +206,7 @@ async def test_shutdown_is_answered_and_a_closed_connection_says_so(engine: Engi
             await connection.call(ENGINE_STATUS, EmptyParams())
 
 
-async def test_a_connection_closed_as_soon_as_it_is_open_leaves_nothing_behind(engine: EngineServer) -> None:
+async def test_connection_closed_right_after_opening_leaves_nothing_behind(engine: EngineServer) -> None:
     connection = Connection(engine.endpoint, "test")
     await connection.open()
     await connection.close()

@@ -96,7 +96,7 @@ async def test_a_broken_endpoint_file_means_no_engine(paths: Paths, content: str
         await connect(paths, "test", start=False)
 
 
-async def test_an_endpoint_file_left_behind_by_an_engine_whose_pid_is_taken_again_is_seen_through(paths: Paths) -> None:
+async def test_stale_endpoint_file_with_a_reused_pid_is_detected(paths: Paths) -> None:
     paths.prepare()
     stale = {"url": "ws://127.0.0.1:9/rpc", "port": 9, "pid": os.getpid(), "token": "t"}
     stale |= {"instanceId": "gone", "protocolVersion": 1}
@@ -107,7 +107,7 @@ async def test_an_endpoint_file_left_behind_by_an_engine_whose_pid_is_taken_agai
     await shut_down(paths)
 
 
-async def test_an_engine_that_cannot_start_is_told_with_its_last_words(paths: Paths) -> None:
+async def test_failed_engine_start_reports_its_last_output(paths: Paths) -> None:
     paths.prepare()
     paths.settings.write_text("{ not JSON", encoding="utf-8")
     with pytest.raises(LaunchError, match="settings"):
@@ -128,7 +128,7 @@ async def test_a_second_engine_names_the_process_that_has_the_directory(paths: P
     await shut_down(paths)
 
 
-async def test_an_engine_that_ends_parts_from_its_clients(paths: Paths) -> None:
+async def test_engine_in_shutdown_disconnects_its_clients(paths: Paths) -> None:
     connection = await connect(paths, "test")
     await shut_down(paths)
     await connection.close()

@@ -26,11 +26,11 @@ def named(name: str) -> Personality:
         ("Coder", "Coder 2"),
     ],
 )
-def test_a_name_is_one_that_an_agent_can_be_called_by(given: str, taken: str) -> None:
+def test_imported_personality_gets_a_valid_name(given: str, taken: str) -> None:
     assert new_personality(named(given), [named("coder")], ()).personality.name == taken
 
 
-def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+def test_non_regular_file_is_refused_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path):
         with pytest.raises(NotAPersonality, match="not a file"):

@@ -6,7 +6,7 @@ from tests.support.engine_server import EngineServer
 from tests.support.model_server import ModelServer, Reply
 
 
-async def test_a_call_made_as_soon_as_the_line_is_open_is_asked_once(engine: EngineServer) -> None:
+async def test_call_made_right_after_connecting_is_sent_once(engine: EngineServer) -> None:
     async with ModelServer(answer=lambda request: Reply(text="OK")) as server:
         engine.services.keys.add_environment({"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.url})
         connection = Connection(engine.endpoint, "test")

@@ -70,7 +70,7 @@ async def test_agents_heads_and_chats_as_they_come(tmp_path: Path) -> None:
         assert seen[-1] == agent_events.AgentDeleted(agent_id=agent.id)
 
 
-async def test_pieces_of_text_are_said_once_and_what_was_missed_comes_with_the_reply(tmp_path: Path) -> None:
+async def test_text_deltas_are_reported_once_and_missed_text_comes_with_the_reply(tmp_path: Path) -> None:
     text = "A longer reply that comes in pieces. " * 20
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text=text, piece_delay_s=0.004)])) as engine:
         agent = await engine.services.agents.create(AgentCreateParams())
@@ -87,7 +87,7 @@ async def test_pieces_of_text_are_said_once_and_what_was_missed_comes_with_the_r
             assert late == []
 
 
-async def test_a_reply_that_begins_again_says_so(tmp_path: Path) -> None:
+async def test_restarted_reply_is_reported(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="Whole.")])) as engine:
         task = await engine.watcher.end((await engine.start(mode="chat")).id)
         view = AgentView()
@@ -110,7 +110,7 @@ async def test_a_reply_that_begins_again_says_so(tmp_path: Path) -> None:
         assert [agent.id for agent in listed.agents] == [task.agent_id]
 
 
-async def test_a_task_in_thoughts_calls_and_its_response(tmp_path: Path) -> None:
+async def test_task_is_reported_as_thoughts_calls_and_response(tmp_path: Path) -> None:
     broken = Reply(calls=(Call("shell", "{not json"),))
     replies = [Reply(text="Let me see.", thinking="hm", calls=shell("echo hi").calls), broken, DONE]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:

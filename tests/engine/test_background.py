@@ -42,7 +42,7 @@ async def test_a_task_that_raises_ends_no_other_and_is_logged_by_its_name(caplog
     ]
 
 
-async def test_what_is_kept_begins_anew_after_it_failed_until_all_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+async def test_kept_task_restarts_after_a_failure_until_the_close(caplog: pytest.LogCaptureFixture) -> None:
     background, third = Background(), asyncio.Event()
     begun: list[int] = []
 
@@ -61,7 +61,7 @@ async def test_what_is_kept_begins_anew_after_it_failed_until_all_is_closed(capl
     assert len(begun) == count
 
 
-async def test_closing_cancels_what_runs_and_waits_for_it() -> None:
+async def test_close_cancels_running_tasks_and_waits_for_them() -> None:
     background, begun = Background(), asyncio.Event()
     ended: list[str] = []
 
@@ -101,7 +101,7 @@ async def test_a_task_of_the_background_has_changes_of_its_own(tmp_path: Path) -
     await database.close()
 
 
-async def test_an_engine_works_where_a_copy_of_a_day_is_a_link_that_leads_nowhere(tmp_path: Path) -> None:
+async def test_engine_works_if_a_daily_copy_is_a_broken_link(tmp_path: Path) -> None:
     copies = tmp_path / "data" / "copies"
     copies.mkdir(parents=True)
     (copies / "errand-daily-20260101T000000000000.db").symlink_to(tmp_path / "unplugged" / "copy.db")
@@ -110,7 +110,7 @@ async def test_an_engine_works_where_a_copy_of_a_day_is_a_link_that_leads_nowher
         assert (await engine.watcher.end(task.id)).status == "completed"
 
 
-def test_every_subscriber_of_a_stop_is_told_though_one_raises(caplog: pytest.LogCaptureFixture) -> None:
+def test_every_subscriber_of_a_stop_is_called_although_one_raises(caplog: pytest.LogCaptureFixture) -> None:
     async def play() -> list[str]:
         stop, told = CancelSignal(), list[str]()
 
@@ -128,7 +128,7 @@ def test_every_subscriber_of_a_stop_is_told_though_one_raises(caplog: pytest.Log
     assert [record.getMessage() for record in caplog.records] == ["a listener failed"]
 
 
-async def test_a_stop_in_the_moment_in_which_a_limit_expires_reaches_every_subscriber() -> None:
+async def test_stop_at_the_moment_a_limit_expires_reaches_every_subscriber() -> None:
     stop, told = CancelSignal(), list[str]()
 
     async def work() -> None:
@@ -145,7 +145,7 @@ async def test_a_stop_in_the_moment_in_which_a_limit_expires_reaches_every_subsc
     assert told == ["later"]
 
 
-def test_a_listener_of_the_health_that_fails_keeps_nothing_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_failing_health_listener_does_not_affect_others(caplog: pytest.LogCaptureFixture) -> None:
     health, told = Health(), list[str]()
 
     def bad() -> None:

@@ -72,7 +72,7 @@ class Receiver:
         return sent
 
 
-async def test_pieces_of_one_block_are_joined_and_output_is_replaced() -> None:
+async def test_deltas_of_one_block_are_joined_and_output_is_replaced() -> None:
     receiver = Receiver()
     stream = receiver.stream
     for delta in (text("a", 0), text("b", 1), text("x", 0, block=1), text("c", 2), output("1"), output("2")):
@@ -93,7 +93,7 @@ async def test_text_waits_for_the_event_that_was_published_before_it() -> None:
     assert receiver.take() == [text("a", 0)]
 
 
-async def test_a_retry_starts_the_node_anew() -> None:
+async def test_retry_restarts_the_node() -> None:
     receiver = Receiver()
     stream = receiver.stream
     stream.add(text("thought", 0), after=0)
@@ -105,7 +105,7 @@ async def test_a_retry_starts_the_node_anew() -> None:
     assert stream.text_so_far("c1") == [text("again", 0)]
 
 
-async def test_what_was_sent_of_unfinished_nodes_can_be_told_again() -> None:
+async def test_text_sent_of_unfinished_nodes_can_be_sent_again() -> None:
     receiver = Receiver()
     stream = receiver.stream
     stream.add(text("ab", 0), after=0)
@@ -119,7 +119,7 @@ async def test_what_was_sent_of_unfinished_nodes_can_be_told_again() -> None:
     assert stream.text_so_far("c2") == []
 
 
-async def test_a_finished_node_drops_what_waits_for_it_and_its_calls() -> None:
+async def test_finished_node_drops_its_pending_deltas() -> None:
     receiver = Receiver()
     stream = receiver.stream
     stream.add(text("a", 0), after=0)
@@ -132,7 +132,7 @@ async def test_a_finished_node_drops_what_waits_for_it_and_its_calls() -> None:
     assert stream.is_empty
 
 
-async def test_output_of_calls_under_one_id_in_two_tasks_is_kept_apart() -> None:
+async def test_output_of_equal_call_ids_in_two_tasks_is_separate() -> None:
     receiver = Receiver()
     stream = receiver.stream
     other = msgspec.structs.replace(output("2"), conversation_id="c2", task_id="t2")
@@ -141,7 +141,7 @@ async def test_output_of_calls_under_one_id_in_two_tasks_is_kept_apart() -> None
     assert receiver.take() == [output("1"), other]
 
 
-async def test_a_flood_of_output_is_cut_to_its_end() -> None:
+async def test_flood_of_output_is_truncated_to_its_end() -> None:
     receiver = Receiver()
     stream = receiver.stream
     for number in range(3):

@@ -26,7 +26,7 @@ async def shown(engine: EngineParts, why: str) -> Task:
     return task
 
 
-async def test_an_engine_starts_on_a_full_disk_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
+async def test_engine_starts_on_a_full_disk_and_continues_when_there_is_space(tmp_path: Path) -> None:
     after = tmp_path / "after"
     task, port = await crashed(tmp_path, after)
     model = ModelServer(replies=[DONE], port=port)
@@ -49,7 +49,7 @@ async def test_an_engine_starts_on_a_full_disk_and_goes_on_when_there_is_room(tm
         await started.__aexit__(None, None, None)
 
 
-async def test_an_engine_that_ends_before_the_disk_is_mended_leaves_all_as_it_was(tmp_path: Path) -> None:
+async def test_engine_stopped_before_the_disk_is_repaired_changes_nothing(tmp_path: Path) -> None:
     after = tmp_path / "after"
     task, port = await crashed(tmp_path, after)
     with full_disk(after / "data" / "errand.db"):

@@ -45,7 +45,7 @@ def test_an_envelope_is_written_and_read_to_the_same_json(struct: type[msgspec.S
         assert msgspec.json.encode(msgspec.json.decode(text, type=struct)) == text
 
 
-def test_events_and_deltas_are_told_apart_by_their_tag() -> None:
+def test_events_and_deltas_are_distinguished_by_their_tag() -> None:
     for union in (Event, Delta):
         for struct in union.__args__:
             for sample in samples(struct):

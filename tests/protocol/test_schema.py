@@ -15,7 +15,7 @@ def test_the_documents_are_current() -> None:
         assert file.read_text(encoding="utf-8") == text, "run python -m app.protocol.schema"
 
 
-def test_check_tells_a_document_that_is_not_current(tmp_path: Path) -> None:
+def test_check_fails_for_an_outdated_document(tmp_path: Path) -> None:
     (tmp_path / "protocol_intro.md").write_text("# The protocol\n", encoding="utf-8")
     assert main(["--check"], tmp_path) == 1
     assert main([], tmp_path) == 0
@@ -24,7 +24,7 @@ def test_check_tells_a_document_that_is_not_current(tmp_path: Path) -> None:
     assert main(["--check"], tmp_path) == 1
 
 
-def test_the_schema_has_every_method_and_no_reference_to_nothing() -> None:
+def test_schema_has_every_method_and_no_dangling_reference() -> None:
     declared = schema()
     methods, definitions = declared["methods"], declared["$defs"]
     assert isinstance(methods, dict)

@@ -19,7 +19,7 @@ def provider(name: str, *, ready: bool = True, in_the_clear: bool = False, list_
     )
 
 
-def test_old_lists_and_open_ways_are_told() -> None:
+def test_outdated_lists_and_unencrypted_servers_are_reported() -> None:
     rows = (
         provider("openai", list_error="OpenAI could not be reached."),
         provider("proxy", in_the_clear=True),
@@ -32,7 +32,7 @@ def test_old_lists_and_open_ways_are_told() -> None:
     ]
 
 
-def test_a_server_that_gave_no_list_is_not_ticked() -> None:
+def test_server_without_a_list_has_no_tick() -> None:
     rows = (provider("lab"), provider("dead", list_error="Nothing answers at box:4777."))
     lines = format_ready(ModelListResult(providers=rows, models=(), default=None), PLAIN)
     assert [line.split()[:2] for line in lines] == [["✓", "Lab"], ["!", "Dead"]]

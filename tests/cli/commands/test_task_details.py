@@ -35,7 +35,7 @@ def test_parts_and_largest_entries_are_aligned_and_fit_the_terminal() -> None:
     assert lines[7] == "     900  Kept messages: Short"
 
 
-def test_below_the_instructions_stands_what_they_are_made_of() -> None:
+def test_instructions_are_followed_by_their_parts() -> None:
     prompt = (
         PromptShare(part="role", tokens=100),
         PromptShare(part="instructions", tokens=900, sources=("/work/one\nname/AGENTS.md",)),
@@ -49,6 +49,6 @@ def test_below_the_instructions_stands_what_they_are_made_of() -> None:
     ]
 
 
-def test_without_a_known_window_or_a_reply_it_says_what_there_is() -> None:
+def test_without_a_known_window_or_reply_only_known_values_are_shown() -> None:
     assert format_context(explained(window=None), PLAIN, 80)[0] == "Turn 3: 50,000 tokens"
     assert format_context(explained(used=0), PLAIN, 80) == ["No reply of this task was counted yet."]

@@ -19,7 +19,7 @@ def report(*rows: UsageRow, total: UsageRow) -> UsageReportResult:
     return UsageReportResult(total=total, days=rows, models=(), conversations=())
 
 
-def test_rows_are_aligned_and_what_has_no_price_is_said() -> None:
+def test_rows_are_aligned_and_unpriced_turns_are_reported() -> None:
     rows = (row("2026-11-19", 1234567, 1.5), row("2026-11-20", 10, None, 2))
     assert format_usage(report(*rows, total=row("", 1234577, 1.5, 2)), "day", PLAIN) == [
         "day         money  tokens in      out  cached  turns  tasks",
@@ -35,13 +35,13 @@ def test_tokens_that_no_provider_counted_are_marked() -> None:
     assert format_usage(report(total=stopped), "day", PLAIN)[-1].split()[2:5] == ["~$0.5000", "~1,200", "0"]
 
 
-def test_where_nothing_was_used_it_is_said() -> None:
+def test_empty_usage_is_reported() -> None:
     nothing = UsageRow(by="day", key="", title="", usage=Usage(), turns=0, tasks=0)
     assert format_usage(report(total=nothing), "model", PLAIN) == ["Nothing was used in this time."]
     assert unpriced_text(nothing) == ""
 
 
-def test_a_period_counts_today_and_is_told_in_the_person_s_time_zone() -> None:
+def test_period_includes_today_in_the_local_time_zone() -> None:
     zone = timezone(timedelta(hours=5, minutes=30))
     now = datetime(2026, 11, 20, 1, tzinfo=zone)
     offset = period_of(None).utc_offset_minutes

@@ -25,7 +25,7 @@ def filled(folder: Path) -> Paths:
     return paths
 
 
-def test_pictures_and_settings_come_back_and_keys_are_never_in_it(tmp_path: Path) -> None:
+def test_backup_restores_pictures_and_settings_and_never_contains_keys(tmp_path: Path) -> None:
     old, new = filled(tmp_path / "old"), home(tmp_path / "new")
     (tmp_path / "copy.db").write_bytes(b"database" * 100_000)
     backup = tmp_path / "backup.tar"
@@ -43,7 +43,7 @@ def test_pictures_and_settings_come_back_and_keys_are_never_in_it(tmp_path: Path
     assert unpack_rest(backup, new, new.copies / "again.json") == BackupContents(0, True)
 
 
-def test_names_that_lead_elsewhere_links_and_strangers_are_left_alone(tmp_path: Path) -> None:
+def test_paths_outside_links_and_unknown_members_are_ignored(tmp_path: Path) -> None:
     paths = home(tmp_path / "home")
     backup = tmp_path / "hostile.tar"
     names = ("../evil", "/tmp/evil", "attachments/../../evil", "attachments/a/..", "attachments/a/b/c", "keys/secret")

@@ -69,7 +69,7 @@ async def tasks_in(paths: Paths) -> int:
     return found
 
 
-async def test_a_database_that_is_gone_is_missed_and_its_newest_copy_takes_its_place(tmp_path: Path) -> None:
+async def test_missing_database_is_noticed_and_replaced_by_its_newest_copy(tmp_path: Path) -> None:
     paths = await worked(tmp_path, 2)
     database_file.copy_database(paths.database, paths.copies / "errand-daily-1.db")
     paths.database.unlink()
@@ -84,7 +84,7 @@ async def test_a_database_that_is_gone_is_missed_and_its_newest_copy_takes_its_p
     assert await tasks_in(paths) == 2
 
 
-async def test_a_database_that_is_gone_without_a_copy_is_missed_until_a_person_begins_anew(tmp_path: Path) -> None:
+async def test_missing_database_without_a_copy_is_reported_until_the_user_accepts_an_empty_one(tmp_path: Path) -> None:
     paths = await worked(tmp_path, 1)
     paths.database.unlink()
     assert "Errand has worked with it here" in await refusal(paths)
@@ -97,7 +97,7 @@ async def test_a_database_that_is_gone_without_a_copy_is_missed_until_a_person_b
     assert await tasks_in(paths) == 0
 
 
-async def test_a_log_without_its_database_is_never_taken_for_a_new_beginning(tmp_path: Path) -> None:
+async def test_log_without_its_database_is_not_treated_as_a_first_start(tmp_path: Path) -> None:
     def crash(paths: Paths) -> None:
         for file in paths.home.glob("errand.db*"):
             shutil.copy2(file, crashed.home / file.name)
@@ -110,7 +110,7 @@ async def test_a_log_without_its_database_is_never_taken_for_a_new_beginning(tmp
     assert "its log errand.db-wal is there" in await refusal(crashed)
 
 
-async def test_a_log_that_was_deleted_after_a_crash_is_missed_and_a_person_goes_on_without(tmp_path: Path) -> None:
+async def test_log_deleted_after_a_crash_is_noticed_and_the_user_can_continue_without_it(tmp_path: Path) -> None:
     def crash(paths: Paths) -> None:
         for file in paths.home.glob("errand.db*"):
             shutil.copy2(file, crashed.home / file.name)
@@ -130,7 +130,7 @@ async def test_a_log_that_was_deleted_after_a_crash_is_missed_and_a_person_goes_
     assert await tasks_in(crashed) == 1
 
 
-async def test_an_older_copy_in_the_place_of_the_database_is_noticed_and_a_newer_one_offered(tmp_path: Path) -> None:
+async def test_older_copy_in_place_of_the_database_is_noticed_and_a_newer_one_offered(tmp_path: Path) -> None:
     paths = await worked(tmp_path, 1)
     shutil.copy2(paths.database, tmp_path / "old.db")
     await worked(tmp_path, 1)
@@ -151,7 +151,7 @@ async def test_another_database_that_was_put_in_place_on_purpose_is_opened(tmp_p
     assert await tasks_in(paths) == 1
 
 
-async def test_a_database_that_was_cut_is_refused_and_mended_from_what_is_left(tmp_path: Path) -> None:
+async def test_truncated_database_is_refused_and_repaired_from_its_remains(tmp_path: Path) -> None:
     paths = await worked(tmp_path, 2)
     database_file.copy_database(paths.database, paths.copies / "errand-daily-1.db")
     whole = paths.database.stat().st_size
@@ -164,7 +164,7 @@ async def test_a_database_that_was_cut_is_refused_and_mended_from_what_is_left(t
     assert await tasks_in(paths) == 2
 
 
-async def test_an_index_that_silently_lacks_a_row_is_noticed_by_the_copy_of_the_day_and_made_anew(
+async def test_index_with_a_missing_row_is_found_by_the_daily_copy_and_rebuilt(
     tmp_path: Path,
 ) -> None:
     paths, health = await worked(tmp_path, 1), Health()
@@ -198,7 +198,7 @@ def forget(file: Path, index: str, change: str) -> None:
         )
 
 
-async def test_a_person_whose_database_is_gone_is_told_and_led_back(own_errand: Errand, workspace: Path) -> None:
+async def test_user_with_a_missing_database_is_guided_to_a_copy(own_errand: Errand, workspace: Path) -> None:
     async with ModelServer(replies=[Reply(text="Well.")]) as server:
         assert (await own_errand.run("run", *MODEL, server.url, "remember seven")).code == 0
     await own_errand.close()

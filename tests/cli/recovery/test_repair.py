@@ -80,7 +80,7 @@ def count(file: Path, table: str) -> int:
         return int(number)
 
 
-async def test_a_whole_database_is_left_as_it_is(paths: Paths) -> None:
+async def test_intact_database_is_not_changed(paths: Paths) -> None:
     await filled(paths, 3)
     before = paths.database.read_bytes()
     state, _, text, _ = check_database(paths.database, paths.copies)
@@ -91,7 +91,7 @@ async def test_a_whole_database_is_left_as_it_is(paths: Paths) -> None:
 
 
 @pytest.mark.parametrize("index", ["nodes_by_parent", "sqlite_autoindex_nodes_1", "node_search_data"])
-async def test_a_broken_index_costs_nothing(paths: Paths, index: str) -> None:
+async def test_broken_index_loses_no_data(paths: Paths, index: str) -> None:
     await filled(paths, 400)
     break_pages(paths.database, index, 0.3)
     assert check_database(paths.database, paths.copies)[0] == "bad"
@@ -114,7 +114,7 @@ def said_by_agents(file: Path) -> int:
         return int(number)
 
 
-async def test_messages_that_are_lost_are_counted_for_each_conversation_and_the_rest_hangs_together(
+async def test_lost_messages_are_counted_per_conversation_and_the_rest_is_consistent(
     paths: Paths,
 ) -> None:
     await filled(paths, 400)
@@ -130,7 +130,7 @@ async def test_messages_that_are_lost_are_counted_for_each_conversation_and_the_
     assert check_database(paths.database, paths.copies)[0] == "good"
 
 
-async def test_what_belongs_to_a_lost_task_goes_with_it(paths: Paths) -> None:
+async def test_records_of_a_lost_task_are_deleted(paths: Paths) -> None:
     database = await Database.open(sqlite_url(paths.database), paths.copies)
     database.journal.put(conversations.save(conversation()), agents.save_agent(agent()))
     for number in range(400):
@@ -151,7 +151,7 @@ async def test_what_belongs_to_a_lost_task_goes_with_it(paths: Paths) -> None:
     assert check_database(paths.database, paths.copies)[0] == "good"
 
 
-async def test_what_a_copy_has_fills_the_gaps(paths: Paths) -> None:
+async def test_gaps_are_filled_from_a_copy(paths: Paths) -> None:
     await filled(paths, 400)
     database_file.copy_database(paths.database, paths.copies / "errand-daily-1.db")
     break_pages(paths.database, "nodes", 0.05)
@@ -161,7 +161,7 @@ async def test_what_a_copy_has_fills_the_gaps(paths: Paths) -> None:
     assert count(paths.database, "nodes") == 1200
 
 
-async def test_a_database_whose_beginning_is_lost_is_taken_from_the_copy(paths: Paths) -> None:
+async def test_database_without_its_beginning_is_restored_from_the_copy(paths: Paths) -> None:
     await filled(paths, 10)
     database_file.copy_database(paths.database, paths.copies / "errand-daily-1.db")
     data = paths.database.read_bytes()
@@ -173,7 +173,7 @@ async def test_a_database_whose_beginning_is_lost_is_taken_from_the_copy(paths: 
     assert count(paths.database, "nodes") == 30
 
 
-async def test_without_a_copy_a_lost_beginning_is_said_and_the_file_left_as_it_is(paths: Paths) -> None:
+async def test_lost_beginning_without_a_copy_is_reported_and_the_file_is_unchanged(paths: Paths) -> None:
     await filled(paths, 10)
     data = b"\xee" * _PAGE + paths.database.read_bytes()[_PAGE:]
     paths.database.write_bytes(data)

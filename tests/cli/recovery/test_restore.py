@@ -43,7 +43,7 @@ async def fill(old: Home) -> Node:
     return said
 
 
-async def test_pictures_and_own_workspaces_are_named_in_this_folder_and_nothing_else_is_touched(tmp_path: Path) -> None:
+async def test_pictures_and_default_workspaces_move_to_this_folder_and_other_paths_stay(tmp_path: Path) -> None:
     here = Paths(tmp_path / "new")
     here.prepare()
     async with home(tmp_path / "old") as old:

@@ -21,16 +21,16 @@ from tests.support.rows import UNKNOWN
         ("r use the test folder", AskAnswerParams(ask_id="ask_1", allow=False, text="use the test folder")),
     ],
 )
-def test_an_approval_is_settled_by_one_letter(line: str, reply: AskAnswerParams) -> None:
+def test_one_letter_settles_an_approval(line: str, reply: AskAnswerParams) -> None:
     assert read_reply(approval(), line) == reply
 
 
 @pytest.mark.parametrize("line", ["", "y", "yes", "allow", "a b", "r", "q"])
-def test_anything_else_decides_nothing_about_an_approval(line: str) -> None:
+def test_other_input_does_not_settle_an_approval(line: str) -> None:
     assert isinstance(read_reply(approval(), line), InvalidReply)
 
 
-def test_what_cannot_be_remembered_is_not_offered_and_not_taken() -> None:
+def test_unavailable_remember_choice_is_neither_offered_nor_accepted() -> None:
     once_only = approval(remembered=None)
     assert "conversation" not in hint(once_only)
     assert isinstance(read_reply(once_only, "c"), InvalidReply)
@@ -42,7 +42,7 @@ def test_a_number_picks_a_choice_and_other_text_is_an_answer_of_its_own() -> Non
     assert read_reply(ask, " warm ") == AskAnswerParams(ask_id="ask_1", text="warm")
 
 
-def test_a_number_that_is_not_listed_asks_again_and_can_be_meant_as_the_answer() -> None:
+def test_unlisted_number_asks_again_and_can_be_confirmed_as_the_answer() -> None:
     ask = question("formal", "friendly")
     problem = InvalidReply("There is no 3 in the list. Type 1 to 2, or =3 if 3 is your answer.")
     assert read_reply(ask, "3") == problem
@@ -87,7 +87,7 @@ def reached(kind: LimitKind, used: float, adds: float) -> Ask:
 
 
 @pytest.mark.parametrize(("kind", "used"), [("turns", 1.0), ("money", 0.5), ("minutes", 1.0), ("day_money", 1.5)])
-def test_a_number_at_a_limit_means_what_is_listed_under_it(kind: LimitKind, used: float) -> None:
+def test_number_at_a_limit_selects_the_listed_choice(kind: LimitKind, used: float) -> None:
     ask = reached(kind, used, used)
     lines = ask_lines(ask, Style(colour=False, unicode=True), 100)
     assert lines[1:] == ["  1  Go on", "  2  Stop here", "  3  Raise the limit to …"]
@@ -152,7 +152,7 @@ def plain_lines(ask: Ask, width: int = 100) -> list[str]:
     return ask_lines(ask, Style(colour=False, unicode=True), width)
 
 
-def test_a_tail_behind_two_hundred_newlines_is_told_and_v_shows_it() -> None:
+def test_text_after_two_hundred_newlines_is_announced_and_v_shows_it() -> None:
     ask = approval("true" + "\n" * 200 + "rm -r build")
     lines = plain_lines(ask)
     assert "         … 161 more lines (v shows all)" in lines
@@ -162,14 +162,14 @@ def test_a_tail_behind_two_hundred_newlines_is_told_and_v_shows_it() -> None:
     assert whole.text.startswith("run    true\n") and whole.text.count("\n") > 200 and "rm -r build" in whole.text
 
 
-def test_a_long_line_of_a_command_never_reaches_the_place_of_a_label() -> None:
+def test_long_line_of_a_command_cannot_imitate_a_label() -> None:
     forged = "true" + " " * 87 + "  why    reads a file"
     lines = plain_lines(approval(forged))
     assert [line for line in lines if line.startswith("  why")] == ["  why    commands ask"]
     assert all(len(line) <= 100 for line in lines)
 
 
-def test_a_path_cannot_pretend_to_be_another_line() -> None:
+def test_path_cannot_imitate_another_line() -> None:
     ask = approval()
     assert ask.approval is not None
     forged = msgspec.structs.replace(ask.approval, writes=("/work/a\n  why    harmless",))
@@ -177,14 +177,14 @@ def test_a_path_cannot_pretend_to_be_another_line() -> None:
     assert "  writes /work/a ↵   why    harmless" in lines
 
 
-def test_hidden_characters_of_a_change_are_written_out() -> None:
+def test_hidden_characters_of_a_change_are_escaped() -> None:
     ask = approval()
     assert ask.approval is not None
     changed = msgspec.structs.replace(ask.approval, preview="--- a\n+++ a\n@@ -1 +1 @@\n-x\n+x\u202e\U000e0041\n")
     assert "    +x\\u202e\\U000e0041" in plain_lines(msgspec.structs.replace(ask, approval=changed))
 
 
-def test_a_long_line_of_a_change_never_reaches_the_place_of_a_label() -> None:
+def test_long_line_of_a_change_cannot_imitate_a_label() -> None:
     ask = approval()
     assert ask.approval is not None
     preview = "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+" + "y" * 94 + "  why    reads a file\n"

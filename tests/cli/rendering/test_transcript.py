@@ -62,7 +62,7 @@ def test_a_chat_is_not_called_complete() -> None:
     assert transcript().event(TaskUpdate(task=ended)).startswith("✓ answered as a chat")
 
 
-def test_words_of_the_engine_are_shown_as_such_and_those_of_a_person_were_seen_when_they_were_typed() -> None:
+def test_engine_messages_are_shown_and_typed_user_messages_are_not_repeated() -> None:
     shown = transcript()
     said = node("user", TextBlock(text="Go on."))
     assert shown.event(TaskMessage(node=said)) == ""
@@ -140,7 +140,7 @@ def test_a_change_of_a_file_shows_its_diff() -> None:
     )
 
 
-def test_what_is_to_be_allowed_is_shown_whole() -> None:
+def test_call_to_approve_is_shown_completely() -> None:
     removed = "-- drop the table"
     lines = "".join(f"+line {number} {'x' * 200}\n" for number in range(100))
     asked = approval()
@@ -163,7 +163,7 @@ def test_a_diff_that_was_just_allowed_is_not_shown_again() -> None:
     assert "+new" not in shown.event(result("code", "+1 −1", {"diff": "-old\n+new\n"}))
 
 
-def test_a_reply_is_shown_without_its_marks_where_there_are_colours() -> None:
+def test_reply_is_shown_without_markdown_marks_if_colours_are_available() -> None:
     shown = transcript(style=Style(colour=True, unicode=True))
     parts = [shown.delta(piece("All **go", 0)), shown.delta(piece("od** now", 8))]
     parts.append(shown.event(TaskMessage(node=node("assistant", TextBlock(text="All **good** now")))))
@@ -197,7 +197,7 @@ def test_escape_sequences_of_models_and_tools_never_reach_the_terminal() -> None
     assert not any(sign in part for part in parts for sign in ("\x1b", "\x07", "\x9b", "\r"))
 
 
-def test_hidden_characters_of_a_command_to_approve_are_written_out() -> None:
+def test_hidden_characters_of_a_command_to_approve_are_escaped() -> None:
     text = transcript().event(AskUpdate(ask=approval(command="ls\u202e; rm -r /\x1b[8m")))
     assert "ls\\u202e; rm -r /\\u001b[8m" in text
 
@@ -242,21 +242,21 @@ def test_a_cut_reply_is_marked_with_its_reason() -> None:
     assert shown.event(TaskMessage(node=cut)) == "lo\n✗ reply cut off: the connection broke\n"
 
 
-def test_a_completed_task_ends_with_a_badge_its_summary_and_what_it_took() -> None:
+def test_completed_task_ends_with_a_badge_its_summary_and_its_usage() -> None:
     ended = task("completed", stop_reason="completed", summary="There are 12 files.")
     assert transcript().event(TaskUpdate(task=ended)) == (
         "There are 12 files.\n✓ task complete · 3 turns · 1,234 tokens · $0.0012 · 4.2 s\n"
     )
 
 
-def test_a_summary_that_was_just_said_is_not_said_twice() -> None:
+def test_summary_equal_to_the_last_text_is_not_repeated() -> None:
     shown = transcript()
     shown.event(TaskMessage(node=node("assistant", TextBlock(text="Done. There are 12 files."))))
     ended = task("completed", stop_reason="completed", summary="There are 12 files.")
     assert shown.event(TaskUpdate(task=ended)).startswith("✓ task complete")
 
 
-def test_the_other_ends_of_a_task_each_have_their_words() -> None:
+def test_each_other_end_of_a_task_has_its_own_text() -> None:
     ends = {
         "manual_stop": task("cancelled", stop_reason="manual_stop"),
         "budget_limit": task("completed", stop_reason="budget_limit"),
@@ -271,7 +271,7 @@ def test_the_other_ends_of_a_task_each_have_their_words() -> None:
     assert "  401: check OPENAI_API_KEY" in transcript().event(TaskUpdate(task=ends["error"]))
 
 
-def test_one_error_is_said_once() -> None:
+def test_error_is_shown_once() -> None:
     shown = transcript()
     failed = node("assistant", status="failed", error="no key")
     notice = node(
@@ -285,7 +285,7 @@ def test_one_error_is_said_once() -> None:
     assert "".join(shown.event(event) for event in events).count("no key") == 1
 
 
-def test_a_limit_is_said_once_and_what_was_ended_there_too() -> None:
+def test_reached_limit_and_ended_processes_are_shown_once() -> None:
     shown = transcript()
     ended = TaskUpdate(task=task("cancelled", stop_reason="iteration_limit"))
     process = EndedProcess(pid=7, started=1.0, name="sleep")
@@ -324,7 +324,7 @@ def test_without_unicode_the_signs_are_plain() -> None:
     assert text == "+ task complete - 3 turns - 1,234 tokens - $0.0012 - 4.2 s\n"
 
 
-def test_the_status_line_says_how_much_waits_to_be_read() -> None:
+def test_status_line_shows_the_number_of_queued_messages() -> None:
     shown = transcript()
     waiting = Queued(id="q1", kind="steer", text="rather that", queued_at=datetime.now(UTC))
     shown.event(TaskUpdate(task=msgspec.structs.replace(task(), status="thinking", queue=(waiting,))))

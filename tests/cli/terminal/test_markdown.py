@@ -80,7 +80,7 @@ def test_without_colours_the_text_stays_as_it_was_written() -> None:
     assert shown(text, style=PLAIN) == text
 
 
-def test_words_are_shown_as_they_come_and_a_mark_when_it_is_closed() -> None:
+def test_words_are_shown_as_they_arrive_and_marked_text_when_it_is_closed() -> None:
     prose = MarkdownStream(COLOUR, 40)
     pieces = ["Hel", "lo wor", "ld **bo", "ld te", "xt** and", " more"]
     assert [plain(prose.feed(piece)) for piece in pieces] == ["", "Hello", " world", "", " bold text", " and"]
@@ -89,7 +89,7 @@ def test_words_are_shown_as_they_come_and_a_mark_when_it_is_closed() -> None:
 
 @settings(max_examples=300)
 @given(st.lists(st.sampled_from(_PIECES), max_size=30).map("".join))
-def test_it_is_the_same_however_the_text_is_cut(text: str) -> None:
+def test_output_is_independent_of_chunk_boundaries(text: str) -> None:
     prose = MarkdownStream(COLOUR, 20)
     letter_by_letter = "".join(prose.feed(letter) for letter in text) + prose.end()
     assert letter_by_letter == shown(text, 20)

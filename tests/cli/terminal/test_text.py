@@ -72,7 +72,7 @@ def test_colours_follow_the_terminal_and_the_environment(
     assert style_for(environment, is_terminal, "utf-8").colour is colour
 
 
-def test_ages_are_told_in_one_unit() -> None:
+def test_ages_are_shown_in_one_unit() -> None:
     assert [time_ago(seconds) for seconds in (-1, 41.2, 130, 7_000, 200_000)] == [
         "0 s ago",
         "41 s ago",

@@ -25,7 +25,7 @@ from app.protocol.base import JsonValue
         (float("-inf"), 0),
     ],
 )
-def test_invalid_token_counts_become_zero(given: JsonValue, counted: int) -> None:
+def test_token_counts_are_normalised_to_valid_numbers(given: JsonValue, counted: int) -> None:
     assert token_count(given) == counted
     assert window_size(given) == (counted or None)
 

@@ -58,7 +58,7 @@ async def test_an_execution_cannot_end_twice(database: Database) -> None:
         await database.journal.flush()
 
 
-async def test_a_grant_is_its_newest_row_and_its_history_stays(database: Database, tmp_path: Path) -> None:
+async def test_grant_is_its_newest_row_and_keeps_its_history(database: Database, tmp_path: Path) -> None:
     used = msgspec.structs.replace(grant(), last_used_at=NOW)
     revoked = msgspec.structs.replace(used, revoked_at=NOW + timedelta(seconds=1))
     for one in (grant(), grant("g2"), used):

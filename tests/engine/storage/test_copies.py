@@ -30,7 +30,7 @@ def conversations_in(file: Path) -> int:
         return int(count)
 
 
-async def test_a_copy_made_while_others_write_is_whole_and_of_one_moment(database: Database, tmp_path: Path) -> None:
+async def test_copy_made_during_writes_is_a_consistent_snapshot(database: Database, tmp_path: Path) -> None:
     for number in range(3000):
         happen(database, number + 1)
     await database.journal.flush()
@@ -49,9 +49,7 @@ async def test_a_copy_made_while_others_write_is_whole_and_of_one_moment(databas
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-async def test_a_day_on_which_something_changed_has_a_copy_and_the_last_five_are_kept(
-    database: Database, tmp_path: Path
-) -> None:
+async def test_each_day_with_changes_gets_a_copy_and_the_last_five_are_kept(database: Database, tmp_path: Path) -> None:
     folder = tmp_path / "copies"
     daily = DailyBackups(tmp_path / "errand.db", folder, Health())
     for number in range(7):
@@ -68,9 +66,7 @@ async def test_a_day_on_which_something_changed_has_a_copy_and_the_last_five_are
     assert kept[-1].stat().st_mtime > time.time() - 1800, "nothing has happened since: it is as good as a new one"
 
 
-async def test_copies_that_a_clock_ahead_has_dated_give_way_to_those_that_come_after_it(
-    database: Database, tmp_path: Path
-) -> None:
+async def test_copies_dated_in_the_future_are_replaced_by_later_ones(database: Database, tmp_path: Path) -> None:
     folder = tmp_path / "copies"
     daily = DailyBackups(tmp_path / "errand.db", folder, Health())
     ahead = time.time() + 400 * 24 * 3600
@@ -85,9 +81,7 @@ async def test_copies_that_a_clock_ahead_has_dated_give_way_to_those_that_come_a
     assert [conversations_in(file) for file in by_age] == [4, 5, 6, 7, 8]
 
 
-async def test_copies_of_migrations_and_of_people_are_not_counted_among_those_of_days(
-    database: Database, tmp_path: Path
-) -> None:
+async def test_migration_and_manual_copies_do_not_count_as_daily_copies(database: Database, tmp_path: Path) -> None:
     folder = tmp_path / "copies"
     folder.mkdir()
     others = [folder / name for name in ("errand-0003-20260101.db", "errand-backup-20260101.db", "mine.db")]
@@ -101,7 +95,7 @@ async def test_copies_of_migrations_and_of_people_are_not_counted_among_those_of
     assert all(file.exists() for file in others)
 
 
-async def test_damage_deep_inside_is_noticed_by_the_daily_copy_and_good_copies_are_kept(tmp_path: Path) -> None:
+async def test_hidden_damage_is_found_by_the_daily_copy_and_good_copies_are_kept(tmp_path: Path) -> None:
     path, folder, health = tmp_path / "errand.db", tmp_path / "copies", Health()
     database = await Database.open(sqlite_url(path), folder)
     for number in range(2000):

@@ -30,7 +30,7 @@ asyncio.run(main(Path(sys.argv[1])))
 """
 
 
-async def test_kill_nine_keeps_all_that_a_flush_acknowledged(tmp_path: Path) -> None:
+async def test_sigkill_loses_nothing_that_a_flush_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "errand.db"
     acknowledged = -1
     writer = await asyncio.create_subprocess_exec(

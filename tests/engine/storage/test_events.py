@@ -41,7 +41,7 @@ async def publish(database: Database, *records: EventRecord) -> None:
     await database.journal.flush()
 
 
-async def test_every_event_is_logged_and_changes_what_it_tells_of(database: Database) -> None:
+async def test_every_event_is_logged_and_updates_its_record(database: Database) -> None:
     records = tuple(record(number, event) for number, event in enumerate(ALL, 1))
     await publish(database, *records)
     assert await database.events.after(0) == records
@@ -63,7 +63,7 @@ async def test_replay_starts_after_a_sequence_and_stops_at_the_limit(database: D
     assert await database.events.head() == 70
 
 
-async def test_a_conversations_replay_leaves_out_the_others_and_keeps_what_is_for_all(database: Database) -> None:
+async def test_conversation_replay_omits_other_conversations_and_keeps_global_events(database: Database) -> None:
     other = msgspec.structs.replace(task("t2"), conversation_id="c2")
     database.journal.put(conversations.save(conversation("c2")))
     records = (

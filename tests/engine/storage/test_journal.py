@@ -25,7 +25,7 @@ ORPHAN = node("orphan", conversation_id="no such conversation")
 ADD_META = meta.insert()
 
 
-async def test_a_flush_returns_once_what_was_put_is_there_to_read(database: Database) -> None:
+async def test_flush_returns_once_changes_can_be_read(database: Database) -> None:
     database.journal.put(conversations.save(conversation("c2")))
     await database.journal.flush()
     assert await database.conversations.get("c2") == conversation("c2")
@@ -44,7 +44,7 @@ async def test_callbacks_run_in_the_order_of_the_writes_before_the_flush_returns
     assert called == list(range(500))
 
 
-async def test_a_group_that_fails_is_left_out_whole_and_fails_only_its_owners_flush(
+async def test_failed_group_is_omitted_as_a_whole_and_fails_only_its_owners_flush(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     called: list[str] = []
@@ -75,7 +75,7 @@ async def test_a_group_that_fails_is_left_out_whole_and_fails_only_its_owners_fl
     assert await database.nodes.get("after") == node("after")
 
 
-async def test_who_flushes_next_is_not_told_of_anothers_failure_and_its_owner_is_told_later(database: Database) -> None:
+async def test_flush_reports_failures_only_to_their_owner(database: Database) -> None:
     put, told = asyncio.Event(), asyncio.Event()
 
     async def guilty() -> str:
@@ -99,7 +99,7 @@ async def test_who_flushes_next_is_not_told_of_anothers_failure_and_its_owner_is
     assert await database.nodes.get("fine") == node("fine")
 
 
-async def test_what_a_task_starts_puts_in_its_name(database: Database) -> None:
+async def test_child_tasks_share_the_owner_of_their_parent(database: Database) -> None:
     async def helper() -> None:
         database.journal.put(nodes.save(ORPHAN))
 
@@ -113,7 +113,7 @@ async def test_what_a_task_starts_puts_in_its_name(database: Database) -> None:
     await database.journal.flush()
 
 
-async def test_of_a_thousand_changes_two_that_are_refused_fail_and_the_others_are_there_in_their_order(
+async def test_two_refused_changes_of_a_thousand_fail_and_the_others_keep_their_order(
     database: Database,
 ) -> None:
     called: list[int] = []
@@ -131,7 +131,7 @@ async def test_of_a_thousand_changes_two_that_are_refused_fail_and_the_others_ar
     assert [number for number, change in enumerate(changes) if change.failure is not None] == [137, 138]
 
 
-async def test_what_was_to_come_after_a_change_that_failed_is_not_saved_either(database: Database) -> None:
+async def test_change_that_depends_on_a_failed_one_is_not_saved(database: Database) -> None:
     first = database.journal.put(nodes.save(ORPHAN))
     second = database.journal.put(Write(ADD_META, {"name": "second", "value": ""}), after=first)
     database.journal.put(Write(ADD_META, {"name": "third", "value": ""}), after=second)
@@ -148,7 +148,7 @@ async def test_what_was_to_come_after_a_change_that_failed_is_not_saved_either(d
     assert await database.journal.transact(names) & {"second", "third", "by itself", "later"} == {"by itself"}
 
 
-async def test_a_probe_and_a_turn_behind_a_change_that_waits_for_the_disk_are_refused_at_once(
+async def test_probe_and_transaction_behind_a_blocked_change_are_refused_at_once(
     database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def nothing(connection: AsyncConnection) -> None:
@@ -169,9 +169,7 @@ async def test_a_probe_and_a_turn_behind_a_change_that_waits_for_the_disk_are_re
     assert len(told) == 1, "the log says so once, however often it is tried"
 
 
-async def test_a_commit_that_somebody_waits_for_is_on_the_disk_and_one_that_need_not_be_is_a_moment_later(
-    database: Database, tmp_path: Path
-) -> None:
+async def test_awaited_commit_is_durable_and_others_are_a_moment_later(database: Database, tmp_path: Path) -> None:
     """`synchronous` is the level of the newest commit: 2, FULL, flushes the log; 1, NORMAL, does not."""
     path = tmp_path / "levels.db"
     await (await Database.open(sqlite_url(path), tmp_path)).close()
@@ -201,7 +199,7 @@ async def test_a_commit_that_somebody_waits_for_is_on_the_disk_and_one_that_need
     assert levels == [2, 1, 2, 2, 2]
 
 
-async def test_a_change_of_nothing_is_written_each_time(database: Database, tmp_path: Path) -> None:
+async def test_change_without_effect_is_written_each_time(database: Database, tmp_path: Path) -> None:
     """SQLite skips a commit that changes no page: it would flush nothing, and succeed on a full disk."""
     log = tmp_path / "errand.db-wal"
     for number in range(3):
@@ -222,7 +220,7 @@ async def test_a_failed_group_is_logged_with_its_tables(database: Database, capl
     ]
 
 
-async def test_a_failure_is_told_once(database: Database) -> None:
+async def test_failure_is_reported_once(database: Database) -> None:
     database.journal.put(nodes.save(ORPHAN))
     with pytest.raises(StorageError):
         await database.journal.flush()
@@ -245,7 +243,7 @@ async def test_a_cancelled_flush_leaves_the_journal_working(database: Database) 
     await database.journal.flush()
 
 
-async def test_a_full_queue_is_busy_and_keeps_what_it_has(tmp_path: Path) -> None:
+async def test_full_queue_is_busy_and_keeps_its_entries(tmp_path: Path) -> None:
     full = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path)
     await full.close()
     engine, writer = await open_engine(sqlite_url(tmp_path / "errand.db"), tmp_path)
@@ -264,14 +262,14 @@ async def test_a_full_queue_is_busy_and_keeps_what_it_has(tmp_path: Path) -> Non
     assert [found.id for found in page.conversations] == ["c3", "c2", "c1", "c0"]
 
 
-async def test_a_closed_journal_refuses_and_a_second_close_does_no_harm(database: Database) -> None:
+async def test_closed_journal_refuses_changes_and_can_be_closed_again(database: Database) -> None:
     await database.close()
     await database.close()
     with pytest.raises(StorageError, match="closed"):
         database.journal.put(conversations.save(conversation("c2")))
 
 
-async def test_closing_saves_what_is_queued(tmp_path: Path) -> None:
+async def test_close_saves_queued_changes(tmp_path: Path) -> None:
     url = sqlite_url(tmp_path / "errand.db")
     database = await Database.open(url, tmp_path)
     database.journal.put(conversations.save(conversation("c1")))
@@ -281,7 +279,7 @@ async def test_closing_saves_what_is_queued(tmp_path: Path) -> None:
     await reopened.close()
 
 
-async def test_a_transaction_sees_what_was_put_before_it_and_goes_before_what_is_put_after(database: Database) -> None:
+async def test_transaction_runs_in_queue_order(database: Database) -> None:
     async def add_up(connection: AsyncConnection) -> str:
         values = (await connection.execute(select(meta.c.value).where(meta.c.name == "sum"))).scalars().all()
         await connection.execute(meta.update().where(meta.c.name == "sum").values(value=values[0] + " two"))
@@ -296,14 +294,14 @@ async def test_a_transaction_sees_what_was_put_before_it_and_goes_before_what_is
     assert await database.journal.transact(add_up) == "one two"
 
 
-async def test_a_transaction_is_on_the_disk_when_it_is_over(database: Database) -> None:
+async def test_finished_transaction_is_on_disk(database: Database) -> None:
     async def level(connection: AsyncConnection) -> int:
         return int((await connection.exec_driver_sql("PRAGMA synchronous")).scalar_one())
 
     assert await database.journal.transact(level) == 2
 
 
-async def test_a_transaction_that_raises_is_rolled_back_and_the_journal_goes_on(database: Database) -> None:
+async def test_transaction_that_raises_is_rolled_back_and_the_journal_continues(database: Database) -> None:
     async def refuse(connection: AsyncConnection) -> None:
         await connection.execute(ADD_META, {"name": "x", "value": "y"})
         raise Conflict("Somebody else was first.")
@@ -327,7 +325,7 @@ async def test_a_statement_refused_in_a_transaction_is_a_storage_error(database:
         await database.journal.transact(twice)
 
 
-async def test_a_cancelled_transaction_lets_the_next_one_in(database: Database) -> None:
+async def test_cancelled_transaction_does_not_block_the_next_one(database: Database) -> None:
     begun = asyncio.Event()
 
     async def wait(_: AsyncConnection) -> None:

@@ -75,7 +75,7 @@ def old_database(path: Path) -> None:
         insert(path, "personalities", dict(agents.save_personality(uncoloured).parameters))
 
 
-async def test_an_older_database_keeps_its_records_and_gains_what_is_new(tmp_path: Path) -> None:
+async def test_older_database_keeps_its_records_and_gets_the_new_schema(tmp_path: Path) -> None:
     old_database(tmp_path / "errand.db")
     database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path / "copies")
     try:

@@ -17,7 +17,7 @@ async def grow(database: Database, count: int, prefix: str = "n", root: str | No
     return tuple(branch)
 
 
-async def test_a_path_holds_the_branch_of_its_leaf_and_no_other(database: Database) -> None:
+async def test_path_contains_only_the_branch_of_its_leaf(database: Database) -> None:
     trunk = await grow(database, 5)
     left = await grow(database, 3, "left", "n2")
     right = await grow(database, 2, "right", "n2")
@@ -26,7 +26,7 @@ async def test_a_path_holds_the_branch_of_its_leaf_and_no_other(database: Databa
     assert await database.nodes.path("n4") == trunk
 
 
-async def test_pages_of_a_branch_join_to_the_whole(database: Database) -> None:
+async def test_pages_of_a_branch_add_up_to_the_branch(database: Database) -> None:
     branch = await grow(database, 12)
     seen: tuple[Node, ...] = ()
     before, more = None, True
@@ -44,14 +44,14 @@ async def test_a_page_that_ends_at_the_root_has_no_more(database: Database) -> N
     assert await database.nodes.branch("n4", 5, "n0") == ((), False)
 
 
-async def test_a_node_that_is_not_there_gives_nothing(database: Database) -> None:
+async def test_unknown_node_gives_nothing(database: Database) -> None:
     assert await database.nodes.get("none") is None
     assert await database.nodes.path("none") == ()
     assert await database.nodes.branch("none") == ((), False)
     assert await database.nodes.branch("none", 5, "none") == ((), False)
 
 
-async def test_a_streaming_node_is_replaced_by_its_finished_self_in_its_place(database: Database) -> None:
+async def test_streaming_node_is_replaced_by_its_finished_version_at_the_same_position(database: Database) -> None:
     database.journal.put(nodes.save(node("n0")), nodes.save(node("n1", "n0", text="Hel", status="streaming")))
     await database.journal.flush()
     assert await database.nodes.streaming() == (node("n1", "n0", text="Hel", status="streaming"),)
@@ -66,7 +66,7 @@ async def test_ten_thousand_nodes_in_one_branch_come_back_in_order(database: Dat
     assert await database.nodes.path("n9999") == branch
 
 
-async def test_of_a_long_branch_the_end_is_read_and_what_is_asked_for_of_the_rest(database: Database) -> None:
+async def test_long_branch_is_read_from_its_end_plus_requested_nodes(database: Database) -> None:
     large = "x" * 1_000_000
     branch = [node(f"n{number}", f"n{number - 1}" if number else None, text=large) for number in range(14)]
     for one in branch:

@@ -48,7 +48,7 @@ async def test_opening_again_keeps_the_epoch_and_the_records(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all", b"SQLite format 3\x00" + b"\xff" * 5000])
-async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+async def test_non_database_file_is_refused_and_unchanged(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "errand.db"
     path.write_bytes(content)
     with pytest.raises(StorageError, match="Nothing was changed"):
@@ -56,7 +56,7 @@ async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path:
     assert path.read_bytes() == content
 
 
-async def test_a_folder_in_the_place_of_the_file_is_a_storage_error(tmp_path: Path) -> None:
+async def test_folder_at_the_database_path_is_a_storage_error(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot be read"):
         await Database.open(sqlite_url(tmp_path), tmp_path / "copies")
 
@@ -87,7 +87,7 @@ async def test_a_newer_schema_is_refused_and_the_file_left_as_it_is(tmp_path: Pa
     assert (path.read_bytes(), path.stat().st_mtime_ns, _beside(path)) == before
 
 
-async def test_a_newer_database_is_left_with_what_its_last_engine_had_not_moved_into_it(tmp_path: Path) -> None:
+async def test_newer_database_keeps_its_write_ahead_log(tmp_path: Path) -> None:
     path = tmp_path / "errand.db"
     await filled(path)
     with closing(sqlite3.connect(path)) as newer:  # kept open, so that its changes stay in the write-ahead log
@@ -108,7 +108,7 @@ def _beside(path: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in path.parent.glob(f"{path.name}-*")}
 
 
-async def test_damage_in_the_middle_is_reported_and_never_an_empty_list(tmp_path: Path) -> None:
+async def test_damage_in_the_middle_is_reported_instead_of_an_empty_list(tmp_path: Path) -> None:
     path = tmp_path / "errand.db"
     await filled(path, 2000)
     with path.open("r+b") as file:
@@ -126,7 +126,7 @@ async def test_damage_in_the_middle_is_reported_and_never_an_empty_list(tmp_path
     await database.close()
 
 
-async def test_damage_at_the_beginning_says_where_the_copies_are(tmp_path: Path) -> None:
+async def test_damage_at_the_beginning_names_the_folder_of_copies(tmp_path: Path) -> None:
     path = tmp_path / "errand.db"
     await filled(path)
     with path.open("r+b") as file:
@@ -136,7 +136,7 @@ async def test_damage_at_the_beginning_says_where_the_copies_are(tmp_path: Path)
         await Database.open(sqlite_url(path), tmp_path / "copies")
 
 
-async def test_a_restore_that_was_cut_between_its_two_moves_is_finished_and_never_an_empty_list(tmp_path: Path) -> None:
+async def test_restore_interrupted_between_its_moves_is_completed(tmp_path: Path) -> None:
     path = tmp_path / "errand.db"
     epoch = await filled(path, 2)
     os.replace(path, replacement_path(path))
@@ -147,7 +147,7 @@ async def test_a_restore_that_was_cut_between_its_two_moves_is_finished_and_neve
     assert (database.epoch, replacement_path(path).exists()) == (epoch, False)
 
 
-async def test_a_restore_that_was_cut_before_its_moves_has_not_taken_place(tmp_path: Path) -> None:
+async def test_restore_interrupted_before_its_moves_has_no_effect(tmp_path: Path) -> None:
     path = tmp_path / "errand.db"
     epoch = await filled(path, 2)
     replacement_path(path).write_bytes(b"another")
@@ -156,7 +156,7 @@ async def test_a_restore_that_was_cut_before_its_moves_has_not_taken_place(tmp_p
     assert (database.epoch, replacement_path(path).exists()) == (epoch, False)
 
 
-async def test_a_crash_while_the_first_database_was_made_leaves_no_empty_one(tmp_path: Path) -> None:
+async def test_crash_during_creation_leaves_no_empty_database(tmp_path: Path) -> None:
     (tmp_path / "errand.db.new").write_bytes(b"half a data")
     await filled(tmp_path / "errand.db")
     assert not (tmp_path / "errand.db.new").exists()

@@ -43,7 +43,7 @@ def all_writes() -> list[Write]:
     ]
 
 
-def test_every_table_and_every_write_can_be_said_in_postgresql() -> None:
+def test_every_table_and_write_compiles_for_postgresql() -> None:
     dialect = postgresql.dialect()
     for table in metadata.sorted_tables:
         CreateTable(table).compile(dialect=dialect)
@@ -53,14 +53,14 @@ def test_every_table_and_every_write_can_be_said_in_postgresql() -> None:
         assert str(write.statement.compile(dialect=dialect, column_keys=list(write.parameters)))
 
 
-def test_in_postgresql_a_generated_number_is_returned_after_a_conflict_was_settled() -> None:
+def test_postgresql_upsert_returns_the_generated_number() -> None:
     write = nodes.save(node("n1"))
     sql = str(write.statement.compile(dialect=postgresql.dialect(), column_keys=list(write.parameters)))
     changes = "SET status = excluded.status, body = excluded.body"
     assert sql.endswith(f" ON CONFLICT (id) DO UPDATE {changes} RETURNING nodes.number")
 
 
-async def test_the_plain_writer_commits_and_isolates_failures_as_the_fast_one_does(
+async def test_engine_writer_commits_and_isolates_failures_like_the_sqlite_writer(
     database: Database, tmp_path: Path
 ) -> None:
     engine, fast = await open_engine(sqlite_url(tmp_path / "errand.db"), tmp_path)
@@ -79,7 +79,7 @@ async def test_the_plain_writer_commits_and_isolates_failures_as_the_fast_one_do
     assert await database.conversations.get("c2") == conversation("c2")
 
 
-async def test_the_plain_search_finds_words_and_takes_anything(database: Database, tmp_path: Path) -> None:
+async def test_like_search_finds_words_and_accepts_any_input(database: Database, tmp_path: Path) -> None:
     database.journal.put(nodes.save(node("n1", text="100 % of the Fox")), nodes.save(node("n2", text="a fox")))
     database.journal.put(agents.save_agent(agent()))
     await database.journal.flush()

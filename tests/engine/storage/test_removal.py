@@ -72,7 +72,7 @@ async def fill(database: Database) -> None:
     await database.journal.flush()
 
 
-async def test_a_removed_conversation_leaves_no_row_and_no_text(database: Database, tmp_path: Path) -> None:
+async def test_removed_conversation_leaves_no_rows_or_text(database: Database, tmp_path: Path) -> None:
     await fill(database)
     database.journal.put(begin(Removal("c1", ("/home/p.png",))), *event_writes(gone(4)))
     await scrub(database.journal)
@@ -95,7 +95,7 @@ async def test_a_removed_conversation_leaves_no_row_and_no_text(database: Databa
     assert left == dict.fromkeys(left, 0) | {"conversations": 1, "tasks": 1}
 
 
-async def test_removing_one_conversation_opens_the_audit_of_no_other(database: Database, tmp_path: Path) -> None:
+async def test_removing_a_conversation_does_not_unlock_the_audit_of_others(database: Database, tmp_path: Path) -> None:
     await fill(database)
     database.journal.put(grants.save(grant()), begin(Removal("c_", ())))
     await database.journal.flush()
@@ -110,7 +110,7 @@ async def test_removing_one_conversation_opens_the_audit_of_no_other(database: D
                 connection.execute(statement)
 
 
-async def test_a_removal_that_fails_takes_nothing(database: Database) -> None:
+async def test_failed_removal_deletes_nothing(database: Database) -> None:
     await fill(database)
     database.journal.put(*event_writes(gone(4)), events.save(gone(4)))  # a duplicate number: the group fails at its end
     with pytest.raises(StorageError, match="UNIQUE"):

@@ -90,12 +90,12 @@ async def test_words_phrases_and_an_unfinished_last_word(database: Database, tex
         "𐐀𐐁𐐂",
     ],
 )
-async def test_nothing_that_is_typed_breaks_the_search(database: Database, text: str) -> None:
+async def test_any_input_is_a_valid_search(database: Database, text: str) -> None:
     await add(database, TEXTS)
     assert await found(database, text) == []
 
 
-async def test_a_hit_says_where_it_is_and_marks_the_words(database: Database) -> None:
+async def test_hit_has_its_position_and_marks_the_words(database: Database) -> None:
     await add(database, TEXTS)
     assert await database.search.find("lazy dog", limit=1) == (
         SearchHit(

@@ -110,7 +110,7 @@ async def test_inside_one_conversation_they_narrow_too(database: Database) -> No
     assert await database.search.find("fox in:tide", 20, "c1") == ()
 
 
-async def test_hits_tell_what_stands_around_them_and_where_they_are(database: Database) -> None:
+async def test_hits_contain_their_neighbours_and_position(database: Database) -> None:
     await fill(database)
     hits = {hit.node_id: hit for hit in await database.search.find("fox")}
     shown = {i: (hit.before, hit.after, hit.place, hit.of) for i, hit in hits.items()}
@@ -126,7 +126,7 @@ async def test_hits_tell_what_stands_around_them_and_where_they_are(database: Da
     }
 
 
-async def test_places_are_counted_in_each_conversation_where_they_are_written_by_turns(database: Database) -> None:
+async def test_positions_are_counted_per_conversation_with_interleaved_writes(database: Database) -> None:
     database.journal.put(conversations.save(conversation("c1")), conversations.save(conversation("c2")))
     for number in range(6):
         of = "c1" if number % 2 else "c2"
@@ -138,7 +138,7 @@ async def test_places_are_counted_in_each_conversation_where_they_are_written_by
     assert (first.place, first.of) == (1, 3)
 
 
-async def test_a_name_that_very_many_agents_have_finds_all_they_said(database: Database) -> None:
+async def test_name_shared_by_many_agents_finds_all_their_messages(database: Database) -> None:
     await fill(database)
     for number in range(2_100):
         database.journal.put(agents.save_agent(agent(f"many{number}")))
@@ -148,7 +148,7 @@ async def test_a_name_that_very_many_agents_have_finds_all_they_said(database: D
     assert [hit.node_id for hit in await database.search.find("fox from:assistant")] == ["last", "o1", "n4", "n3", "n2"]
 
 
-async def test_an_agent_that_was_deleted_is_found_by_its_name_still(database: Database) -> None:
+async def test_deleted_agent_is_still_found_by_its_name(database: Database) -> None:
     await fill(database)
     gone = FormerAgent(id="gone", name="Pilot")
     held = msgspec.structs.replace(conversation("c1"), former=(gone,))
@@ -173,7 +173,7 @@ async def test_an_agent_that_was_deleted_is_found_by_its_name_still(database: Da
         ("before:31.11.2026", "before: wants a day"),
     ],
 )
-async def test_a_value_that_means_nothing_finds_nothing_and_says_what_to_write(
+async def test_invalid_operator_value_finds_nothing_and_gives_advice(
     database: Database, text: str, advice: str
 ) -> None:
     await fill(database)
@@ -195,7 +195,7 @@ async def test_nothing_typed_is_an_error(database: Database, text: str) -> None:
         assert hit.node_id
 
 
-def test_words_are_what_is_left_without_operators() -> None:
+def test_search_words_exclude_operators() -> None:
     query = parse_query('quick from:user "lazy dog" in:"tide tables" tool:a tool:b bro')
     assert (query.words, query.senders, query.places) == ('quick "lazy dog" bro', ("user",), ("tide tables",))
     assert query.tools == ("a", "b") and query.has_operators

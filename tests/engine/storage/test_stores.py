@@ -24,7 +24,7 @@ async def put(database: Database, *writes: Write) -> None:
     await database.journal.flush()
 
 
-async def test_pages_of_conversations_follow_each_other_without_gap_or_double(database: Database) -> None:
+async def test_pages_of_conversations_have_no_gaps_or_duplicates(database: Database) -> None:
     # Many with the same time: the id decides the order.
     saved = [conversation(f"d{number:02}", at=NOW + timedelta(seconds=number // 4)) for number in range(25)]
     await put(database, *(conversations.save(one) for one in saved))
@@ -39,7 +39,7 @@ async def test_pages_of_conversations_follow_each_other_without_gap_or_double(da
     assert seen == [*reversed(saved[4:]), *reversed(saved[:4]), conversation("c1")]
 
 
-async def test_a_last_page_that_is_just_full_has_no_next_one(database: Database) -> None:
+async def test_full_last_page_has_no_next_page(database: Database) -> None:
     await put(database, conversations.save(conversation("c2")))
     assert (await database.conversations.page(limit=2)).next_cursor is None
 
@@ -62,7 +62,7 @@ async def test_pinned_conversations_and_the_others_have_pages_of_their_own(datab
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "x ", "2026"])
-async def test_a_cursor_that_is_not_ours_is_refused(database: Database, cursor: str) -> None:
+async def test_invalid_cursor_is_refused(database: Database, cursor: str) -> None:
     with pytest.raises(InvalidParams, match="cursor"):
         await database.conversations.page(cursor=cursor)
     with pytest.raises(InvalidParams, match="cursor"):
@@ -108,7 +108,7 @@ async def test_tasks_come_newest_first_and_the_ended_ones_are_not_active(databas
     assert await database.tasks.active() == (newest, task("t1"))
 
 
-async def test_pages_of_tasks_follow_each_other_without_gap_or_double(database: Database) -> None:
+async def test_pages_of_tasks_have_no_gaps_or_duplicates(database: Database) -> None:
     # Two with each time: the id decides the order.
     saved = [task(f"t{number}", started_at=NOW + timedelta(seconds=number // 2)) for number in range(10, 19)]
     ended = msgspec.structs.replace(saved[3], ended_at=NOW)
@@ -132,7 +132,7 @@ async def test_a_task_is_replaced_with_every_change(database: Database) -> None:
     assert await database.tasks.get("none") is None
 
 
-async def test_a_turn_stands_as_started_until_its_outcome_is_known(database: Database) -> None:
+async def test_turn_is_started_until_its_outcome_is_known(database: Database) -> None:
     await put(database, turns.started("c1", "t1", 1, "m", NOW), turns.started("c1", "t1", 2, "m", NOW))
     await put(database, turns.finished("t1", 1, "complete", Usage(input_tokens=3, cost_usd=0.5), NOW))
     assert await database.turns.started("t1") == (UnfinishedTurn(2, "m"),)
@@ -188,6 +188,6 @@ async def test_a_row_that_another_version_wrote_is_a_storage_error(database: Dat
         await database.tasks.get("t1")
 
 
-async def test_a_value_no_row_can_have_is_refused_as_input(database: Database) -> None:
+async def test_value_that_no_row_can_have_is_invalid_input(database: Database) -> None:
     with pytest.raises(InvalidParams):
         await database.events.after(2**70)

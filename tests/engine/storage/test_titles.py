@@ -58,21 +58,21 @@ async def found(database: Database, text: str) -> list[str]:
         ("title:note", []),
     ],
 )
-async def test_words_of_a_title_in_any_order_and_the_last_one_unfinished(
+async def test_titles_match_words_in_any_order_with_an_incomplete_last_word(
     database: Database, text: str, numbers: list[int]
 ) -> None:
     await put(database, *TITLES)
     assert await found(database, text) == [TITLES[number - 1].title for number in numbers]
 
 
-async def test_what_changed_last_comes_first_and_the_limit_takes_the_newest(database: Database) -> None:
+async def test_title_hits_are_newest_first_and_limited(database: Database) -> None:
     await put(database, *TITLES)
     await put(database, msgspec.structs.replace(TITLES[0], updated_at=NOW + timedelta(days=1)))
     assert await found(database, "tests") == [TITLES[0].title, TITLES[2].title]
     assert [one.title for one in await database.titles.find("tests", 1)] == [TITLES[0].title]
 
 
-async def test_a_new_name_is_found_and_the_old_one_and_the_deleted_one_are_not(database: Database) -> None:
+async def test_renamed_title_is_found_and_old_or_deleted_ones_are_not(database: Database) -> None:
     await put(database, *TITLES)
     await put(database, msgspec.structs.replace(TITLES[0], title="Something else"))
     assert await found(database, "mend") == []
@@ -89,7 +89,7 @@ async def test_archived_conversations_are_found_too(database: Database) -> None:
     assert await database.titles.find("note") == (archived,)
 
 
-async def test_the_plain_search_finds_titles_too(database: Database, tmp_path: Path) -> None:
+async def test_like_search_finds_titles_too(database: Database, tmp_path: Path) -> None:
     await put(database, *TITLES)
     engine, writer = await open_engine(sqlite_url(tmp_path / "errand.db"), tmp_path)
     search = LikeTitleSearch(Reader(engine, Health()))

@@ -20,7 +20,7 @@ async def forks(database: Database, leaf_id: str, limit: int = 50) -> tuple[Fork
     return await database.trees.forks(page)
 
 
-async def test_a_page_tells_of_siblings_and_of_what_follows_its_last_node(database: Database) -> None:
+async def test_page_lists_forks_and_children_of_its_last_node(database: Database) -> None:
     await grow(database, ("a", None), ("b", "a"), ("c", "b"), ("b2", "a"), ("a2", None), ("c2", "b"))
     of_roots = Fork(parent_id=None, child_ids=("a", "a2"))
     of_a = Fork(parent_id="a", child_ids=("b", "b2"))
@@ -32,7 +32,7 @@ async def test_a_page_tells_of_siblings_and_of_what_follows_its_last_node(databa
     assert await database.trees.forks(()) == ()
 
 
-async def test_a_branch_without_forks_tells_only_that_it_goes_on(database: Database) -> None:
+async def test_branch_without_forks_reports_only_its_continuation(database: Database) -> None:
     await grow(database, ("a", None), ("b", "a"), ("c", "b"))
     assert await forks(database, "c") == ()
     assert await forks(database, "b") == (Fork(parent_id="b", child_ids=("c",)),)
@@ -45,7 +45,7 @@ async def test_the_newest_branch_is_the_one_that_was_written_to_last(database: D
     assert await database.trees.newest_leaf("c") == "c"
 
 
-async def test_the_outline_leaves_out_what_nobody_wrote_and_joins_what_is_left(database: Database) -> None:
+async def test_outline_omits_internal_nodes_and_reconnects_the_rest(database: Database) -> None:
     said = msgspec.structs.replace(node("a"), role="user", blocks=(TextBlock(text="\n  First\n line. "),), task_id="t1")
     called = ToolCallBlock(call_id="1", tool="shell", arguments={})
     calls = msgspec.structs.replace(node("b", "a"), blocks=(TextBlock(text=" "), called, called))

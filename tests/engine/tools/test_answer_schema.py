@@ -43,7 +43,7 @@ def complete(answer: JsonObject) -> Reply:
     return Reply(calls=(Call("task_complete", {"summary": "Listed.", "answer": answer}),))
 
 
-async def test_an_answer_that_breaks_the_schema_goes_back_to_the_model_and_the_right_one_is_kept(
+async def test_invalid_answer_is_returned_to_the_model_and_the_valid_one_is_stored(
     tmp_path: Path,
 ) -> None:
     replies = [complete({"files": [{"name": "a.txt"}]}), complete({"files": [{"name": "a.txt", "lines": "2"}]})]
@@ -55,7 +55,7 @@ async def test_an_answer_that_breaks_the_schema_goes_back_to_the_model_and_the_r
     assert "answer.files.0: must contain ['lines'] properties" in refusal
 
 
-async def test_words_alone_are_no_answer_and_a_model_that_gives_none_fails_the_task(tmp_path: Path) -> None:
+async def test_text_is_not_an_answer_and_a_missing_answer_fails_the_task(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="There are two."))) as engine:
         task = await ended(engine)
         asked = len(engine.model.requests)
@@ -96,7 +96,7 @@ _UNUSABLE: tuple[tuple[JsonObject, TaskMode, str], ...] = (
 
 
 @pytest.mark.parametrize(("schema", "mode", "said"), _UNUSABLE)
-async def test_a_schema_that_cannot_be_used_is_refused_before_anything_is_stored(
+async def test_unusable_schema_is_refused_before_anything_is_stored(
     tmp_path: Path, schema: JsonObject, mode: TaskMode, said: str
 ) -> None:
     async with engine_parts(tmp_path, ModelServer()) as engine:

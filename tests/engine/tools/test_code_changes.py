@@ -46,7 +46,7 @@ async def test_write_without_content_is_refused_and_an_empty_content_is_not(cont
     assert (context.workspace / "f").read_bytes() == b""
 
 
-async def test_a_change_keeps_rights_and_follows_a_link(context: ToolContext, code: Tool) -> None:
+async def test_change_keeps_permissions_and_follows_a_link(context: ToolContext, code: Tool) -> None:
     script = put(context, "run.sh", "echo a\n")
     script.chmod(0o754)
     (context.workspace / "link").symlink_to("run.sh")
@@ -79,14 +79,14 @@ async def test_patch_leaves_mixed_newlines_alone(context: ToolContext, code: Too
     assert file.read_bytes() == b"a\r\nB\nc\r\n"
 
 
-async def test_a_character_the_encoding_lacks_is_refused(context: ToolContext, code: Tool) -> None:
+async def test_character_missing_in_the_encoding_is_refused(context: ToolContext, code: Tool) -> None:
     file = put(context, "f", "ä b".encode("latin-1"))
     error = await failure(code, {"action": "patch", "path": "f", "old": "b", "new": "→"})
     assert "latin-1" in str(error) and "'→'" in str(error)
     assert file.read_bytes() == "ä b".encode("latin-1")
 
 
-async def test_patch_that_does_not_match_shows_the_nearest_place(context: ToolContext, code: Tool) -> None:
+async def test_patch_that_does_not_match_shows_the_most_similar_lines(context: ToolContext, code: Tool) -> None:
     put(context, "f.py", "import os\n\ndef area(width, height):\n    return width * height\n")
     wrong = {"action": "patch", "path": "f.py", "old": "def area(width, hight):\n    return", "new": "x"}
     error = await failure(code, {**wrong})
@@ -94,7 +94,7 @@ async def test_patch_that_does_not_match_shows_the_nearest_place(context: ToolCo
     assert "The nearest place is line 3:\ndef area(width, height):\n    return width * height" in str(error)
 
 
-async def test_patch_that_differs_in_blanks_says_so(context: ToolContext, code: Tool) -> None:
+async def test_patch_that_differs_in_whitespace_says_so(context: ToolContext, code: Tool) -> None:
     put(context, "f.py", "if x:\n    y()\n")
     error = await failure(code, {"action": "patch", "path": "f.py", "old": "if x:\n  y()", "new": "z"})
     assert "It differs in white space only." in str(error)
@@ -123,7 +123,7 @@ async def test_patch_that_matches_twice_names_the_lines(context: ToolContext, co
         ({"path": "x" * 5000, "old": "a", "new": "b"}, "File name too long"),
     ],
 )
-async def test_a_patch_that_cannot_be_is_a_clear_error(
+async def test_impossible_patch_is_a_clear_error(
     context: ToolContext, code: Tool, arguments: dict[str, str], text: str
 ) -> None:
     put(context, "f", "a")
@@ -133,7 +133,7 @@ async def test_a_patch_that_cannot_be_is_a_clear_error(
     assert text in str(await failure(code, {"action": "patch", "path": "f", **arguments}))
 
 
-async def test_a_file_that_others_changed_must_be_read_again(context: ToolContext, code: Tool) -> None:
+async def test_file_changed_by_others_must_be_read_again(context: ToolContext, code: Tool) -> None:
     file = put(context, "f", "one\n")
     await run(code, {"action": "read", "path": "f"})
     file.write_text("another's\n")
@@ -154,7 +154,7 @@ async def test_a_touched_but_equal_file_may_be_changed(context: ToolContext, cod
     assert file.read_text() == "1\n"
 
 
-async def test_writing_where_no_file_can_be_is_a_clear_error(context: ToolContext, code: Tool) -> None:
+async def test_write_to_an_impossible_path_is_a_clear_error(context: ToolContext, code: Tool) -> None:
     put(context, "file", "")
     error = await failure(code, {"action": "write", "path": "file/below", "content": "x"})
     assert "file/below" in str(error)
@@ -166,13 +166,13 @@ async def test_create_dir_makes_parents_and_may_be_repeated(context: ToolContext
     assert (context.workspace / "a/b").is_dir()
 
 
-async def test_names_of_other_tools_are_understood(context: ToolContext, code: Tool) -> None:
+async def test_action_names_of_other_tools_are_accepted(context: ToolContext, code: Tool) -> None:
     file = put(context, "f", "a")
     await run(code, {"action": "patch", "file_path": "f", "old_string": "a", "new_string": "b", "start_line": None})
     assert file.read_text() == "b"
 
 
-async def test_access_tells_real_paths_and_previews_the_change(context: ToolContext, code: Tool) -> None:
+async def test_access_has_real_paths_and_previews_the_change(context: ToolContext, code: Tool) -> None:
     file = put(context, "f", "a\n")
     (context.workspace / "out").symlink_to("/usr/share")
     access = code.access({"action": "patch", "path": "f", "old": "a", "new": "b"})
@@ -182,7 +182,7 @@ async def test_access_tells_real_paths_and_previews_the_change(context: ToolCont
     assert code.access({"action": "read", "path": "~/x"}).reads == (context.workspace.parent / "x",)
 
 
-async def test_the_tasks_own_long_output_is_harmless_to_read(context: ToolContext, code: Tool) -> None:
+async def test_stored_output_of_the_task_can_be_read_without_approval(context: ToolContext, code: Tool) -> None:
     own = context.output_dir / "call_1-stdout.txt"
     assert code.access({"action": "read", "path": str(own)}).tier == "free"
     other = str(context.output_dir.parent / "other")

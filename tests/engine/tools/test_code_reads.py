@@ -32,7 +32,7 @@ async def test_read_gives_the_exact_text(context: ToolContext, code: Tool) -> No
     assert (text_of(result), result.summary) == ("\tone\n\n  two", "3 lines")
 
 
-async def test_read_gives_a_range_and_says_how_to_go_on(context: ToolContext, code: Tool) -> None:
+async def test_read_of_a_range_says_how_to_continue(context: ToolContext, code: Tool) -> None:
     put(context, "f", "".join(f"{number}\n" for number in range(1, 11)))
     result = await run(code, {"action": "read", "path": "f", "start_line": 3, "end_line": 4})
     assert text_of(result) == "3\n4\n[lines 3–4 of 10; go on with start_line=5]"
@@ -59,7 +59,7 @@ async def test_a_long_file_is_read_in_windows(context: ToolContext, code: Tool, 
     assert text.startswith("line 2001\nline 2002\n[lines 2001–2002")
 
 
-async def test_one_endless_line_is_cut(context: ToolContext, code: Tool) -> None:
+async def test_very_long_line_is_truncated(context: ToolContext, code: Tool) -> None:
     put(context, "f", "x" * 6_000_000)
     assert len(text_of(await run(code, {"action": "read", "path": "f"}))) < 51_000
 
@@ -114,7 +114,7 @@ async def test_list_finds_by_pattern_and_leaves_out_version_control(context: Too
     assert text_of(await run(code, {"action": "list", "glob": "*.rs"})) == "(nothing)"
 
 
-async def test_what_is_found_is_counted_in_words(context: ToolContext, code: Tool) -> None:
+async def test_result_counts_are_stated_in_words(context: ToolContext, code: Tool) -> None:
     put(context, "a.py", "one\n")
     calls: tuple[JsonObject, ...] = (
         {"action": "read", "path": "a.py"},
@@ -127,7 +127,7 @@ async def test_what_is_found_is_counted_in_words(context: ToolContext, code: Too
     assert [(await run(code, call)).summary for call in calls[1:]] == ["2 entries", "2 hits in 2 files"]
 
 
-async def test_a_list_has_an_end(context: ToolContext, code: Tool) -> None:
+async def test_list_results_are_limited(context: ToolContext, code: Tool) -> None:
     for number in range(600):
         put(context, f"{number:03}")
     result = await run(code, {"action": "list"})
@@ -159,7 +159,7 @@ async def test_search_does_not_follow_links_out_of_the_folder(context: ToolConte
     assert text_of(await run(code, {"action": "search", "pattern": "needle"})) == "(no hits)"
 
 
-async def test_a_search_has_an_end(context: ToolContext, code: Tool) -> None:
+async def test_search_results_are_limited(context: ToolContext, code: Tool) -> None:
     put(context, "f", "hit\n" * 1000)
     put(context, "long", "z" * 100_000 + "needle" + "z" * 100_000)
     result = await run(code, {"action": "search", "pattern": "hit"})
@@ -169,7 +169,7 @@ async def test_a_search_has_an_end(context: ToolContext, code: Tool) -> None:
     assert "needle" in text and len(text) < 400
 
 
-async def test_a_wrong_pattern_is_explained(context: ToolContext, code: Tool) -> None:
+async def test_invalid_pattern_is_explained(context: ToolContext, code: Tool) -> None:
     assert "is no regular expression" in str(await failure(code, {"action": "search", "pattern": "("}))
     assert "search needs `pattern`" in str(await failure(code, {"action": "search"}))
 

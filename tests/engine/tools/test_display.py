@@ -98,7 +98,7 @@ def result(summary: str, details: JsonObject | None) -> ToolResultBlock:
     return ToolResultBlock(call_id="1", tool="shell", text="out", is_error=False, summary=summary, details=details)
 
 
-def test_facts_take_the_place_of_the_details_that_clients_show() -> None:
+def test_facts_replace_result_details() -> None:
     change: JsonObject = {"path": "/a", "diff": "-a\n+b\n", "added": 1, "removed": 0, "created": False}
     assert with_facts(result("+1 −0", change)) == ToolResultBlock(
         call_id="1",
@@ -113,7 +113,7 @@ def test_facts_take_the_place_of_the_details_that_clients_show() -> None:
     assert (command.details, command.facts) == ({"exit_code": 0}, ResultFacts(duration_ms=1210, output_file="/b"))
 
 
-def test_a_call_that_did_not_run_has_no_facts_and_wrong_details_are_none() -> None:
+def test_call_that_did_not_run_has_no_facts_and_invalid_details_are_ignored() -> None:
     refused = result("denied", None)
     assert with_facts(refused) == refused
     odd: JsonObject = {"duration_ms": "long", "diff": ["x"], "added": True, "removed": 1.5, "stdout_file": 7}
@@ -126,7 +126,7 @@ def test_facts_are_made_once() -> None:
 
 
 @pytest.mark.parametrize("summary", ["exit 0", "exit 0, 1.2 s"])
-def test_the_time_is_beside_the_summary_also_where_an_earlier_version_stored_it_inside(summary: str) -> None:
+def test_duration_is_separate_from_the_summary_also_for_older_records(summary: str) -> None:
     details: JsonObject = {"duration_ms": 1210}
     assert with_facts(result(summary, details)).summary == "exit 0"
     assert summary_with_time(summary, details) == "exit 0, 1.2 s"

@@ -18,7 +18,7 @@ def test_every_tool_is_on_the_page() -> None:
     assert headings == [f"### `{tool.name}`" for tool in (*TOOLS, *CONTROL_TOOLS)]
 
 
-def test_check_tells_a_page_that_is_not_current(tmp_path: Path) -> None:
+def test_check_fails_for_an_outdated_page(tmp_path: Path) -> None:
     (tmp_path / "tools_intro.md").write_text("# Tools\n", encoding="utf-8")
     assert main(["--check"], tmp_path) == 1
     assert main([], tmp_path) == 0

@@ -95,12 +95,12 @@ async def _busy(count: int) -> AsyncGenerator[None]:
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
-async def test_a_stop_outruns_a_chain_with(tmp_path: Path, chain: str) -> None:
+async def test_stop_ends_a_fork_chain_with(tmp_path: Path, chain: str) -> None:
     await _stop(make_tool_context(tmp_path), chain)
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
-async def test_the_end_of_a_task_outruns_a_chain_with(tmp_path: Path, chain: str) -> None:
+async def test_end_of_a_task_ends_a_fork_chain_with(tmp_path: Path, chain: str) -> None:
     context = make_tool_context(tmp_path)
     await run(tool_of(context, "shell"), {"command": chain})
     await _hops(context)
@@ -109,12 +109,12 @@ async def test_the_end_of_a_task_outruns_a_chain_with(tmp_path: Path, chain: str
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
-async def test_on_a_busy_machine_a_stop_outruns_a_chain_with(tmp_path: Path, chain: str) -> None:
+async def test_on_a_busy_machine_a_stop_ends_a_fork_chain_with(tmp_path: Path, chain: str) -> None:
     async with _busy(4):
         await _stop(make_tool_context(tmp_path), chain)
 
 
-async def test_the_chains_of_two_tasks_are_outrun_at_once(tmp_path: Path) -> None:
+async def test_fork_chains_of_two_tasks_are_ended_at_once(tmp_path: Path) -> None:
     places = [make_tool_context(tmp_path / task_id, task_id) for task_id in ("task_a", "task_b")]
     chains = [CHAINS["a pause each time"], CHAINS["no pause and a session of its own each time"]]
     async with asyncio.TaskGroup() as group:
@@ -122,7 +122,7 @@ async def test_the_chains_of_two_tasks_are_outrun_at_once(tmp_path: Path) -> Non
             group.create_task(_stop(context, chain))
 
 
-async def test_a_stop_that_outruns_a_chain_leaves_the_other_call_of_the_task_alone(tmp_path: Path) -> None:
+async def test_ending_a_fork_chain_does_not_affect_other_calls_of_the_task(tmp_path: Path) -> None:
     context = make_tool_context(tmp_path)
     await run(tool_of(context, "shell"), {"command": "sleep 72 & sleep 73 &"})
     with pytest.raises(ToolError):
@@ -133,7 +133,7 @@ async def test_a_stop_that_outruns_a_chain_leaves_the_other_call_of_the_task_alo
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
-async def test_the_watchdog_of_a_killed_engine_outruns_a_chain_with(tmp_path: Path, chain: str) -> None:
+async def test_watchdog_of_a_killed_engine_ends_a_fork_chain_with(tmp_path: Path, chain: str) -> None:
     alive = tmp_path / "alive"  # it ends when no process of the chain has it open
     os.mkfifo(alive)
     engine = await asyncio.create_subprocess_exec(

@@ -61,13 +61,13 @@ def kept(root: Path) -> list[str]:
         ("*", []),
     ],
 )
-def test_rules_mean_what_they_mean_to_git(tmp_path: Path, rules: str, expected: list[str]) -> None:
+def test_rules_have_the_same_meaning_as_in_git(tmp_path: Path, rules: str, expected: list[str]) -> None:
     put(tmp_path, {name: "" for name in ("a.log", "keep.log", "b/a.log", "b/c/d", "build/x", "x y")})
     put(tmp_path, {".gitignore": rules})
     assert kept(tmp_path) == expected
 
 
-def test_a_file_deeper_down_decides_before_those_above_it(tmp_path: Path) -> None:
+def test_deeper_gitignore_takes_precedence(tmp_path: Path) -> None:
     put(
         tmp_path,
         {".gitignore": "*.log\n/b", "a/.gitignore": "!a.log\nb", "a/a.log": "", "a/b": "", "a/c.log": ""},
@@ -76,7 +76,7 @@ def test_a_file_deeper_down_decides_before_those_above_it(tmp_path: Path) -> Non
     assert kept(tmp_path) == ["a/a.log", "c/b"]
 
 
-def test_the_rules_of_the_repository_hold_in_its_folders(tmp_path: Path) -> None:
+def test_rules_of_a_repository_apply_in_its_folders(tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     put(tmp_path, {".gitignore": "*", "repository/.git/HEAD": "", "repository/.gitignore": "*.log\n/src/made"})
     put(repository, {"src/a": "", "src/a.log": "", "src/made/b": "", "src/made/c.log": ""})
@@ -84,7 +84,7 @@ def test_the_rules_of_the_repository_hold_in_its_folders(tmp_path: Path) -> None
     assert kept(repository / "src" / "made") == ["b", "c.log"]  # it was asked for
 
 
-def test_outside_of_a_repository_folders_above_have_no_say(tmp_path: Path) -> None:
+def test_outside_a_repository_parent_folders_have_no_effect(tmp_path: Path) -> None:
     put(tmp_path, {".gitignore": "*", "src/a": "", "src/b": "", "src/.gitignore": "b"})
     assert kept(tmp_path / "src") == ["a"]
 
@@ -121,7 +121,7 @@ def test_a_file_that_cannot_be_read_has_no_rules(tmp_path: Path) -> None:
         ("??x", ["\xe4x"]),
     ],
 )
-def test_brackets_and_escapes_mean_what_they_mean_to_git(tmp_path: Path, rule: str, left_out: list[str]) -> None:
+def test_brackets_and_escapes_have_the_same_meaning_as_in_git(tmp_path: Path, rule: str, left_out: list[str]) -> None:
     names = ["1y", "\\q", "]q", "aq", "ax", "b/c/d", "c]", "x\\", "\xe4x"]
     put(tmp_path, {name: "" for name in names})
     (tmp_path / ".gitignore").write_bytes(rule.encode() + b"\r\n")
@@ -136,7 +136,7 @@ PIECES = r"""
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="compares with git")
-def test_random_rules_leave_out_what_git_leaves_out(tmp_path: Path) -> None:
+def test_random_rules_ignore_the_same_files_as_git(tmp_path: Path) -> None:
     """Each folder has its own rules; git lists all of them at once."""
     choices = random.Random(9)
     for number in range(300):
@@ -153,13 +153,13 @@ def test_random_rules_leave_out_what_git_leaves_out(tmp_path: Path) -> None:
     assert sorted(kept(tmp_path)) == sorted(name for name in listed if name and not name.endswith(".gitignore"))
 
 
-def test_a_hostile_pattern_does_not_hold_up_a_walk(tmp_path: Path) -> None:
+def test_hostile_pattern_does_not_slow_down_a_walk(tmp_path: Path) -> None:
     """With a regular expression that backtracks this would take years."""
     put(tmp_path, {".gitignore": f"{'*a' * 49}b\n{'**/a/' * 19}b\n[\n[z-a]\n{'(' * 50}", "a" * 200: ""})
     assert kept(tmp_path) == ["a" * 200]
 
 
-def test_many_hostile_rules_in_nested_files_do_not_hold_up_a_walk(tmp_path: Path) -> None:
+def test_many_hostile_rules_in_nested_files_do_not_slow_down_a_walk(tmp_path: Path) -> None:
     """The cost of a path depends neither on its depth nor on the number of files."""
     folder = tmp_path
     for _ in range(40):
@@ -169,7 +169,7 @@ def test_many_hostile_rules_in_nested_files_do_not_hold_up_a_walk(tmp_path: Path
     assert len(kept(tmp_path)) == 400
 
 
-def test_rules_beyond_the_bounds_have_no_effect(tmp_path: Path) -> None:
+def test_rules_beyond_the_limits_have_no_effect(tmp_path: Path) -> None:
     put(tmp_path, {".gitignore": f"{'*' * 99}b\n{'*' * 100}c\n" + "# no rule\n" * 2_000, "b": "", "c": ""})
     assert kept(tmp_path) == ["c"]
     put(tmp_path, {".gitignore": "x\n" * 1_500, "a/.gitignore": "x\n" * 499 + "y\nz", "a/y": "", "a/z": ""})
@@ -187,7 +187,7 @@ def test_a_rule_after_too_many_different_brackets_has_no_effect(
     assert kept(tmp_path) == expected
 
 
-def test_files_beyond_the_bounds_have_no_effect(tmp_path: Path) -> None:
+def test_gitignore_files_beyond_the_limits_have_no_effect(tmp_path: Path) -> None:
     folder = tmp_path
     for _ in range(21):
         put(folder, {".gitignore": "/x", "x": ""})
@@ -195,7 +195,7 @@ def test_files_beyond_the_bounds_have_no_effect(tmp_path: Path) -> None:
     assert kept(tmp_path) == ["a/" * 20 + "x"]
 
 
-def test_files_above_a_folder_that_they_leave_out_count_for_the_bounds(tmp_path: Path) -> None:
+def test_gitignore_files_above_an_ignored_folder_count_towards_the_limits(tmp_path: Path) -> None:
     folder = tmp_path
     put(folder, {".git/HEAD": ""})
     for _ in range(20):
@@ -218,7 +218,7 @@ def test_a_list_of_one_folder_can_be_cancelled(tmp_path: Path) -> None:
         list_files(tmp_path, "", lambda: True, keep_all)
 
 
-async def test_gitignore_is_not_read_if_what_it_names_is_wanted(
+async def test_gitignore_is_not_read_if_ignored_files_are_requested(
     context: ToolContext, code: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(root: Path) -> GitIgnore:
@@ -230,7 +230,7 @@ async def test_gitignore_is_not_read_if_what_it_names_is_wanted(
     assert text_of(await run(code, {"action": "search", "pattern": "x", "ignored": True})) == "a.py:1: x"
 
 
-async def test_lists_and_searches_leave_out_what_gitignore_names(context: ToolContext, code: Tool) -> None:
+async def test_lists_and_searches_omit_ignored_files(context: ToolContext, code: Tool) -> None:
     put(context.workspace, {".gitignore": "build/\n", "a.py": "x\n", "build/b.py": "x\n"})
     assert text_of(await run(code, {"action": "list"})) == f".gitignore\na.py\n{NOTE}"
     assert text_of(await run(code, {"action": "list", "glob": "*.py"})) == f"a.py\n{NOTE}"

@@ -42,7 +42,7 @@ async def test_a_commit_without_a_message_fails_at_once_and_says_why(repository:
     assert result.is_error and "Aborting commit due to empty commit message." in text_of(result)
 
 
-async def test_what_git_has_prepared_itself_is_taken(repository: ToolContext) -> None:
+async def test_message_prepared_by_git_is_accepted(repository: ToolContext) -> None:
     result = await shell(
         repository, "git commit --amend && git revert HEAD && git merge --no-ff HEAD~1; git log --format=%s"
     )
@@ -50,7 +50,7 @@ async def test_what_git_has_prepared_itself_is_taken(repository: ToolContext) ->
     assert text_of(result).splitlines()[-4:] == ['Revert "three"', "three", "two", "one"]
 
 
-async def test_an_interactive_rebase_fails_at_once_and_says_how_it_can_be_done(repository: ToolContext) -> None:
+async def test_interactive_rebase_fails_at_once_with_advice(repository: ToolContext) -> None:
     result = await shell(repository, "git rebase -i HEAD~2")
     assert result.is_error
     assert "There is no editor and nobody to type: set GIT_SEQUENCE_EDITOR" in text_of(result)

@@ -58,7 +58,7 @@ async def stopped(context: ToolContext, command: str, pid_file: str = "pid") -> 
 
 
 @pytest.mark.parametrize("command", STARTERS.values(), ids=STARTERS.keys())
-async def test_a_stop_ends(tmp_path: Path, command: str) -> None:
+async def test_stop_ends_processes_of(tmp_path: Path, command: str) -> None:
     started = time.monotonic()
     pid, error = await stopped(make_tool_context(tmp_path), command)
     assert not is_running(pid)
@@ -74,7 +74,7 @@ async def test_a_stop_ends_a_daemon(tmp_path: Path) -> None:
     assert f"sleep 70 (pid {pid})" in str(error) or f"(pid {pid})" in str(error)
 
 
-async def test_the_end_of_a_task_ends_what_its_commands_left(tmp_path: Path) -> None:
+async def test_end_of_a_task_ends_leftover_processes_of_its_commands(tmp_path: Path) -> None:
     context = make_tool_context(tmp_path)
     result = await run(tool_of(context, "shell"), {"command": "sleep 72 & setsid sleep 73 & (sleep 74 &) ; true"})
     pids = [int(pid) for pid in re.findall(r"pid (\d+)", text_of(result))]
@@ -160,7 +160,7 @@ async def test_an_ended_orphan_is_reaped_and_a_child_of_others_is_not(tmp_path: 
     assert signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
 
 
-async def test_a_cancelled_asyncio_task_leaves_nothing(tmp_path: Path) -> None:
+async def test_cancelled_asyncio_task_leaves_no_process(tmp_path: Path) -> None:
     context = make_tool_context(tmp_path)
     running = asyncio.create_task(run(tool_of(context, "shell"), {"command": "echo $$ > pid; sleep 79"}))
     await until(lambda: pid_in(context.workspace / "pid") > 0)
@@ -170,7 +170,7 @@ async def test_a_cancelled_asyncio_task_leaves_nothing(tmp_path: Path) -> None:
     assert not is_running(pid_in(context.workspace / "pid"))
 
 
-async def test_what_a_dead_engine_left_is_found_by_its_task() -> None:
+async def test_processes_left_by_a_dead_engine_are_found_by_task() -> None:
     environment = {"ERRAND_TASK": "task_of_dead_engine"}
     left = await asyncio.create_subprocess_exec("/bin/sleep", "80", env=environment, start_new_session=True)
     await until(lambda: bool(Path(f"/proc/{left.pid}/environ").read_bytes()))  # its exec has not finished before
@@ -179,7 +179,7 @@ async def test_what_a_dead_engine_left_is_found_by_its_task() -> None:
     assert [(process.pid, process.name) for process in ended] == [(left.pid, "/bin/sleep 80")]
 
 
-async def test_without_proc_the_portable_table_finds_the_same(tmp_path: Path) -> None:
+async def test_portable_table_finds_the_same_processes_without_proc(tmp_path: Path) -> None:
     async with task_of(make_tool_context(tmp_path)) as context:
         result = await run(tool_of(context, "shell"), {"command": "sleep 81 & setsid sleep 82 & (sleep 83 &)"})
         table = PortableTable()

@@ -42,7 +42,7 @@ def field(schema: JsonObject) -> JsonObject:
         ({"allOf": [{"type": "integer"}]}, "4", 4),
     ],
 )
-def test_values_of_the_wrong_type_are_converted_where_there_is_no_doubt(
+def test_values_of_the_wrong_type_are_converted_if_unambiguous(
     schema: JsonObject, given_value: JsonValue, used: JsonValue
 ) -> None:
     checked = check_arguments("t", field(schema), {"x": given_value})
@@ -60,7 +60,7 @@ def test_values_of_the_wrong_type_are_converted_where_there_is_no_doubt(
         {"$ref": "#/$defs/count"},
     ],
 )
-def test_null_for_what_may_be_left_out_counts_as_left_out(schema: JsonObject) -> None:
+def test_null_for_an_optional_argument_counts_as_missing(schema: JsonObject) -> None:
     optional: JsonObject = {"$defs": {"count": {"type": "integer"}}, **field(schema)}
 
     assert check_arguments("t", optional, {"x": None, "extra": None}) == {"extra": None}
@@ -71,7 +71,7 @@ def test_null_for_what_may_be_left_out_counts_as_left_out(schema: JsonObject) ->
 @pytest.mark.parametrize(
     "schema", [{}, {"type": ["integer", "null"]}, {"anyOf": [{"type": "integer"}, {"enum": [None]}]}]
 )
-def test_null_stays_where_the_schema_takes_it(schema: JsonObject) -> None:
+def test_null_stays_if_the_schema_allows_it(schema: JsonObject) -> None:
     assert check_arguments("t", field(schema), {"x": None}) == {"x": None}
 
 
@@ -81,13 +81,13 @@ def test_references_inside_the_schema_are_followed() -> None:
     assert check_arguments("t", schema, {"x": "2"}) == {"x": 2}
 
 
-def test_a_schema_that_refers_to_itself_is_no_trap() -> None:
+def test_recursive_schema_does_not_loop() -> None:
     schema: JsonObject = {"type": "object", "properties": {"x": {"$ref": "#"}, "n": {"type": "integer"}}}
 
     assert check_arguments("t", schema, {"x": {"x": {"n": "1"}}}) == {"x": {"x": {"n": 1}}}
 
 
-def test_extras_pass_and_the_arguments_of_the_caller_stay_as_they_are() -> None:
+def test_unknown_arguments_pass_and_the_original_arguments_are_unchanged() -> None:
     arguments: JsonObject = {"x": "1", "extra": {"deep": ["2"]}}
     before = deepcopy(arguments)
 
@@ -95,7 +95,7 @@ def test_extras_pass_and_the_arguments_of_the_caller_stay_as_they_are() -> None:
     assert arguments == before
 
 
-def test_all_errors_are_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     schema: JsonObject = {
         "type": "object",
         "properties": {"n": {"type": "integer"}, "items": {"type": "array", "items": {"type": "number"}}},
@@ -114,7 +114,7 @@ def test_all_errors_are_told_at_once() -> None:
     )
 
 
-def test_long_arguments_are_shown_cut() -> None:
+def test_long_arguments_are_truncated_in_errors() -> None:
     with pytest.raises(ToolError) as failure:
         check_arguments("t", field({"type": "integer"}), {"x": "a" * 100_000})
 
@@ -122,7 +122,7 @@ def test_long_arguments_are_shown_cut() -> None:
 
 
 @pytest.mark.parametrize("schema", [{"type": 5}, {"$ref": "http://127.0.0.1:9/schema"}, {"$ref": "file:///etc/passwd"}])
-def test_a_schema_that_is_broken_or_points_outside_is_refused_without_looking(schema: JsonObject) -> None:
+def test_invalid_or_external_schema_is_refused_without_fetching(schema: JsonObject) -> None:
     with pytest.raises(ToolError, match='The schema of tool "t" is broken'):
         check_arguments("t", field(schema), {"x": 1})
 
@@ -130,7 +130,7 @@ def test_a_schema_that_is_broken_or_points_outside_is_refused_without_looking(sc
 @given(
     st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x, max_size=3), max_leaves=5)
 )
-def test_whatever_is_sent_gives_checked_arguments_or_a_tool_error(value: JsonValue) -> None:
+def test_any_arguments_give_valid_arguments_or_a_tool_error(value: JsonValue) -> None:
     try:
         checked = check_arguments("t", field({"type": "integer"}), {"x": value})
     except ToolError:
@@ -149,6 +149,8 @@ def test_whatever_is_sent_gives_checked_arguments_or_a_tool_error(value: JsonVal
         ({"type": "string", "format": "date"}, "12x", "must be date"),
     ],
 )
-def test_no_schema_holds_up_the_engine_or_breaks_out(schema: JsonObject, given_value: JsonValue, said: str) -> None:
+def test_hostile_schema_neither_blocks_the_engine_nor_runs_code(
+    schema: JsonObject, given_value: JsonValue, said: str
+) -> None:
     with pytest.raises(ToolError, match=re.escape(said)):
         check_arguments("tool", field(schema), {"x": given_value})

@@ -9,7 +9,7 @@ from app.engine.tools.base import ToolResult
 from tests.support.loop_parts import detail, failure, make_tool_context, run, task_of, text_of, tool_of
 
 
-async def test_a_command_gives_its_streams_exit_code_and_time(tmp_path: Path) -> None:
+async def test_result_of_a_command_has_its_streams_exit_code_and_time(tmp_path: Path) -> None:
     result = await run(tool_of(make_tool_context(tmp_path), "shell"), {"command": "echo out; echo err >&2; exit 3"})
     assert text_of(result) == "out\n[stderr]\nerr\n[exit code 3]"
     assert result.is_error
@@ -84,7 +84,7 @@ async def test_a_cancelled_task_starts_nothing(tmp_path: Path) -> None:
     assert not (context.workspace / "made").exists()
 
 
-async def test_a_process_left_in_the_background_does_not_hold_the_result(tmp_path: Path) -> None:
+async def test_background_process_does_not_delay_the_result(tmp_path: Path) -> None:
     async with task_of(make_tool_context(tmp_path)) as context:
         shell = tool_of(context, "shell")
         result = await run(shell, {"command": "sleep 63 & nohup sleep 64 >/dev/null 2>&1 & echo started"})
@@ -101,21 +101,21 @@ async def test_a_background_process_outlives_the_pipe_of_its_command(tmp_path: P
         assert text_of(result) == "unharmed"
 
 
-async def test_what_a_process_substitution_writes_last_is_not_lost(tmp_path: Path) -> None:
+async def test_last_output_of_a_process_substitution_is_not_lost(tmp_path: Path) -> None:
     result = await run(tool_of(make_tool_context(tmp_path), "shell"), {"command": "echo text > >(cat)"})
     assert result.details is not None
     # Only the output: the text may also say that `cat`, which has closed its pipe, still runs for a moment.
     assert result.details["stdout"] == "text\n"
 
 
-async def test_access_tells_the_command_and_its_folder(tmp_path: Path) -> None:
+async def test_access_names_the_command_and_its_folder(tmp_path: Path) -> None:
     context = make_tool_context(tmp_path)
     access = tool_of(context, "shell").access({"command": "ls", "working_dir": ".."})
     assert (access.command, access.reads) == ("ls", (context.workspace.parent,))
     assert access.text == f"Run `ls` in {context.workspace.parent}"
 
 
-async def test_a_command_for_which_no_descriptors_are_left_is_a_clear_error_and_loses_none(tmp_path: Path) -> None:
+async def test_command_without_free_descriptors_is_a_clear_error_and_leaks_none(tmp_path: Path) -> None:
     shell = tool_of(make_tool_context(tmp_path), "shell")
     assert text_of(await run(shell, {"command": "echo warm"})) == "warm"
     before = psutil.Process().num_fds()

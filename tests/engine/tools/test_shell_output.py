@@ -39,7 +39,7 @@ async def test_a_hundred_megabytes_neither_stall_the_loop_nor_stay_in_memory(tmp
     assert worst < 1  # a bound against hanging; the benchmark measures the time
 
 
-def test_a_file_of_output_has_an_end(tmp_path: Path) -> None:
+def test_output_file_size_is_limited(tmp_path: Path) -> None:
     capture = OutputCapture(tmp_path / "out")
     for _ in range(FILE_LIMIT // 50_000_000 + 1):
         capture.add(b"\0" * 50_000_000)
@@ -48,7 +48,7 @@ def test_a_file_of_output_has_an_end(tmp_path: Path) -> None:
     assert "only its first 200 MB were kept" in capture.text()
 
 
-def test_output_survives_where_no_file_can_be_made(tmp_path: Path) -> None:
+def test_output_is_kept_if_no_file_can_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     capture = OutputCapture(tmp_path / "file" / "out")
     capture.add(b"x" * 100_000 + b"\nend")
@@ -62,7 +62,7 @@ async def test_binary_output_is_kept_byte_for_byte(tmp_path: Path) -> None:
     assert text_of(result).startswith("a\ufffd\ufffdb\n")
 
 
-async def test_progress_bars_and_colours_are_tidied(tmp_path: Path) -> None:
+async def test_progress_bars_and_colours_are_removed(tmp_path: Path) -> None:
     command = r"printf '10%%\r20%%\r100%%\n\033[31mred\033[0m\r\n\033]0;title\007done'"
     assert text_of(await run(tool_of(make_tool_context(tmp_path), "shell"), {"command": command})) == "100%\nred\ndone"
 
@@ -87,9 +87,7 @@ async def test_updates_come_while_it_runs_and_not_for_each_line(tmp_path: Path) 
         (b"first\n" + b"x" * 19, "x" * 19),
     ],
 )
-def test_the_end_of_output_under_way_begins_and_ends_with_whole_characters(
-    tmp_path: Path, data: bytes, shown: str
-) -> None:
+def test_partial_output_begins_and_ends_at_character_boundaries(tmp_path: Path, data: bytes, shown: str) -> None:
     capture = OutputCapture(tmp_path / "out")
     capture.add(data)
     assert capture.tail(19) == shown

@@ -13,7 +13,7 @@ from app.engine.tools.shell.environment import clean_environment
 from tests.support.loop_parts import make_tool_context
 
 
-def test_the_environment_of_commands_is_that_of_a_person_without_keys() -> None:
+def test_commands_get_the_users_environment_without_keys() -> None:
     own = {"PATH": "/bin", "LC_ALL": "C", "SSH_AUTH_SOCK": "/run/agent", "LD_PRELOAD": "/lib/own.so"}
     keys = {"OPENAI_API_KEY": "my-key-0123", "COPY": "my-key-0123", "AWS_SECRET_ACCESS_KEY": "x"}
     none = clean_environment({})
@@ -33,7 +33,7 @@ def test_the_environment_of_commands_is_that_of_a_person_without_keys() -> None:
         (b"\xff", "\ufffd"),
     ],
 )
-def test_output_is_tidied(data: bytes, text: str) -> None:
+def test_output_is_cleaned(data: bytes, text: str) -> None:
     assert clean_output(data) == text
 
 

@@ -102,7 +102,7 @@ async def test_thinking_level_of_the_settings_is_the_default(tmp_path: Path) -> 
         ({"budget_usd": float("nan")}, "budgetUsd must be more than 0"),
     ],
 )
-async def test_infinite_or_empty_limits_are_refused(tmp_path: Path, changes: dict[str, float], says: str) -> None:
+async def test_meaningless_limits_are_refused(tmp_path: Path, changes: dict[str, float], says: str) -> None:
     async with engine_parts(tmp_path, ModelServer()) as engine:
         with pytest.raises(InvalidParams, match=says):
             await engine.services.runner.start(params(engine, **changes))

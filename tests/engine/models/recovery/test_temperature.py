@@ -34,7 +34,7 @@ def asked(model: str, level: ThinkingLevel = "off", session: str | None = "conv_
         ("openai/gpt-4.1", "medium", True),
     ],
 )
-def test_temperature_is_not_sent_to_a_model_that_thinks(model: str, level: ThinkingLevel, taken: bool) -> None:
+def test_whether_a_temperature_is_accepted_depends_on_thinking(model: str, level: ThinkingLevel, taken: bool) -> None:
     assert accepts_temperature(asked(model, level)) == taken
 
 
