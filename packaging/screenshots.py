@@ -132,8 +132,8 @@ async def _take_waiting(album: _Album) -> None:
     window.sidebar.inbox.rows[0].collapse()
     for count, text in enumerate(("Then count what is left", "Say how much room it took"), start=1):
         person.front.store.requests.follow_up(text, ())
-        await person.until(lambda count=count: len(person.front.foot.queue.rows) == count)
-    person.front.foot.queue.rows[1].setFocus(Qt.FocusReason.TabFocusReason)
+        await person.until(lambda count=count: len(person.front.input_panel.queue.rows) == count)
+    person.front.input_panel.queue.rows[1].setFocus(Qt.FocusReason.TabFocusReason)
     await album.take("queue")
     await _open(person, _waiting(person, "question").conversation_id)
     await album.take("question")
@@ -180,7 +180,7 @@ async def _take_company(album: _Album) -> None:
     await album.take("agents")
     for name, open_, kind in (
         ("add-agent", partial(person.window.commands.trigger, "add_agent"), AddAgentDialog),
-        ("turns", person.front.foot.set_turns, TurnOrderDialog),
+        ("turns", person.front.input_panel.set_turns, TurnOrderDialog),
         ("ask-models", partial(person.window.commands.trigger, "ask_models"), AskModelsDialog),
     ):
         open_()
@@ -212,7 +212,7 @@ async def _take_new(album: _Album) -> None:
     person.front.composer.attachments.add([str(note), str(picture)])
     person.front.composer.set_text("What is this about?")
     await album.take("attachments")
-    person.front.foot.choices.more_button.click()
+    person.front.input_panel.task_options.more_button.click()
     await album.rest()
     await album.take("choices", _top(TaskOptionsDialog))
     _top(TaskOptionsDialog).close()

@@ -67,7 +67,7 @@ def _view(theme: Theme, rows: RowList) -> TranscriptView:
     view = TranscriptView(rows, theme, KeptActions())
     view.resize(900, 800)
     view.show()
-    view.settle()
+    view.lay_out()
     return view
 
 
@@ -98,7 +98,7 @@ def _stream(
             made = row(piece[:end])
             started, busy = time.perf_counter(), time.thread_time()
             rows.change(rows.count() - 1, made)
-            view.settle()
+            view.lay_out()
             updates.append(time.thread_time() - busy)  # it waits for nothing, so CPU time excludes other processes
             view.viewport().repaint()
             painted.append(time.perf_counter() - started)

@@ -46,7 +46,7 @@ class Desk:
     @property
     def waiting(self) -> list[str]:
         """The queue as a screen reader reads it."""
-        return [row.text.removeprefix("Waits for ") for row in self.view.foot.queue.rows]
+        return [row.text.removeprefix("Waits for ") for row in self.view.input_panel.queue.rows]
 
     @property
     def task(self) -> Task:
@@ -56,7 +56,7 @@ class Desk:
 
     def row(self, place: int) -> QueuedMessageView:
         """A line of the queue, which gets the focus."""
-        row = self.view.foot.queue.rows[place]
+        row = self.view.input_panel.queue.rows[place]
         row.setFocus()
         return row
 

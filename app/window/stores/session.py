@@ -23,9 +23,9 @@ ConnectionState: TypeAlias = Literal["connecting", "ready", "lost"]
 P = TypeVar("P", bound=Wire)
 R = TypeVar("R", bound=Wire)
 
-_TOO_LONG = "This text is too long to be sent: at most 1,000 KB. Save it as a file and attach the file."
+_TOO_LARGE = "This text is too long to be sent: at most 1,000 KB. Save it as a file and attach the file."
 CALL_ERRORS = (CallError, ConnectionLost)
-_LINK_ERRORS = (LaunchError, *CALL_ERRORS, *DIAL_ERRORS)
+_CONNECT_ERRORS = (LaunchError, *CALL_ERRORS, *DIAL_ERRORS)
 
 
 class EngineSession(QObject):
@@ -50,8 +50,8 @@ class EngineSession(QObject):
         self._running: set[asyncio.Task[object]] = set()
         self._state: ConnectionState = "connecting"
         self._reason = ""
-        self._reviving = False
-        self._follow_due = False
+        self._is_restarting = False
+        self._is_resync_pending = False
         self._conditions: tuple[Condition, ...] = ()
 
     @property
@@ -78,7 +78,7 @@ class EngineSession(QObject):
         self._set_state("connecting")
         try:
             connection = await self._connect()
-        except _LINK_ERRORS as error:
+        except _CONNECT_ERRORS as error:
             self._set_state("lost", str(error))
             return
         self._connection = connection
@@ -105,7 +105,7 @@ class EngineSession(QObject):
 
     async def end_engine(self) -> None:
         """Shut the engine down without restarting it. Raises CALL_ERRORS."""
-        connection, self._connection = self._line(), None  # without a connection it is not restarted
+        connection, self._connection = self._require_connection(), None  # without a connection it is not restarted
         try:
             await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
         finally:
@@ -116,11 +116,11 @@ class EngineSession(QObject):
         if self._connection is None:
             self.spawn(self.start())
         elif self._state == "lost":
-            self._revive(self._connection)
+            self._restart_engine(self._connection)
 
     async def call(self, method: Method[P, R], params: P) -> R:
         """Return the engine's answer, an acknowledgement; state arrives as events. Raises CALL_ERRORS."""
-        return await self._line().call(method, params)
+        return await self._require_connection().call(method, params)
 
     def send(self, method: Method[P, R], params: P, failed: Callable[[str], None]) -> None:
         """Call the engine from a slot; the result arrives as events. `failed` receives the reason if the call fails."""
@@ -132,7 +132,7 @@ class EngineSession(QObject):
         The snapshot has the branch of the agent, by default of the first one. Events after the answer are emitted after
         it. Raises CALL_ERRORS.
         """
-        return await self._line().subscribe_scope(conversation_id, "full", agent_id=agent_id)
+        return await self._require_connection().subscribe_scope(conversation_id, "full", agent_id=agent_id)
 
     async def unfollow(self, conversation_id: str) -> None:
         if self._connection is not None:
@@ -154,7 +154,7 @@ class EngineSession(QObject):
         elif isinstance(error, Exception):
             raise error  # a bug: the event loop's handler logs it
 
-    def _line(self) -> "Connection":
+    def _require_connection(self) -> "Connection":
         if self._connection is None:
             raise ConnectionLost(self._reason or "The engine is not connected yet.")
         return self._connection
@@ -187,33 +187,33 @@ class EngineSession(QObject):
     def _on_lost(self, lost: ConnectionDown) -> None:
         self._set_state("lost", lost.reason)
         if self._connection is not None:
-            self._revive(self._connection)
+            self._restart_engine(self._connection)
 
     def _on_resync(self) -> None:
         """Request one snapshot for several successive messages: each subscribed scope has its own."""
-        if not self._follow_due:
-            self._follow_due = True
+        if not self._is_resync_pending:
+            self._is_resync_pending = True
             self.spawn(self._follow_again())
 
     async def _follow_again(self) -> None:
-        self._follow_due = False
-        await self._follow_all(self._line())
+        self._is_resync_pending = False
+        await self._follow_all(self._require_connection())
         self.resync.emit()
 
-    def _revive(self, lost: "Connection") -> None:
-        if not self._reviving:
-            self._reviving = True
+    def _restart_engine(self, lost: "Connection") -> None:
+        if not self._is_restarting:
+            self._is_restarting = True
             self.spawn(self._start_engine(lost))
 
     async def _start_engine(self, lost: "Connection") -> None:
         """Start a dead engine through a second connection; the lost one then reconnects by itself."""
         try:
             await (await self._connect()).close()
-        except _LINK_ERRORS as error:
+        except _CONNECT_ERRORS as error:
             if self._state == "lost" and self._connection is lost:
                 self._set_state("lost", str(error))
         finally:
-            self._reviving = False
+            self._is_restarting = False
 
     def _set_state(self, state: ConnectionState, reason: str = "") -> None:
         if (state, reason) != (self._state, self._reason):
@@ -226,5 +226,5 @@ def error_text(error: Exception) -> str:
     if isinstance(error, ConnectionLost):
         return f"{error} It is started again by itself; try again when it is back."
     if isinstance(error, CallError) and error.code == "too_large":
-        return _TOO_LONG
+        return _TOO_LARGE
     return str(error)

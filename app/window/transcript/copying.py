@@ -17,9 +17,9 @@ class SelectionCopy:
     Rows out of view are read from their source; only the first and the last row need a view.
     """
 
-    def __init__(self, rows: RowSource, stage: RowViewRecycler) -> None:
+    def __init__(self, rows: RowSource, recycler: RowViewRecycler) -> None:
         self._rows = rows
-        self._stage = stage
+        self._recycler = recycler
 
     def text(self, span: SelectionRange) -> str:
         """The text for Ctrl+C: plain within one row, Markdown for several rows."""
@@ -30,7 +30,7 @@ class SelectionCopy:
             view.cursor_between(*span.within(index, number, view.document().characterCount() - 1))
             .selection()
             .toPlainText()
-            for number, view in enumerate(text_views(self._stage.view(index)))
+            for number, view in enumerate(text_views(self._recycler.view(index)))
         ]
         return "\n".join(text for text in chosen if text)
 
@@ -41,8 +41,8 @@ class SelectionCopy:
     def _row(self, span: SelectionRange, index: int) -> str:
         row = self._rows.row(index)
         if span.covers(index):
-            return kind_of(row).markdown(row, self._stage.is_open(index))
-        views = text_views(self._stage.view(index))
+            return kind_of(row).markdown(row, self._recycler.is_open(index))
+        views = text_views(self._recycler.view(index))
         if not views:
             return kind_of(row).markdown(row, False)
         return "\n\n".join(text for text in (self._part(span, index, *entry) for entry in enumerate(views)) if text)

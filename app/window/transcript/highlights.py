@@ -74,38 +74,40 @@ def find_in(row_view: RowView[Row], pattern: re.Pattern[str]) -> list[TextHit]:
 
 
 def highlight_row(
-    row_view: RowView[Row], index: int, key: str, span: SelectionRange | None, sought: SearchPattern | None
+    row_view: RowView[Row], index: int, key: str, span: SelectionRange | None, search: SearchPattern | None
 ) -> None:
-    found = find_in(row_view, sought.pattern) if sought is not None else []
-    now = current_highlight(found, key, sought)
+    found = find_in(row_view, search.pattern) if search is not None else []
+    now = current_highlight(found, key, search)
     for number, view in enumerate(text_views(row_view)):
-        hits = [_hit(one, is_now=one is now) for one in found if one.view is view]
-        view.show_highlights([*hits, *_selected(span, index, number, view.document().characterCount() - 1)])
-    hidden = sought.counts.get(key, 0) - len(found) if sought is not None else 0
+        hits = [_hit_highlight(one, is_now=one is now) for one in found if one.view is view]
+        view.show_highlights([*hits, *_selection_highlight(span, index, number, view.document().characterCount() - 1)])
+    hidden = search.counts.get(key, 0) - len(found) if search is not None else 0
     row_view.show_hit_count(max(hidden, 0))
 
 
-def current_highlight(found: list[TextHit], key: str, sought: SearchPattern | None) -> TextHit | None:
+def current_highlight(found: list[TextHit], key: str, search: SearchPattern | None) -> TextHit | None:
     """The current hit, if it is in this row: the displayed text may have fewer hits than its source."""
-    if sought is None or sought.key != key or not found:
+    if search is None or search.key != key or not found:
         return None
-    return found[min(sought.number, len(found) - 1)]
+    return found[min(search.number, len(found) - 1)]
 
 
 def is_plain(
-    row_view: RowView[Row], index: int, key: str, span: SelectionRange | None, sought: SearchPattern | None
+    row_view: RowView[Row], index: int, key: str, span: SelectionRange | None, search: SearchPattern | None
 ) -> bool:
     """True for a selected or current row without text in which that could be shown."""
     if text_views(row_view):
         return False
-    return (span is not None and index in span.rows) or (sought is not None and sought.key == key)
+    return (span is not None and index in span.rows) or (search is not None and search.key == key)
 
 
-def _hit(found: TextHit, *, is_now: bool) -> TextHighlight:
+def _hit_highlight(found: TextHit, *, is_now: bool) -> TextHighlight:
     return TextHighlight(found.start, found.end, "hit_now" if is_now else "hit")
 
 
-def _selected(span: SelectionRange | None, index: int, number: int, length: int) -> tuple[TextHighlight, ...]:
+def _selection_highlight(
+    span: SelectionRange | None, index: int, number: int, length: int
+) -> tuple[TextHighlight, ...]:
     if span is None or index not in span.rows:
         return ()
     start, end = span.within(index, number, length)

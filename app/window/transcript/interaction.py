@@ -30,44 +30,44 @@ class SelectionController(QObject):
 
     scrolled = Signal(int)
 
-    def __init__(self, rows: RowSource, stage: RowViewRecycler, actions: RowActions, viewport: QWidget) -> None:
+    def __init__(self, rows: RowSource, recycler: RowViewRecycler, actions: RowActions, viewport: QWidget) -> None:
         super().__init__(viewport)
         self._rows = rows
-        self._stage = stage
+        self._recycler = recycler
         self._actions = actions
         self._viewport = viewport
         self._shown = range(0)
-        self._has_marks = False
-        self._sought: SearchPattern | None = None
+        self._has_highlights = False
+        self._search: SearchPattern | None = None
         self._plain: list[RowView[Row]] = []
         self._selection = Selection(rows)
         self.span = self._selection.span
-        self._drag = DragSelection(self._selection, self._spot_at, viewport)
+        self._drag = DragSelection(self._selection, self._point_at, viewport)
         self._drag.changed.connect(self._on_changed)
         self._drag.scrolled.connect(self.scrolled)
-        stage.menu_opening.connect(self._on_menu_opening)
+        recycler.menu_opening.connect(self._on_menu_opening)
 
-    def show_marks(self, shown: range) -> None:
+    def show_highlights(self, shown: range) -> None:
         """Paint the marks of all existing row views."""
         self._shown = shown
         self._plain.clear()
         span = self._selection.span()
-        if span is None and self._sought is None and not self._has_marks:
+        if span is None and self._search is None and not self._has_highlights:
             return
-        self._has_marks = span is not None or self._sought is not None
-        for index, row_view in self._stage.all_views():
+        self._has_highlights = span is not None or self._search is not None
+        for index, row_view in self._recycler.all_views():
             key = self._rows.row(index).key
-            highlight_row(row_view, index, key, span, self._sought)
-            if index in shown and is_plain(row_view, index, key, span, self._sought):
+            highlight_row(row_view, index, key, span, self._search)
+            if index in shown and is_plain(row_view, index, key, span, self._search):
                 self._plain.append(row_view)
         self._viewport.update()
 
-    def set_search(self, sought: SearchPattern | None) -> None:
+    def set_search(self, search: SearchPattern | None) -> None:
         """Mark the hits of a search in all rows; None removes the marks."""
-        self._sought = sought
+        self._search = search
         self._on_changed()
 
-    def plain_places(self) -> Iterator[QRect]:
+    def selected_card_rects(self) -> Iterator[QRect]:
         """Rectangles of selected or current rows without text to mark."""
         return (row_view.geometry() for row_view in self._plain)
 
@@ -82,17 +82,17 @@ class SelectionController(QObject):
             case QEvent.Type.MouseButtonRelease if is_left:
                 self._drag.release()
             case QEvent.Type.MouseButtonDblClick if is_left:
-                self._drag.doubled(event.timestamp())
-                self._drag.take(self._unit_at(point, QTextCursor.SelectionType.WordUnderCursor))
+                self._drag.on_double_click(event.timestamp())
+                self._drag.select(self._unit_at(point, QTextCursor.SelectionType.WordUnderCursor))
             case _:
                 return False
         return True
 
     def _press(self, event: QMouseEvent, point: QPoint) -> None:
-        if self._sought is not None and self._sought.is_passing:
-            self._sought = None
-        if self._drag.is_third(event.timestamp()):
-            self._drag.take(self._unit_at(point, QTextCursor.SelectionType.BlockUnderCursor))
+        if self._search is not None and self._search.is_passing:
+            self._search = None
+        if self._drag.is_triple_click(event.timestamp()):
+            self._drag.select(self._unit_at(point, QTextCursor.SelectionType.BlockUnderCursor))
         else:
             self._drag.press(point, extends=bool(event.modifiers() & _SHIFT))
 
@@ -101,7 +101,7 @@ class SelectionController(QObject):
         self._copy(is_markdown=False)
 
     def select_all(self) -> None:
-        self._selection.take_all()
+        self._selection.select_all()
         self._on_changed()
 
     def clear(self) -> None:
@@ -113,10 +113,10 @@ class SelectionController(QObject):
 
         span = self._selection.span()
         if span is not None:
-            copying = SelectionCopy(self._rows, self._stage)
+            copying = SelectionCopy(self._rows, self._recycler)
             self._actions.copy(copying.markdown(span) if is_markdown else copying.text(span))
 
-    def _spot_at(self, point: QPoint) -> SelectionPoint | None:
+    def _point_at(self, point: QPoint) -> SelectionPoint | None:
         found = self._view_at(point)
         if found is None:
             return None
@@ -133,7 +133,7 @@ class SelectionController(QObject):
     def _view_at(self, point: QPoint) -> tuple[int, RowView[Row]] | None:
         """The row view at a point; a gap belongs to the row below it, beyond the edges the nearest row counts."""
         found: tuple[int, RowView[Row]] | None = None
-        for index, row_view in self._stage.views(self._shown):
+        for index, row_view in self._recycler.views(self._shown):
             found = index, row_view
             if point.y() < row_view.geometry().bottom():
                 break
@@ -154,7 +154,7 @@ class SelectionController(QObject):
         return SelectionPoint(key, number, start), SelectionPoint(key, number, cursor.selectionEnd())
 
     def _on_changed(self) -> None:
-        self.show_marks(self._shown)
+        self.show_highlights(self._shown)
 
     def _on_menu_opening(self, menu: QMenu) -> None:
         first = menu.actions()[0] if menu.actions() else None
@@ -171,46 +171,46 @@ class SelectionController(QObject):
 class SearchHighlights:
     """Shows search hits.
 
-    `bring` scrolls to a row, `scroll` moves by pixels; `pad` is the minimum distance from an edge.
+    `show_row` scrolls to a row, `scroll` moves by pixels; `margin` is the minimum distance from an edge.
     """
 
     def __init__(
         self,
-        stage: RowViewRecycler,
+        recycler: RowViewRecycler,
         reader: SelectionController,
         viewport: QWidget,
         *,
-        pad: int,
-        bring: Callable[[int], None],
+        margin: int,
+        show_row: Callable[[int], None],
         scroll: Callable[[int], None],
     ) -> None:
-        self._stage = stage
+        self._recycler = recycler
         self._reader = reader
         self._viewport = viewport
-        self._pad = pad
-        self._bring = bring
+        self._margin = margin
+        self._show_row = show_row
         self._scroll = scroll
 
-    def mark_words(self, words: Sequence[str]) -> None:
+    def highlight_words(self, words: Sequence[str]) -> None:
         """Mark these words, ignoring case, until the next search or click."""
         known = [re.escape(word) for word in sorted(words, key=len, reverse=True) if word.strip()]
         self._reader.set_search(SearchPattern(re.compile("|".join(known), re.IGNORECASE)) if known else None)
 
-    def show(self, index: int, sought: SearchPattern) -> None:
+    def show(self, index: int, search: SearchPattern) -> None:
         """Scroll to a hit of this row, expand the card that hides it, and mark all hits."""
-        if sought.counts.get(sought.key, 0) > len(find_in(self._stage.view(index), sought.pattern)):
-            self._stage.open(index)
-        self._reader.set_search(sought)
-        self._bring(index)
-        self._reveal(index, sought)
+        if search.counts.get(search.key, 0) > len(find_in(self._recycler.view(index), search.pattern)):
+            self._recycler.open(index)
+        self._reader.set_search(search)
+        self._show_row(index)
+        self._reveal(index, search)
 
-    def _reveal(self, index: int, sought: SearchPattern) -> None:
+    def _reveal(self, index: int, search: SearchPattern) -> None:
         """Scroll only if the hit is not visible or too close to an edge."""
-        row_view = self._stage.view(index)
-        hit = current_highlight(find_in(row_view, sought.pattern), sought.key, sought)
-        place = hit.view.reveal(hit.start, hit.end) if hit is not None else row_view.rect()
+        row_view = self._recycler.view(index)
+        hit = current_highlight(find_in(row_view, search.pattern), search.key, search)
+        rect = hit.view.reveal(hit.start, hit.end) if hit is not None else row_view.rect()
         near = hit.view.viewport() if hit is not None else row_view
-        top = near.mapTo(self._viewport, place.topLeft()).y()
-        room = self._viewport.height()
-        if top < self._pad or top + place.height() > room - self._pad:
-            self._scroll(top - room // 3)
+        top = near.mapTo(self._viewport, rect.topLeft()).y()
+        height = self._viewport.height()
+        if top < self._margin or top + rect.height() > height - self._margin:
+            self._scroll(top - height // 3)

@@ -25,12 +25,12 @@ class RowHeights:
 
     @property
     def total(self) -> int:
-        return self.before(len(self._heights))
+        return self.offset_of(len(self._heights))
 
     def is_measured(self, index: int) -> bool:
         return bool(self._measured[index])
 
-    def before(self, index: int) -> int:
+    def offset_of(self, index: int) -> int:
         """The sum of the heights of the rows before `index`."""
         total = 0
         while index > 0:
@@ -38,7 +38,7 @@ class RowHeights:
             index &= index - 1
         return total
 
-    def at(self, y: int) -> int:
+    def row_at(self, y: int) -> int:
         """The row at pixel `y`; the first or last row outside the range. Requires at least one row."""
         assert self._heights
         index, left = 0, max(0, y)
@@ -85,7 +85,7 @@ class RowHeights:
         for height in estimates:
             place = len(self._tree)
             start = place - (place & -place)
-            self._tree.append(height + self.before(place - 1) - self.before(start))
+            self._tree.append(height + self.offset_of(place - 1) - self.offset_of(start))
 
     def remove(self, first: int, count: int) -> None:
         del self._heights[first : first + count]
@@ -104,17 +104,17 @@ class RowHeights:
 class ScrollAnchor:
     """The scroll position: the top row and the pixels of it above the view, or the end, to which the view then sticks.
 
-    `pad` is the empty space above the first row and below the last one.
+    `margin` is the empty space above the first row and below the last one.
     """
 
-    def __init__(self, pad: int) -> None:
+    def __init__(self, margin: int) -> None:
         self.index = 0
-        self.offset = -pad
+        self.offset = -margin
         self.is_end = True
-        self._pad = pad
+        self._margin = margin
 
     def to_start(self) -> None:
-        self.index, self.offset, self.is_end = 0, -self._pad, False
+        self.index, self.offset, self.is_end = 0, -self._margin, False
 
     def to_end(self) -> None:
         self.is_end = True
@@ -122,17 +122,17 @@ class ScrollAnchor:
     def to_row(self, index: int, offset: int) -> None:
         self.index, self.offset, self.is_end = index, offset, False
 
-    def to(self, y: int, heights: RowHeights) -> None:
+    def move_to(self, y: int, heights: RowHeights) -> None:
         """Move to a position in pixels from the start, as a scroll bar counts."""
         self.is_end = False
-        if not len(heights) or y < self._pad:
-            self.index, self.offset = 0, y - self._pad
+        if not len(heights) or y < self._margin:
+            self.index, self.offset = 0, y - self._margin
             return
-        self.index = heights.at(y - self._pad)
-        self.offset = y - self._pad - heights.before(self.index)
+        self.index = heights.row_at(y - self._margin)
+        self.offset = y - self._margin - heights.offset_of(self.index)
 
-    def by(self, pixels: int) -> None:
-        """Move down by `pixels`, up if negative; `settle` clamps the result."""
+    def move_by(self, pixels: int) -> None:
+        """Move down by `pixels`, up if negative; `resolve` clamps the result."""
         self.offset += pixels
         if pixels < 0:
             self.is_end = False
@@ -147,14 +147,14 @@ class ScrollAnchor:
         elif first <= self.index:
             self.index, self.offset = first, 0
 
-    def settle(self, heights: RowHeights, view: int, measure: MeasureRow) -> range:
+    def resolve(self, heights: RowHeights, view: int, measure: MeasureRow) -> range:
         """The rows visible in a view of this height; measures these and all rows that were passed."""
         count = len(heights)
         if count == 0:
             self.to_start()
             self.is_end = True
             return range(0)
-        view -= self._pad
+        view -= self._margin
         if self.is_end:
             return self._from_end(count, view, measure)
         self._normalise(count, measure)
@@ -168,14 +168,14 @@ class ScrollAnchor:
         return range(self.index, self._shown_below(last, bottom, count, view, measure))
 
     def y(self, heights: RowHeights) -> int:
-        return self._pad + heights.before(self.index) + self.offset
+        return self._margin + heights.offset_of(self.index) + self.offset
 
     def _normalise(self, count: int, measure: MeasureRow) -> None:
         self.index = min(self.index, count - 1)
         while self.offset < 0 and self.index > 0:
             self.index -= 1
             self.offset += measure(self.index)
-        self.offset = max(self.offset, -self._pad if self.index == 0 else 0)
+        self.offset = max(self.offset, -self._margin if self.index == 0 else 0)
         while self.index < count - 1 and self.offset >= measure(self.index):
             self.offset -= measure(self.index)
             self.index += 1
@@ -186,12 +186,12 @@ class ScrollAnchor:
             first -= 1
             height += measure(first)
         self.index = first
-        self.offset = max(height - view, -self._pad)
+        self.offset = max(height - view, -self._margin)
         return range(first, count)
 
     def _shown_below(self, last: int, bottom: int, count: int, view: int, measure: MeasureRow) -> int:
         """Include rows in the padding below the last one."""
-        while last < count and bottom < view + self._pad:
+        while last < count and bottom < view + self._margin:
             bottom += measure(last)
             last += 1
         return last

@@ -16,19 +16,19 @@ class JumpToEndView(QAbstractButton):
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._over = parent
+        self._transcript = parent
         self.has_news = False
         self.setText("New messages")
         self.setAccessibleName("New messages: go to the end")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.hide()
 
-    def place(self, *, is_at_end: bool) -> None:
+    def update_position(self, *, is_at_end: bool) -> None:
         self.setVisible(self.has_news and not is_at_end)
         if self.isVisible():
             self.resize(self.sizeHint())
             space = self._theme.tokens.space_wide
-            self.move((self._over.width() - self.width()) // 2, self._over.height() - self.height() - space)
+            self.move((self._transcript.width() - self.width()) // 2, self._transcript.height() - self.height() - space)
             self.raise_()
 
     def sizeHint(self) -> QSize:
@@ -42,9 +42,9 @@ class JumpToEndView(QAbstractButton):
         tokens = self._theme.tokens
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        ground = tokens.accent_hover if self.underMouse() else tokens.accent
+        background = tokens.accent_hover if self.underMouse() else tokens.accent
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(brush(tokens.accent_pressed if self.isDown() else ground))
+        painter.setBrush(brush(tokens.accent_pressed if self.isDown() else background))
         painter.drawRoundedRect(self.rect(), self.height() / 2, self.height() / 2)
         painter.setPen(QPen(colour(tokens.on_accent)))
         left = tokens.space_wide
@@ -63,18 +63,18 @@ class LoadingOlderView(QLabel):
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__("Loading earlier messages…", parent)
         self._theme = theme
-        self._over = parent
+        self._transcript = parent
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         set_style(self, "tone", "muted")
         self.hide()
 
-    def place(self, *, is_waiting: bool) -> None:
+    def update_position(self, *, is_waiting: bool) -> None:
         self.setVisible(is_waiting)
         if is_waiting:
             tokens = self._theme.tokens
             self.setFont(self._theme.font(tokens.size_small))
             self.adjustSize()
-            self.move((self._over.width() - self.width()) // 2, tokens.space_tight)
+            self.move((self._transcript.width() - self.width()) // 2, tokens.space_tight)
             self.raise_()
 
 
@@ -84,19 +84,19 @@ class OlderTrigger:
     def __init__(self, rows: RowSource, actions: RowActions) -> None:
         self._rows = rows
         self._actions = actions
-        self._asked_at: int | None = None
+        self._requested_at: int | None = None
 
     @property
     def is_waiting(self) -> bool:
-        return self._asked_at is not None
+        return self._requested_at is not None
 
     def reset(self) -> None:
-        self._asked_at = None
+        self._requested_at = None
 
-    def see(self, shown: range) -> None:
+    def on_shown(self, shown: range) -> None:
         """Request older rows if the visible rows are near the start."""
         if not self._rows.has_older or (shown.start > len(shown) and self._rows.count()):
-            self._asked_at = None
-        elif self._asked_at != self._rows.count():
-            self._asked_at = self._rows.count()
+            self._requested_at = None
+        elif self._requested_at != self._rows.count():
+            self._requested_at = self._rows.count()
             self._actions.load_older()

@@ -31,7 +31,7 @@ class RowViewPool:
         free = self._free.get(kind)
         return free.pop() if free else kind(self._theme, self._actions, self._parent)
 
-    def give(self, view: RowView[Row]) -> None:
+    def put_back(self, view: RowView[Row]) -> None:
         focused = view.window().focusWidget()
         if focused is not None and view.isAncestorOf(focused):  # pyright: ignore[reportUnnecessaryComparison] -- PySide6's stubs leave out that there may be none
             self._parent.setFocus()  # otherwise Qt would move the focus to an arbitrary widget
@@ -70,18 +70,18 @@ class RowViewRecycler(QObject):
         self._views: dict[int, RowView[Row]] = {}
         self._stale: set[int] = set()  # rows that changed since their view was updated
         self._open: set[str] = set()
-        self._wired: set[RowView[Row]] = set()
+        self._connected: set[RowView[Row]] = set()
 
     def reset(self) -> None:
         """All rows are new."""
-        self._drop_all()
+        self._release_all()
         self.heights.reset(self._estimates(0, self._rows.count()))
 
     def restyle(self) -> None:
         """Colours or fonts changed: recreate and measure all views."""
-        self._drop_all()
+        self._release_all()
         self._pool.clear()
-        self._wired.clear()
+        self._connected.clear()
         self.heights.forget_all()
 
     def set_width(self, width: int) -> None:
@@ -90,14 +90,14 @@ class RowViewRecycler(QObject):
             self.heights.forget_all()
 
     def inserted(self, first: int, count: int) -> None:
-        self._move_from(first, count)
+        self._shift_indexes(first, count)
         self.heights.insert(first, self._estimates(first, count))
         self._gap_changed(first + count)
 
     def removed(self, first: int, count: int) -> None:
         for index in range(first, first + count):
-            self._drop(index)
-        self._move_from(first, -count)
+            self._release(index)
+        self._shift_indexes(first, -count)
         self.heights.remove(first, count)
         self._gap_changed(first)
 
@@ -128,9 +128,9 @@ class RowViewRecycler(QObject):
         kind = _kinds()(row)
         self._stale.discard(index)
         if view is None or type(view) is not kind.view:
-            self._drop(index)
+            self._release(index)
             view = self._pool.take(kind.view)
-            self._wire(view)
+            self._connect(view)
             view.resize(self.width, view.height())  # so that texts are laid out once, at the final width
             view.set_open(row.key in self._open)
         view.set_row(row)
@@ -169,20 +169,20 @@ class RowViewRecycler(QObject):
             if index in self._views:
                 yield index, self._views[index]
 
-    def keep(self, rows: range) -> list[RowView[Row]]:
+    def release_except(self, rows: range) -> list[RowView[Row]]:
         """Release the views of all other rows, except one with the focus, which is returned."""
-        kept: list[RowView[Row]] = []
+        focused: list[RowView[Row]] = []
         for index in [index for index in self._views if index not in rows]:
             if _has_focus(self._views[index]):
-                kept.append(self._views[index])
+                focused.append(self._views[index])
             else:
-                self._drop(index)
-        return kept
+                self._release(index)
+        return focused
 
-    def _wire(self, view: RowView[Row]) -> None:
-        if view not in self._wired:
-            self._wired.add(view)
-            view.destroyed.connect(lambda: self._wired.discard(view))
+    def _connect(self, view: RowView[Row]) -> None:
+        if view not in self._connected:
+            self._connected.add(view)
+            view.destroyed.connect(lambda: self._connected.discard(view))
             view.resized.connect(partial(self._on_resized, view))
             view.opened.connect(partial(self._on_opened, view))
             view.menu_opening.connect(self.menu_opening)
@@ -207,19 +207,19 @@ class RowViewRecycler(QObject):
         if index < len(self.heights):
             self.heights.forget(index)
 
-    def _move_from(self, first: int, by: int) -> None:
+    def _shift_indexes(self, first: int, by: int) -> None:
         self._views = {index + by if index >= first else index: view for index, view in self._views.items()}
         self._stale = {index + by if index >= first else index for index in self._stale}
 
-    def _drop(self, index: int) -> None:
+    def _release(self, index: int) -> None:
         view = self._views.pop(index, None)
         self._stale.discard(index)
         if view is not None:
-            self._pool.give(view)
+            self._pool.put_back(view)
 
-    def _drop_all(self) -> None:
+    def _release_all(self) -> None:
         for index in list(self._views):
-            self._drop(index)
+            self._release(index)
 
     def _estimates(self, first: int, count: int) -> list[int]:
         if not count:
@@ -245,27 +245,27 @@ def focus_next(
     view: QWidget, row_views: Sequence[RowView[Row]], *, forward: bool, reveal: Callable[[QWidget], None]
 ) -> bool:
     """Focus the next control of the visible row views, or leave `view` after the last one."""
-    stops = [view, *(widget for row_view in row_views for widget in _stops(row_view))]
+    stops = [view, *(widget for row_view in row_views for widget in _tab_stops(row_view))]
     focused = view.window().focusWidget()
-    place = next((number for number, widget in enumerate(stops) if widget is focused), -1 if forward else len(stops))
-    place += 1 if forward else -1
-    if 0 <= place < len(stops):
-        stops[place].setFocus(Qt.FocusReason.TabFocusReason)
-        if stops[place] is not view:
-            reveal(stops[place])
+    number = next((number for number, widget in enumerate(stops) if widget is focused), -1 if forward else len(stops))
+    number += 1 if forward else -1
+    if 0 <= number < len(stops):
+        stops[number].setFocus(Qt.FocusReason.TabFocusReason)
+        if stops[number] is not view:
+            reveal(stops[number])
         return True
     return step_focus(view.window(), view, forward=forward)
 
 
 def focus_last(views: Sequence[RowView[Row]], reveal: Callable[[QWidget], None]) -> None:
     """Focus the last control of the visible row views, if there is one."""
-    stops = [widget for view in views for widget in _stops(view)]
+    stops = [widget for view in views for widget in _tab_stops(view)]
     if stops:
         stops[-1].setFocus(Qt.FocusReason.TabFocusReason)
         reveal(stops[-1])
 
 
-def _stops(view: RowView[Row]) -> list[QWidget]:
+def _tab_stops(view: RowView[Row]) -> list[QWidget]:
     """The tab stops of a row view, from top to bottom and left to right."""
     found = [widget for widget in view.findChildren(QWidget) if is_tab_stop(widget)]
 

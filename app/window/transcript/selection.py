@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QWidget
 
 from app.window.rows.row import RowSource
 
-_END = sys.maxsize
+_PAST_END = sys.maxsize
 
 _FRAME_MS = 16
-_MAX_AT_ONCE = 40  # pixels per frame
+_MAX_STEP = 40  # pixels per frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class SelectionRange:
     def covers(self, index: int) -> bool:
         """True if the row is selected completely."""
         begins = self.first.row < index or self.first[1:] == (0, 0)
-        ends = index < self.last.row or self.last.part == _END
+        ends = index < self.last.row or self.last.part == _PAST_END
         return index in self.rows and begins and ends
 
 
@@ -67,20 +67,20 @@ class Selection:
         self._head: SelectionPoint | None = None
         self._indexes: dict[str, int] = {}
 
-    def begin(self, spot: SelectionPoint) -> None:
-        self._anchor, self._head = spot, None
+    def begin(self, point: SelectionPoint) -> None:
+        self._anchor, self._head = point, None
 
-    def extend(self, spot: SelectionPoint) -> None:
+    def extend(self, point: SelectionPoint) -> None:
         """Extend the selection to this point."""
         if self._anchor is None:
-            self._anchor = spot
-        self._head = spot
+            self._anchor = point
+        self._head = point
 
-    def take_all(self) -> None:
+    def select_all(self) -> None:
         """Select all loaded rows."""
         if self._rows.count():
             self._anchor = SelectionPoint(self._rows.row(0).key, 0, 0)
-            self._head = SelectionPoint(self._rows.row(self._rows.count() - 1).key, _END, _END)
+            self._head = SelectionPoint(self._rows.row(self._rows.count() - 1).key, _PAST_END, _PAST_END)
 
     def clear(self) -> None:
         self._anchor = self._head = None
@@ -90,14 +90,14 @@ class Selection:
         """The selected range; None if nothing is selected, or if the row of an end no longer exists."""
         if self._anchor is None or self._head is None:
             return None
-        anchor, head = self._place(self._anchor), self._place(self._head)
+        anchor, head = self._text_position(self._anchor), self._text_position(self._head)
         if anchor is None or head is None or anchor == head:
             return None
         return SelectionRange(min(anchor, head), max(anchor, head))
 
-    def _place(self, spot: SelectionPoint) -> TextPosition | None:
-        index = self._index(spot.key)
-        return None if index is None else TextPosition(index, spot.part, spot.position)
+    def _text_position(self, point: SelectionPoint) -> TextPosition | None:
+        index = self._index(point.key)
+        return None if index is None else TextPosition(index, point.part, point.position)
 
     def _index(self, key: str) -> int | None:
         """The row's index: the cached one if it is still right, else searched in all rows, which is rare."""
@@ -121,74 +121,74 @@ class DragSelection(QObject):
     changed = Signal()
     scrolled = Signal(int)
 
-    def __init__(self, selection: Selection, spot_at: PointAt, viewport: QWidget) -> None:
+    def __init__(self, selection: Selection, point_at: PointAt, viewport: QWidget) -> None:
         super().__init__(viewport)
         self._selection = selection
-        self._spot_at = spot_at
+        self._point_at = point_at
         self._viewport = viewport
         self._pressed: QPoint | None = None
         self._is_dragging = False
         self._point = QPoint()
         self._doubled_at: int | None = None
-        self._edge = QTimer(self, interval=_FRAME_MS)
-        self._edge.timeout.connect(self._on_edge)
+        self._auto_scroll = QTimer(self, interval=_FRAME_MS)
+        self._auto_scroll.timeout.connect(self._on_auto_scroll)
 
     def press(self, point: QPoint, *, extends: bool) -> None:
         """A click clears the selection; with Shift it extends the selection to this point."""
-        spot = self._spot_at(point)
-        if spot is None:
+        end = self._point_at(point)
+        if end is None:
             return
         self._pressed, self._is_dragging = point, extends
         if extends:
-            self._selection.extend(spot)
+            self._selection.extend(end)
         else:
-            self._selection.begin(spot)
+            self._selection.begin(end)
         self.changed.emit()
 
     def move(self, point: QPoint) -> None:
         if self._pressed is None:
             return
-        way = (point - self._pressed).manhattanLength()
-        if not self._is_dragging and way < QGuiApplication.styleHints().startDragDistance():
+        distance = (point - self._pressed).manhattanLength()
+        if not self._is_dragging and distance < QGuiApplication.styleHints().startDragDistance():
             return
         self._is_dragging = True
         self._point = point
-        self._follow()
-        if self._beyond():
-            self._edge.start()
+        self._extend_to_pointer()
+        if self._distance_outside():
+            self._auto_scroll.start()
         else:
-            self._edge.stop()
+            self._auto_scroll.stop()
 
     def release(self) -> None:
         self._pressed = None
-        self._edge.stop()
+        self._auto_scroll.stop()
 
-    def take(self, ends: tuple[SelectionPoint, SelectionPoint] | None) -> None:
+    def select(self, ends: tuple[SelectionPoint, SelectionPoint] | None) -> None:
         """Select a unit, such as a word or a paragraph."""
         if ends is not None:
             self._selection.begin(ends[0])
             self._selection.extend(ends[1])
             self.changed.emit()
 
-    def doubled(self, timestamp: int) -> None:
+    def on_double_click(self, timestamp: int) -> None:
         """Remember a double click: a press soon after it is a triple click."""
         self._doubled_at = timestamp
 
-    def is_third(self, timestamp: int) -> bool:
+    def is_triple_click(self, timestamp: int) -> bool:
         before, self._doubled_at = self._doubled_at, None
         return before is not None and timestamp - before < QGuiApplication.styleHints().mouseDoubleClickInterval()
 
-    def _follow(self) -> None:
+    def _extend_to_pointer(self) -> None:
         inside = QPoint(self._point.x(), min(max(self._point.y(), 0), self._viewport.height() - 1))
-        spot = self._spot_at(inside)
-        if spot is not None:
-            self._selection.extend(spot)
+        end = self._point_at(inside)
+        if end is not None:
+            self._selection.extend(end)
             self.changed.emit()
 
-    def _beyond(self) -> int:
+    def _distance_outside(self) -> int:
         """The distance of the pointer from the viewport: pixels below it, negative above."""
         return min(self._point.y(), 0) + max(self._point.y() - self._viewport.height() + 1, 0)
 
-    def _on_edge(self) -> None:
-        self.scrolled.emit(min(max(self._beyond(), -_MAX_AT_ONCE), _MAX_AT_ONCE))
-        self._follow()
+    def _on_auto_scroll(self) -> None:
+        self.scrolled.emit(min(max(self._distance_outside(), -_MAX_STEP), _MAX_STEP))
+        self._extend_to_pointer()

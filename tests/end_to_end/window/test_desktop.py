@@ -65,7 +65,7 @@ async def attention(
 
 async def begin(person: OpenWindow, folder: Path, prompt: str) -> None:
     """Start a task whose command needs approval."""
-    person.front.foot.choose(TaskOptions(workspace=str(folder)))
+    person.front.input_panel.set_options(TaskOptions(workspace=str(folder)))
     person.type(prompt)
     person.enter()
     await person.until(lambda: bool(person.stores.asks.waiting()))
@@ -96,7 +96,7 @@ async def test_an_approval_is_given_from_its_notification_and_the_end_is_told(
 async def test_what_is_answered_in_the_window_is_taken_back(
     person: OpenWindow, attention: DesktopIntegration, desktop: NotificationServer, workspace: Path
 ) -> None:
-    person.front.foot.choose(TaskOptions(workspace=str(workspace)))
+    person.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
     person.type("make it")
     person.enter()
     await person.until(lambda: bool(person.window.tabs.active_id))

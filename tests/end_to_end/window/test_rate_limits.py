@@ -20,7 +20,7 @@ async def test_a_task_that_waits_for_a_limit_shows_when_it_goes_on_and_is_tried_
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
             await person.begin("write a report")
-            line = person.front.foot.status
+            line = person.front.input_panel.status
             await person.until(lambda: "goes on in " in line.text)
             assert line.text.startswith("Usage limit until ")
             (task,) = person.stores.tasks.running()

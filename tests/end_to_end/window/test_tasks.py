@@ -60,7 +60,7 @@ async def test_a_task_is_stopped_while_the_model_answers(
             await person.press("Stop", person.front.composer)
             await person.until(lambda: [task.stop_reason for task in ended(person)] == ["manual_stop"])
             await person.until(lambda: any(isinstance(row, TaskEndRow | NoticeRow) for row in person.rows))
-            assert (person.front.composer.mode, person.front.foot.status.text[:7]) == ("send", "Stopped")
+            assert (person.front.composer.mode, person.front.input_panel.status.text[:7]) == ("send", "Stopped")
 
 
 async def test_a_task_is_stopped_while_a_tool_runs_and_no_process_is_left(
@@ -71,7 +71,7 @@ async def test_a_task_is_stopped_while_a_tool_runs_and_no_process_is_left(
     async with ModelServer(replies=[Reply(calls=(call,))]) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
-            person.front.foot.choose(TaskOptions(workspace=str(workspace)))
+            person.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
             await person.begin("wait for me")
             await person.press("Allow once")
             await person.until((workspace / "ready").exists)
@@ -87,7 +87,7 @@ async def test_what_is_written_while_a_task_works_steers_it(
     async with ModelServer(replies=replies) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
-            person.front.foot.choose(TaskOptions(workspace=str(workspace)))
+            person.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
             await person.begin("find a way")
             await person.until(lambda: bool(person.stores.asks.waiting()))
             person.type("take the short one")
@@ -210,15 +210,15 @@ async def test_a_hit_is_shown_at_its_place_and_places_are_there_again_after_a_re
             await first.until(lambda: said_at_top(first) == "unicorn2")
             transcript = first.front.transcript
             transcript.scroll_by(20)
-            place = transcript.place
+            place = transcript.scroll_position
             first.window.commands.trigger("new_task")
             first.window.tabs.open(conversation)
-            assert (first.front.transcript, transcript.place) == (transcript, place)
+            assert (first.front.transcript, transcript.scroll_position) == (transcript, place)
         async with open_window(qapp, own_errand.home) as second:
             await second.until(lambda: second.front.store.is_loaded)
             assert second.window.tabs.active_id == conversation
             assert said_at_top(second) == "unicorn2"
-            assert second.front.transcript.place == place
+            assert second.front.transcript.scroll_position == place
 
 
 async def test_what_waits_takes_the_keyboard_and_is_allowed_from_wherever_it_is(
@@ -230,7 +230,7 @@ async def test_what_waits_takes_the_keyboard_and_is_allowed_from_wherever_it_is(
     async with ModelServer(replies=[first, Reply(calls=(question,)), Reply(text="Done.")]) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as person:
-            person.front.foot.choose(TaskOptions(workspace=str(workspace)))
+            person.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
             await person.begin("make it")
             await person.until(lambda: any(isinstance(row, AskRow) for row in person.rows))
             person.type("half a thought")
@@ -287,6 +287,6 @@ def focused(person: OpenWindow) -> str:
 
 def said_at_top(person: OpenWindow) -> str:
     """The user's text in the row at the top of the transcript."""
-    place = person.front.transcript.place
+    place = person.front.transcript.scroll_position
     row = person.rows[place[0]] if place is not None else None
     return row.text if isinstance(row, UserRow) else ""

@@ -24,7 +24,7 @@ async def test_what_is_done_in_one_window_is_seen_in_the_other(
     async with ModelServer(replies=replies) as server:
         speak_to(monkeypatch, server)
         async with open_window(qapp, own_errand.home) as one, open_window(qapp, own_errand.home) as other:
-            one.front.foot.choose(TaskOptions(workspace=str(workspace)))
+            one.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
             for person in (one, other):
                 await person.until(lambda person=person: person.stores.session.state == "ready")
             one.type("make it")

@@ -58,5 +58,5 @@ async def _joined(office: Office) -> ConversationView:
     view = await office.open(office.told)
     if not view.store.agents.is_several:
         view.store.agents.add(office.told, NewAgent("coder", color="teal"))
-        await until(lambda: view.foot.agents.isVisible())
+        await until(lambda: view.input_panel.agents.isVisible())
     return view

@@ -47,7 +47,7 @@ class Office:
         """Show a conversation and wait until it is loaded."""
         self.window.conversations.open(conversation_id)
         await until(lambda: self.front.store.is_loaded and self.front.store.count() > 0)
-        self.front.transcript.settle()
+        self.front.transcript.lay_out()
         return self.front
 
     def keep(self, widget: QWidget) -> None:

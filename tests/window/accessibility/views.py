@@ -44,7 +44,7 @@ async def _first_run(office: Office) -> QWidget:
     office.window.commands.trigger("new_task")
     office.window.dialogs.settings_closed.emit()  # searches for models again
     welcome = office.front.welcome
-    await until(lambda: welcome.currentWidget() is welcome.first)
+    await until(lambda: welcome.currentWidget() is welcome.without_model)
     QTest.keyClicks(office.front.composer.field, "Count")
     QTest.keyClick(office.front.composer.field, Qt.Key.Key_Return)
     return office.window
@@ -102,7 +102,7 @@ async def _narrow(office: Office) -> QWidget:
 
 async def _choices(office: Office) -> QWidget:
     office.window.commands.trigger("new_task")
-    QTest.mouseClick(office.front.foot.choices.more_button, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(office.front.input_panel.task_options.more_button, Qt.MouseButton.LeftButton)
     return top(TaskOptionsDialog)
 
 
@@ -175,7 +175,7 @@ async def _every_row(office: Office, closed: bool) -> QWidget:
         for line in view.findChildren(DisclosureButton):
             if line.isEnabled():
                 line.click()
-        view.settle()
+        view.lay_out()
     return window
 
 
@@ -209,8 +209,11 @@ VIEWS = (
     View("every kind of row, open", partial(_every_row, closed=False)),
     View("a window of its own", _own_window),
     View("several agents", agents_views.several),
-    View("one more agent", partial(agents_views.asked, ask=lambda view: view.foot.add_agent(), kind=AddAgentDialog)),
-    View("turns", partial(agents_views.asked, ask=lambda view: view.foot.set_turns(), kind=TurnOrderDialog)),
+    View(
+        "one more agent",
+        partial(agents_views.asked, ask=lambda view: view.input_panel.add_agent(), kind=AddAgentDialog),
+    ),
+    View("turns", partial(agents_views.asked, ask=lambda view: view.input_panel.set_turns(), kind=TurnOrderDialog)),
     View("several models", agents_views.models),
     View("an agent is removed", agents_views.removal),
     View("two branches", agents_views.side_by_side),

@@ -43,7 +43,7 @@ def test_every_control_has_a_name_and_is_reached_by_tab(page: MakePage) -> None:
     shown.view.resize(800, 1_200)
     for line in shown.view.findChildren(DisclosureButton):
         line.click()
-    shown.view.settle()
+    shown.view.lay_out()
     controls = [
         widget
         for row_view in shown.row_views()
@@ -63,7 +63,7 @@ def test_another_theme_repaints_all_and_moves_nothing(page: MakePage, theme: The
     before = (shown.texts(), [row_view.y() for row_view in shown.row_views()])
     light = {view.palette().text().color().name() for view in shown.view.findChildren(TextView)}
     theme.set_mode("dark")
-    shown.view.settle()
+    shown.view.lay_out()
     assert (shown.texts(), [row_view.y() for row_view in shown.row_views()]) == before
     dark = {view.palette().text().color().name() for view in shown.view.findChildren(TextView) if view.isVisible()}
     assert dark.isdisjoint(light)

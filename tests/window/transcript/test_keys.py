@@ -97,7 +97,7 @@ def test_gliding_ends_where_the_key_said(page: MakePage, qtbot: QtBot, theme: Th
     shown = page(long_conversation(200))
     shown.view.to_row(50)
     theme.set_motion(True)
-    shown.view.settle()
+    shown.view.lay_out()
     text = shown.texts()[3]
     before = shown.top_of(text)
     QTest.keyClick(shown.view, Qt.Key.Key_Down)
@@ -116,7 +116,7 @@ def test_tab_goes_through_the_rows_as_they_stand_and_out(page: MakePage, qtbot: 
     window.resize(800, 700)
     window.show()
     activate(window, qtbot)
-    shown.view.settle()
+    shown.view.lay_out()
     before.setFocus()
     seen: list[str] = []
     for _ in range(8):

@@ -14,7 +14,7 @@ def test_pages_leave_no_widgets_behind(theme: Theme) -> None:
     view = TranscriptView(RowList(long_conversation(2_000)), theme, KeptActions())
     view.resize(500, 300)
     view.show()
-    view.settle()
+    view.lay_out()
     _turn_back_and_forth(view)
     kept = len(view.findChildren(QWidget))
     for _ in range(3):

@@ -12,7 +12,7 @@ _SIZES = st.lists(st.integers(1, 400), max_size=60)
 
 def _agree(heights: RowHeights, plain: Sequence[int]) -> None:
     assert [heights[index] for index in range(len(heights))] == plain
-    assert [heights.before(index) for index in range(len(plain) + 1)] == [
+    assert [heights.offset_of(index) for index in range(len(plain) + 1)] == [
         sum(plain[:index]) for index in range(len(plain) + 1)
     ]
     assert heights.total == sum(plain)
@@ -48,10 +48,10 @@ def test_every_pixel_belongs_to_the_row_that_covers_it(sizes: list[int]) -> None
     heights = RowHeights()
     heights.reset(sizes)
     for index in range(len(sizes)):
-        assert heights.at(heights.before(index)) == index
-        assert heights.at(heights.before(index + 1) - 1) == index
-    assert heights.at(-5) == 0
-    assert heights.at(heights.total + 5) == len(sizes) - 1
+        assert heights.row_at(heights.offset_of(index)) == index
+        assert heights.row_at(heights.offset_of(index + 1) - 1) == index
+    assert heights.row_at(-5) == 0
+    assert heights.row_at(heights.total + 5) == len(sizes) - 1
 
 
 def test_a_new_width_makes_all_heights_estimates_again() -> None:

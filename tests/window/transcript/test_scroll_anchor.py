@@ -42,7 +42,7 @@ def test_a_short_conversation_starts_at_the_top(page: MakePage) -> None:
 def test_an_empty_conversation_takes_its_first_rows(page: MakePage) -> None:
     shown = page([])
     shown.rows.append(user("Hello"))
-    shown.view.settle()
+    shown.view.lay_out()
     assert shown.texts() == ["Hello"]
 
 
@@ -51,7 +51,7 @@ def test_it_stays_at_the_end_while_rows_come_and_grow(page: MakePage) -> None:
     shown.rows.append(reply("new", "s", streaming=True))
     for length in range(1, 60, 10):
         shown.rows.change(100, reply("word " * 30 * length, "s", streaming=True))
-        shown.view.settle()
+        shown.view.lay_out()
         assert shown.view.is_at_end
         last = shown.row_views()[-1]
         assert last.y() + last.height() <= shown.view.viewport().height()
@@ -69,7 +69,7 @@ def test_a_view_that_resizes_with_its_first_row_does_not_leave_the_end(
     monkeypatch.setattr(ThinkingView, "set_row", set_row_and_resize)
     shown = page(_many(100))
     shown.rows.append(thinking("Hm."))
-    shown.view.settle()
+    shown.view.lay_out()
     assert shown.view.shown.stop == 101
     assert shown.view.is_at_end
 
@@ -81,7 +81,7 @@ def test_it_stays_in_place_while_a_person_reads_above(page: MakePage, qtbot: QtB
     before = shown.top_of(text)
     shown.rows.append(*_many(20, "later"))
     shown.rows.change(119, reply("long " * 2_000, "later19", streaming=True))
-    shown.view.settle()
+    shown.view.lay_out()
     assert shown.top_of(text) == before
     assert _button(shown).isVisible()
     QTest.mouseClick(_button(shown), Qt.MouseButton.LeftButton)
@@ -97,7 +97,7 @@ def test_older_rows_above_move_nothing(page: MakePage) -> None:
         text = shown.texts()[1]
         before = shown.top_of(text)
         shown.rows.insert(0, _many(50, f"older{y}."))
-        shown.view.settle()
+        shown.view.lay_out()
         assert shown.top_of(text) == before
 
 
@@ -129,14 +129,14 @@ def test_rows_that_go_above_move_nothing(page: MakePage) -> None:
     text = shown.texts()[3]
     before = shown.top_of(text)
     shown.rows.remove(10, 20)
-    shown.view.settle()
+    shown.view.lay_out()
     assert shown.top_of(text) == before
 
 
 def test_a_row_may_become_one_of_another_kind(page: MakePage) -> None:
     shown = page(_many(3))
     shown.rows.change(1, user("now a question", "row1"))
-    shown.view.settle()
+    shown.view.lay_out()
     assert shown.texts() == ["row 0", "now a question", "row 2"]
 
 
@@ -144,10 +144,10 @@ def test_all_rows_may_be_new(page: MakePage) -> None:
     shown = page(_many(300))
     shown.view.to_row(100)
     shown.rows.replace(_many(2, "other"))
-    shown.view.settle()
+    shown.view.lay_out()
     assert shown.texts() == ["other 0", "other 1"]
     shown.rows.replace([])
-    shown.view.settle()
+    shown.view.lay_out()
     assert shown.texts() == []
 
 
@@ -158,7 +158,7 @@ def test_older_rows_are_asked_for_once_when_the_first_one_is_near(page: MakePage
     shown.view.scroll_by(20)
     assert shown.actions.older == 1
     shown.rows.insert(0, _many(50, "older"))
-    shown.view.settle()
+    shown.view.lay_out()
     assert shown.actions.older == 1
     shown.view.to_start()
     assert shown.actions.older == 2
@@ -169,7 +169,7 @@ def test_a_transcript_in_the_background_is_laid_out_when_it_is_shown(page: MakeP
     shown.view.hide()
     made = shown.made()
     shown.rows.append(*_many(500, "later"))
-    shown.view.settle()
+    shown.view.lay_out()
     assert shown.made() == made
     shown.view.show()
     assert shown.texts()[-1] == "later 499"
@@ -218,7 +218,7 @@ def test_a_changed_row_is_shown_when_it_is_laid_out_wherever_it_moved(page: Make
     shown.rows.insert(0, _many(2, "new"))
     shown.rows.remove(2, 1)
     shown.rows.change(0, reply("other new 0", "new0"))
-    shown.view.settle()
+    shown.view.lay_out()
     assert shown.texts() == ["other new 0", "new 1", "other 1", "other 2", "row 3"]
 
 
@@ -228,7 +228,7 @@ def test_what_changes_below_the_view_is_not_laid_out(page: MakePage, qtbot: QtBo
     below = shown.view.shown.stop
     qtbot.waitUntil(lambda: _shows(shown, f"row {below}"))
     shown.rows.change(below, reply("other", f"row{below}"))
-    shown.view.settle()
+    shown.view.lay_out()
     QTest.qWait(0)
     assert not _shows(shown, "other")
     shown.view.to_row(below)

@@ -143,7 +143,7 @@ def test_all_rows_are_copied_with_cards_as_their_line(page: MakePage) -> None:
     shown = page(rows)
     lines = [line for row_view in shown.row_views() for line in row_view.findChildren(DisclosureButton)]
     next(line for line in lines if line.text().startswith("ran ls")).click()
-    shown.view.settle()
+    shown.view.lay_out()
     QTest.keyClick(shown.view, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
     assert copied(shown).split("\n\n") == [
         "Do it.",
@@ -182,10 +182,10 @@ def test_it_stays_while_text_streams_below_and_older_rows_come_above(page: MakeP
     Mouse(shown).drag(letter(shown, "first", "irst"), letter(shown, "second wo", "second", after=True))
     shown.rows.change(1, reply("second word and more", "r2", streaming=True))
     shown.rows.insert(0, [reply("older", "r0")])
-    shown.view.settle()
+    shown.view.lay_out()
     assert marked(shown) == ["irst", "second"]
     shown.rows.remove(1, 1)
-    shown.view.settle()
+    shown.view.lay_out()
     assert marked(shown) == []
 
 

@@ -38,19 +38,19 @@ class NewAgent:
 
 
 class AgentStore(QObject):
-    """Emits `changed` when any of them changes, `turned` when another one is selected, and `failed` with a refusal.
+    """Emits `changed` when any of them changes, `selection_changed` when another one is selected.
 
-    `turns` is the turn order.
+    Emits `failed` with a refusal. `turns` is the turn order.
     """
 
     changed = Signal()
-    turned = Signal()
+    selection_changed = Signal()
     failed = Signal(str)
 
     def __init__(self, session: EngineSession) -> None:
         super().__init__()
         self._session = session
-        self._known: dict[str, Agent] = {}
+        self._agents: dict[str, Agent] = {}
         self._chosen: str | None = None
         self._former: tuple[FormerAgent, ...] = ()
         self.turns = TurnTaking()
@@ -58,16 +58,16 @@ class AgentStore(QObject):
     @property
     def all(self) -> tuple[Agent, ...]:
         """All agents, oldest first."""
-        return tuple(sorted(self._known.values(), key=lambda agent: (agent.created_at, agent.id)))
+        return tuple(sorted(self._agents.values(), key=lambda agent: (agent.created_at, agent.id)))
 
     @property
     def is_several(self) -> bool:
-        return len(self._known) > 1
+        return len(self._agents) > 1
 
     @property
     def shown(self) -> Agent | None:
         """The selected agent: the user's choice, else the first one; None until agents are known."""
-        chosen = self._known.get(self._chosen or "")
+        chosen = self._agents.get(self._chosen or "")
         return chosen or first_agent(self.all)
 
     @property
@@ -76,7 +76,7 @@ class AgentStore(QObject):
         shown = self.shown
         if shown is None or shown.beside is None:
             return shown
-        return self._known.get(shown.beside) or first_agent(self.all)
+        return self._agents.get(shown.beside) or first_agent(self.all)
 
     @property
     def chosen_id(self) -> str | None:
@@ -87,12 +87,12 @@ class AgentStore(QObject):
     def speakers(self) -> dict[str, Speaker]:
         """Names of current and former agents in the transcript, by id; empty for a single agent."""
         former = {agent.id: Speaker(agent.name, agent.color) for agent in self._former}
-        here = {agent.id: Speaker(agent.name, agent.color, agent.model) for agent in self._known.values()}
-        every = former | here
-        return every if len(every) > 1 else {}
+        present = {agent.id: Speaker(agent.name, agent.color, agent.model) for agent in self._agents.values()}
+        speakers = former | present
+        return speakers if len(speakers) > 1 else {}
 
     def get(self, agent_id: str) -> Agent | None:
-        return self._known.get(agent_id)
+        return self._agents.get(agent_id)
 
     @property
     def is_in_round(self) -> bool:
@@ -104,12 +104,12 @@ class AgentStore(QObject):
     def named_in(self, text: str) -> frozenset[str]:
         """Ids of the agents that a text mentions. "@Coder 2" includes Coder: the engine distinguishes them."""
         lowered = text.casefold()
-        return frozenset(agent.id for agent in self._known.values() if f"@{agent.name.casefold()}" in lowered)
+        return frozenset(agent.id for agent in self._agents.values() if f"@{agent.name.casefold()}" in lowered)
 
     def is_for_another(self, text: str, spoke_last: str | None) -> bool:
         """True if a text may go to another agent than the selected one."""
         shown, named = self.shown, self.named_in(text)
-        if shown is None or sum(agent.beside is None for agent in self._known.values()) < 2:
+        if shown is None or sum(agent.beside is None for agent in self._agents.values()) < 2:
             return False
         if named:
             return named != frozenset({shown.id})
@@ -122,7 +122,7 @@ class AgentStore(QObject):
         before = self.shown
         self._chosen = agent_id
         if self.shown != before:
-            self.turned.emit()
+            self.selection_changed.emit()
             self.changed.emit()
 
     def add(self, conversation_id: str, new: NewAgent) -> None:
@@ -142,9 +142,9 @@ class AgentStore(QObject):
 
     def move_head(self, agent_id: str, node_id: str, *, to_leaf: bool = False) -> None:
         """Move an agent's head to this node, or to the end of the newest branch through it."""
-        version = self._known[agent_id].version
+        version = self._agents[agent_id].version
         params = AgentSetHeadParams(agent_id=agent_id, node_id=node_id, version=version, to_leaf=to_leaf)
-        self._session.spawn(self._bring(params), self.failed.emit)
+        self._session.spawn(self._set_head(params), self.failed.emit)
 
     def continue_with(self, node_id: str) -> None:
         """Continue the conversation from the end of this branch, and show it, whichever agent wrote it."""
@@ -153,10 +153,10 @@ class AgentStore(QObject):
             self.move_head(agent.id, node_id, to_leaf=True)
             self.show_agent(agent.id)
 
-    def take_turns(self, conversation_id: str, turns: TurnTaking) -> None:
+    def set_turns(self, conversation_id: str, turns: TurnTaking) -> None:
         """Change the turn order."""
         params = ConversationChangeParams(conversation_id=conversation_id, turn_taking=turns)
-        self._session.spawn(self._take_turns(params), self.failed.emit)
+        self._session.spawn(self._set_turns(params), self.failed.emit)
 
     def put_conversation(self, conversation: Conversation) -> None:
         """Store the turn order and the former agents."""
@@ -164,41 +164,41 @@ class AgentStore(QObject):
             self.turns, self._former = conversation.turn_taking, conversation.former
             self.changed.emit()
 
-    def take(self, agents: Iterable[Agent]) -> None:
+    def put_all(self, agents: Iterable[Agent]) -> None:
         """Replace all agents; the selection is dropped if its agent no longer exists."""
         known = {agent.id: agent for agent in agents}
         if self._chosen not in known:
             self._chosen = None
-        if known != self._known:
-            self._known = known
+        if known != self._agents:
+            self._agents = known
             self.changed.emit()
 
     def put(self, agent: Agent) -> bool:
         """Store an agent; False for an older version than the known one."""
-        before = self._known.get(agent.id)
+        before = self._agents.get(agent.id)
         if before is not None and agent.version < before.version:
             return False
-        self._known[agent.id] = agent
+        self._agents[agent.id] = agent
         if before != agent:
             self.changed.emit()
         return True
 
     def drop(self, agent_id: str) -> None:
         """Remove a deleted agent; if it was selected, the first one is selected again."""
-        if self._known.pop(agent_id, None) is None:
+        if self._agents.pop(agent_id, None) is None:
             return
         if self._chosen == agent_id:
             self._chosen = None
-            self.turned.emit()
+            self.selection_changed.emit()
         self.changed.emit()
 
     async def _add(self, params: AgentCreateParams) -> None:
         self.show_agent((await self._session.call(AGENT_CREATE, params)).agent.id)
 
-    async def _bring(self, params: AgentSetHeadParams) -> None:
+    async def _set_head(self, params: AgentSetHeadParams) -> None:
         await self._session.call(AGENT_SET_HEAD, params)
 
-    async def _take_turns(self, params: ConversationChangeParams) -> None:
+    async def _set_turns(self, params: ConversationChangeParams) -> None:
         await self._session.call(CONVERSATION_CHANGE, params)
 
     async def _remove(self, agent_id: str) -> None:

@@ -56,24 +56,24 @@ class LoadedBranch:
     def node(self, node_id: str) -> Node:
         return self._nodes[node_id]
 
-    def shown_at(self, node_id: str) -> str:
+    def row_owner(self, node_id: str) -> str:
         """The node whose rows show this one: a result is shown with its call."""
         return next(iter(self._calls.owners(self._nodes[node_id])), None) or node_id
 
     def show(self, page: Sequence[Node], has_older: bool, forks: Iterable[Fork]) -> None:
         """Show the branch that ends with `page`. Loaded nodes above it are kept if they lead to it."""
         self._forks.put(forks)
-        start = self._joint(page)
+        start = self._join_index(page)
         if start is None:
             self.has_older = has_older
-            kept: list[Node] = []
+            above: list[Node] = []
         else:
-            kept = [self._nodes[node_id] for node_id in self._order[:start]]
+            above = [self._nodes[node_id] for node_id in self._order[:start]]
         self._order.clear()
         self._nodes.clear()
         self.tasks.clear()
         self._calls.clear()
-        for node in (*kept, *page):
+        for node in (*above, *page):
             self._append(node)
         self.drafts = {
             node_id: draft for node_id, draft in self.drafts.items() if _is_streaming(self._nodes.get(node_id))
@@ -105,15 +105,15 @@ class LoadedBranch:
         """
         if node.id in self._nodes:
             self._take(node)
-            self.asks.place_lost(node)
+            self.asks.place_waiting(node)
             return self._calls.touched(node)
         if self._order and (node.parent_id != self._order[-1] or not joins):
-            return self._beside(node)
+            return self._add_fork(node)
         self._forks.add(node.parent_id, node.id, None)
         before = self._order[-1:]
         ended = self.tasks.last_nodes(node)
         self._append(node)
-        self.asks.place_lost(node)
+        self.asks.place_waiting(node)
         return [*dict.fromkeys((*ended, *before)), *self._calls.touched(node)]
 
     def lock(self, is_locked: bool) -> Sequence[str]:
@@ -123,14 +123,14 @@ class LoadedBranch:
         self._is_locked = is_locked
         return self._forked()
 
-    def name(self, speakers: Mapping[str, Speaker]) -> Sequence[str]:
+    def set_speakers(self, speakers: Mapping[str, Speaker]) -> Sequence[str]:
         """Set the agents' names to show above replies, by agent id; empty shows none."""
         if speakers == self._speakers:
             return ()
         self._speakers = speakers
         return [node_id for node_id in self._order if self._nodes[node_id].role in ("assistant", "user")]
 
-    def is_back(self, head_id: str, before_id: str | None) -> bool:
+    def is_behind(self, head_id: str, before_id: str | None) -> bool:
         """True if the head moved back on this branch, rather than forward by new nodes."""
         if head_id == self._order[-1]:
             return False
@@ -168,14 +168,14 @@ class LoadedBranch:
         draft = self.drafts.get(node_id)
         if draft is not None:
             return draft.rows(self._speaker(node))
-        belongings = NodeExtras(
+        extras = NodeExtras(
             self._calls.results(node_id),
             self._calls.outputs(node_id),
             self.asks.at(node_id),
             is_interrupted(self.tasks.get(node.task_id)),
         )
         rows: list[Row] = [
-            _with_mentions(self.asks.with_others(row), self._speakers) for row in node_rows(node, belongings)
+            _with_mentions(self.asks.with_others(row), self._speakers) for row in node_rows(node, extras)
         ]
         if node_id == self._edited:
             rows = [_edited_row(row, locked=self._is_locked) for row in rows]
@@ -189,7 +189,7 @@ class LoadedBranch:
         fork = self._forks.switch_row(node, locked=self._is_locked) if rows else None
         if fork is not None:
             rows = [*rows, fork] if fork.is_user else [fork, *rows]
-        children = self._forks.below(node_id)
+        children = self._forks.children_of(node_id)
         if children and not self._is_locked and node_id == self._order[-1]:
             rows = [*rows, BranchEndRow(f"{node_id}/open", children)]
         return rows
@@ -209,7 +209,7 @@ class LoadedBranch:
             speaker = replace(speaker, model=task.model)  # if any agent has a separate model, show all models
         return [SpeakerRow(f"{node.id}/speaker", node, speaker)]
 
-    def _beside(self, node: Node) -> Sequence[str]:
+    def _add_fork(self, node: Node) -> Sequence[str]:
         """A node of another branch: returns the node at which a fork appeared."""
         if node.parent_id is not None and node.parent_id not in self._nodes:
             return ()
@@ -222,11 +222,11 @@ class LoadedBranch:
     def _forked(self) -> list[str]:
         """The nodes with a branch switch, the edited one, and the last one."""
         nodes = self._nodes
-        forked = [each for each in self._order if self._forks.place(nodes[each].parent_id, each) is not None]
+        forked = [each for each in self._order if self._forks.position(nodes[each].parent_id, each) is not None]
         edited = [self._edited] if self._edited in nodes else []
         return [*forked, *edited, *self._order[-1:]]
 
-    def _joint(self, page: Sequence[Node]) -> int | None:
+    def _join_index(self, page: Sequence[Node]) -> int | None:
         """The number of loaded nodes before `page`; None if they do not lead to it."""
         if not page or not self._order:
             return None

@@ -61,7 +61,7 @@ class BranchCommands(QObject):
         task = self._requests.task
         return _LOCKED if task is not None and is_working(task) else ""
 
-    def look_at_task(self) -> None:
+    def update_lock(self) -> None:
         """The selected task changed, or another one was selected."""
         if self.locked != self._was_locked:
             self._was_locked = self.locked
@@ -75,7 +75,7 @@ class BranchCommands(QObject):
         """Move the head to this node."""
         self._set_head(node_id, to_leaf=False)
 
-    def bring(self, agent_id: str) -> None:
+    def bring_agent(self, agent_id: str) -> None:
         """Move an agent's head to the end of the shown branch."""
         if self._branch.ids:
             self._agents.move_head(agent_id, self._branch.ids[-1])
@@ -83,7 +83,7 @@ class BranchCommands(QObject):
     def retry(self, node_id: str, model: str | None = None) -> None:
         """Regenerate a reply as its sibling."""
         params = TaskRetryParams(node_id=node_id, task_id=new_task_id(), model=model)
-        self._begin(self._retry(params))
+        self._run_alone(self._retry(params))
 
     def edit(self, node_id: str) -> None:
         """Edit a message of the user inline."""
@@ -104,24 +104,24 @@ class BranchCommands(QObject):
         options = self._requests.options
         agent_id, conversation_id = self._agents.chosen_id, self._requests.conversation_id
         params = options.start(text, conversation_id, sibling_of=node.id, attachments=files, agent_id=agent_id)
-        self._begin(self._resend(node.id, params))
+        self._run_alone(self._resend(node.id, params))
 
     def _set_head(self, node_id: str, *, to_leaf: bool) -> None:
         agent = self._agents.shown
         if agent is not None:
             params = AgentSetHeadParams(agent_id=agent.id, node_id=node_id, version=agent.version, to_leaf=to_leaf)
-            self._begin(self._move(params))
+            self._run_alone(self._move(params))
 
-    def _begin(self, work: Coroutine[None, None, None]) -> None:
+    def _run_alone(self, work: Coroutine[None, None, None]) -> None:
         if self.locked or self._is_busy:
             work.close()
             if self.locked:
                 self._requests.failed.emit(self.locked)
             return
         self._is_busy = True
-        self._session.spawn(self._alone(work), self._requests.failed.emit)
+        self._session.spawn(self._run(work), self._requests.failed.emit)
 
-    async def _alone(self, work: Coroutine[None, None, None]) -> None:
+    async def _run(self, work: Coroutine[None, None, None]) -> None:
         try:
             await work
         finally:

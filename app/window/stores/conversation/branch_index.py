@@ -49,11 +49,11 @@ class ForkIndex:
         if child_id not in known:
             self._children[parent_id] = (*known, child_id)
 
-    def below(self, node_id: str) -> tuple[str, ...]:
+    def children_of(self, node_id: str) -> tuple[str, ...]:
         """The known children of a node; complete for the end of a branch."""
         return self._children.get(node_id, ())
 
-    def place(self, parent_id: str | None, node_id: str) -> ForkPosition | None:
+    def position(self, parent_id: str | None, node_id: str) -> ForkPosition | None:
         """The node's position in its fork; None without siblings."""
         children = self._children.get(parent_id, ())
         if len(children) < 2 or node_id not in children:
@@ -65,15 +65,15 @@ class ForkIndex:
 
     def switch_row(self, node: Node, *, locked: bool) -> BranchSwitchRow | None:
         """The branch switch of a node; None without siblings."""
-        place = self.place(node.parent_id, node.id)
-        if place is None:
+        position = self.position(node.parent_id, node.id)
+        if position is None:
             return None
         return BranchSwitchRow(
-            f"{place.parent_id}/fork",  # the same key on all siblings, so that the row keeps the focus
-            place.number,
-            place.count,
-            place.previous_id,
-            place.next_id,
+            f"{position.parent_id}/fork",  # the same key on all siblings, so that the row keeps the focus
+            position.number,
+            position.count,
+            position.previous_id,
+            position.next_id,
             is_user=node.is_from_person,
             locked=locked,
         )

@@ -37,14 +37,14 @@ from app.window.stores.task_options import TaskOptions
 from app.window.stores.tasks import TaskStore, is_working
 
 _WITH_ANSWER = "This goes with my answer."
-_SEE = "See what is attached."
+_SEE_FILES = "See what is attached."
 _STARTING = "The task is just being started. Send this again in a moment."
 _NO_FOLDER = "Nothing was started: no folder to work in was confirmed."
 
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """A message on its way to the engine; `TaskCommands.give_back` returns it to the input if the call fails."""
+    """A message on its way to the engine; `TaskCommands.return_unsent` returns it to the input if the call fails."""
 
     text: str
     attachments: tuple[str, ...] = ()
@@ -54,12 +54,12 @@ class Unsent:
 class WorkspaceQuestion:
     """Asks where an imported conversation should work: in the `proposed` folder from its file, or in its `own` new one.
 
-    Call `settle` with the chosen folder, or with None to cancel the command.
+    Call `answer` with the chosen folder, or with None to cancel the command.
     """
 
     proposed: str
     own: str
-    settle: Callable[[str | None], None]
+    answer: Callable[[str | None], None]
 
 
 class TaskCommands(QObject):
@@ -161,16 +161,16 @@ class TaskCommands(QObject):
         """
         message, question, task = Unsent(text, attachments), self.question, self.task
         if question is not None:
-            self._session.spawn(self._answer(question, message), partial(self.give_back, message))
+            self._session.spawn(self._answer(question, message), partial(self.return_unsent, message))
         elif task is not None and self.steers and not self._is_for_another(text, task):
-            self._session.send(TASK_STEER, _to_task(task, message), partial(self.give_back, message))
+            self._session.send(TASK_STEER, _task_message(task, message), partial(self.return_unsent, message))
         else:
-            self._session.spawn(self._start(message), partial(self.give_back, message))
+            self._session.spawn(self._start(message), partial(self.return_unsent, message))
 
     def ask_models(self, text: str, models: tuple[str, ...], attachments: tuple[str, ...] = ()) -> None:
         """Send a message to several models, each on a separate branch."""
         message = Unsent(text, attachments)
-        self._session.spawn(self._ask_models(message, models), partial(self.give_back, message))
+        self._session.spawn(self._ask_models(message, models), partial(self.return_unsent, message))
 
     def follow_up(self, text: str, attachments: tuple[str, ...] = ()) -> None:
         """Queue a message for the end of the current work; starts a task if none is running."""
@@ -178,7 +178,7 @@ class TaskCommands(QObject):
         if task is None or not self.steers:
             self.send(text, attachments)
         else:
-            self._session.send(TASK_FOLLOW_UP, _to_task(task, message), partial(self.give_back, message))
+            self._session.send(TASK_FOLLOW_UP, _task_message(task, message), partial(self.return_unsent, message))
 
     def stop(self) -> None:
         """Stop the selected task and its processes."""
@@ -213,14 +213,14 @@ class TaskCommands(QObject):
         task = self._tasks.of_conversation(self.conversation_id) if self.conversation_id is not None else None
         return task.agent_id if task is not None else None
 
-    def _addressed(self, text: str) -> str | None:
+    def _addressee(self, text: str) -> str | None:
         """The agent that a message goes to; None lets the engine decide by mentions and turn order."""
         return None if self._agents.named_in(text) or self._agents.is_in_round else self._agents.chosen_id
 
-    def give_back(self, message: Unsent, why: str) -> None:
+    def return_unsent(self, message: Unsent, reason: str) -> None:
         """Return a message that was not accepted to the input, with the reason."""
         self.unsent.emit(message.text, message.attachments)
-        self.failed.emit(why)
+        self.failed.emit(reason)
 
     @asynccontextmanager
     async def _starting(self) -> AsyncGenerator[None]:
@@ -241,10 +241,10 @@ class TaskCommands(QObject):
                 message.text,
                 self.conversation_id,
                 attachments=message.attachments,
-                agent_id=self._addressed(message.text),
+                agent_id=self._addressee(message.text),
                 is_for_another=self._agents.is_for_another(message.text, self._spoke_last()),
             )
-            self._take_up((await self._session.call(TASK_START, params)).task)
+            self._adopt_conversation((await self._session.call(TASK_START, params)).task)
 
     async def _ask_models(self, message: Unsent, models: tuple[str, ...]) -> None:
         async with self._starting():
@@ -256,11 +256,11 @@ class TaskCommands(QObject):
             )
             params = TaskCompareModelsParams(models=models, start=start)
             result = await self._session.call(TASK_COMPARE_MODELS, params)
-            self._take_up(result.tasks[0])
+            self._adopt_conversation(result.tasks[0])
         left, right = (ComparedBranch(result.node_id, task.agent_id) for task in result.tasks[:2])
         self.compared.emit(left, right)
 
-    def _take_up(self, task: Task) -> None:
+    def _adopt_conversation(self, task: Task) -> None:
         """Take over the id of a new conversation from its first task."""
         if self.conversation_id is None:
             self.conversation_id = task.conversation_id
@@ -270,15 +270,15 @@ class TaskCommands(QObject):
         """Files are sent first: the task continues with the answer and reads its queue before the next turn."""
         task, text = self._tasks.get(question.task_id), message.text
         if message.attachments and task is not None and is_working(task):
-            await self._session.call(TASK_STEER, _to_task(task, Unsent(_WITH_ANSWER, message.attachments)))
+            await self._session.call(TASK_STEER, _task_message(task, Unsent(_WITH_ANSWER, message.attachments)))
         elif message.attachments:  # an interrupted task takes no message: name the files in the answer
             text = "\n".join((text, *message.attachments))
-        await self._asks.send_answer(AskAnswerParams(ask_id=question.id, text=text or _SEE))
+        await self._asks.send_answer(AskAnswerParams(ask_id=question.id, text=text or _SEE_FILES))
 
     async def _set_mode(self, params: TaskSetModeParams) -> None:
         await self.confirm_workspace()
         await self._session.call(TASK_SET_MODE, params)
 
 
-def _to_task(task: Task, message: Unsent) -> TaskMessageParams:
+def _task_message(task: Task, message: Unsent) -> TaskMessageParams:
     return TaskMessageParams(task_id=task.id, text=message.text, attachments=message.attachments)

@@ -20,16 +20,16 @@ from app.window.stores.conversation.store import ConversationStore
 from app.window.stores.session import EngineSession
 from app.window.stores.tasks import is_working
 
-_AT_A_TIME = 50
+_BATCH = 50
 
 _PAGE = 500  # the engine's maximum
-_LONGEST = 200
+_MAX_TEXT = 200
 
 
 class ComparedBranchStore(BranchRows):
-    """One side of a comparison. Emits `told` when its figures change."""
+    """One side of a comparison. Emits `figures_changed` when its figures change."""
 
-    told = Signal()
+    figures_changed = Signal()
 
     def __init__(self, compared: ComparedBranch) -> None:
         super().__init__(is_current=True)
@@ -73,34 +73,34 @@ class ComparedBranchStore(BranchRows):
         """
         self._base_id = base_id
         self.branch.show(nodes, False, ())
-        self.branch.name(speakers)
+        self.branch.set_speakers(speakers)
         sections: list[RowSection] = []
         for number, node_id in enumerate(tuple(self.branch.ids), start=1):
             sections.append((node_id, self.branch.rows(node_id)))
-            if number % _AT_A_TIME == 0:
+            if number % _BATCH == 0:
                 await asyncio.sleep(0)
         self.fill(sections)
-        self.told.emit()
+        self.figures_changed.emit()
 
-    def name(self, speakers: Mapping[str, Speaker]) -> None:
-        self.touch(self.branch.name(speakers))
+    def set_speakers(self, speakers: Mapping[str, Speaker]) -> None:
+        self.touch(self.branch.set_speakers(speakers))
 
     def put_node(self, node: Node, *, joins: bool) -> None:
         begins = joins and node.parent_id == self._base_id
         if self.branch.ids or begins:
             self.touch(self.branch.put(node, joins=joins))
-            self.told.emit()
+            self.figures_changed.emit()
 
     def put_task(self, task: Task) -> None:
         self.touch(self.branch.tasks.put(task))
         if task in self.branch.tasks.all:
-            self.told.emit()
+            self.figures_changed.emit()
 
 
 class ComparisonStore(QObject):
     """Emits `loaded` when both sides are shown, and `failed` with a text if loading fails.
 
-    `beginning` is the last text before the branches diverge, "" if they have nothing in common.
+    `common_text` is the last text before the branches diverge, "" if they have nothing in common.
     """
 
     loaded = Signal()
@@ -112,11 +112,11 @@ class ComparisonStore(QObject):
         super().__init__()
         self.store = store
         self.sides = (ComparedBranchStore(left), ComparedBranchStore(right))
-        self.beginning = ""
+        self.common_text = ""
         self.is_loaded = False
         self._session = session
-        self._meanwhile: list[Event] = []
-        self._loads = 0
+        self._deferred: list[Event] = []
+        self._load_number = 0
         session.event_received.connect(self._on_event)
         session.delta_received.connect(self._on_delta)
         session.resync.connect(self.load)
@@ -124,19 +124,19 @@ class ComparisonStore(QObject):
 
     def load(self) -> None:
         """Load both sides, initially or again."""
-        self._loads += 1
+        self._load_number += 1
         self.is_loaded = False
-        self._meanwhile.clear()
-        self._session.spawn(self._load(self._loads), self.failed.emit)
+        self._deferred.clear()
+        self._session.spawn(self._load(self._load_number), self.failed.emit)
 
-    def turn(self, number: int, compared: ComparedBranch) -> None:
+    def show_branch(self, number: int, compared: ComparedBranch) -> None:
         """Show another branch on one side."""
         self.sides[number].compared = compared
         self.load()
 
     def close(self) -> None:
         """Disconnect from all events; the sides cannot be used afterwards."""
-        self._loads += 1
+        self._load_number += 1
         self._session.event_received.disconnect(self._on_event)
         self._session.delta_received.disconnect(self._on_delta)
         self._session.resync.disconnect(self.load)
@@ -146,20 +146,20 @@ class ComparisonStore(QObject):
         left, right = [_BranchPath(self._session, self._conversation_id, self._end_of(side)) for side in self.sides]
         for path in (left, right):
             await path.read_more()
-        while (meeting := left.meets(right)) is None and (left.has_more or right.has_more):
+        while (fork_id := left.newest_common(right)) is None and (left.has_more or right.has_more):
             for path in (left, right):
                 await path.read_more()
-        paths = (left.below(meeting), right.below(meeting))
+        paths = (left.below(fork_id), right.below(fork_id))
         for side, nodes in zip(self.sides, paths, strict=True):
             await SettledLoader(self._session, side.branch).load(self._conversation_id, nodes)
         for side, nodes in zip(self.sides, paths, strict=True):
-            if number == self._loads:  # otherwise a later load has started
-                await side.show(nodes, meeting, self.store.agents.speakers)
-        if number != self._loads:
+            if number == self._load_number:  # otherwise a later load has started
+                await side.show(nodes, fork_id, self.store.agents.speakers)
+        if number != self._load_number:
             return
-        self.beginning = _words(left.until(meeting))
+        self.common_text = _last_text(left.until(fork_id))
         self.is_loaded = True
-        for event in self._meanwhile:
+        for event in self._deferred:
             self._put(event)
         self.loaded.emit()
 
@@ -176,13 +176,13 @@ class ComparisonStore(QObject):
         if self.is_loaded:
             self._put(event)
         else:
-            self._meanwhile.append(event)
+            self._deferred.append(event)
 
     def _put(self, event: Event) -> None:
         match event:
             case TaskMessage(node=node) if node.conversation_id == self._conversation_id:
                 for side in self.sides:
-                    side.put_node(node, joins=side.compared.agent_id in (None, node.author, self._worker(node)))
+                    side.put_node(node, joins=side.compared.agent_id in (None, node.author, self._agent_of(node)))
             case TaskUpdate(task=task) if task.conversation_id == self._conversation_id:
                 for side in self.sides:
                     side.put_task(task)
@@ -192,7 +192,7 @@ class ComparisonStore(QObject):
             case _:
                 pass
 
-    def _worker(self, node: Node) -> str | None:
+    def _agent_of(self, node: Node) -> str | None:
         """The agent whose task a node belongs to: results and notices have no author of their own."""
         task = self.sides[0].branch.tasks.get(node.task_id) or self.sides[1].branch.tasks.get(node.task_id)
         return task.agent_id if task is not None else None
@@ -205,7 +205,7 @@ class ComparisonStore(QObject):
     def _on_agents_changed(self) -> None:
         if self.is_loaded:
             for side in self.sides:
-                side.name(self.store.agents.speakers)
+                side.set_speakers(self.store.agents.speakers)
 
 
 class _BranchPath:
@@ -216,7 +216,7 @@ class _BranchPath:
         self._conversation_id = conversation_id
         self._leaf_id = leaf_id
         self._nodes: list[Node] = []
-        self._places: dict[str, int] = {}  # index from the end, which never changes
+        self._positions: dict[str, int] = {}  # index from the end, which never changes
         self.has_more = True
 
     async def read_more(self) -> None:
@@ -224,24 +224,24 @@ class _BranchPath:
             return
         page = await self._page(self._nodes[0].id if self._nodes else None)
         for node in reversed(page.nodes):
-            self._places[node.id] = len(self._places)
+            self._positions[node.id] = len(self._positions)
         self._nodes = [*page.nodes, *self._nodes]
         self.has_more = page.has_more
 
-    def meets(self, other: "_BranchPath") -> str | None:
+    def newest_common(self, other: "_BranchPath") -> str | None:
         """The newest common node."""
         return next((node.id for node in reversed(self._nodes) if other.has(node.id)), None)
 
     def has(self, node_id: str) -> bool:
-        return node_id in self._places
+        return node_id in self._positions
 
     def below(self, node_id: str | None) -> list[Node]:
         if node_id is None:
             return self._nodes
-        return self._nodes[len(self._nodes) - self._places[node_id] :]
+        return self._nodes[len(self._nodes) - self._positions[node_id] :]
 
     def until(self, node_id: str | None) -> list[Node]:
-        return self._nodes[: len(self._nodes) - self._places[node_id]] if node_id is not None else []
+        return self._nodes[: len(self._nodes) - self._positions[node_id]] if node_id is not None else []
 
     async def _page(self, before_id: str | None) -> ConversationNodesResult:
         params = ConversationNodesParams(
@@ -250,7 +250,7 @@ class _BranchPath:
         return await self._session.call(CONVERSATION_NODES, params)
 
 
-def _words(nodes: list[Node]) -> str:
+def _last_text(nodes: list[Node]) -> str:
     """The beginning of the last text."""
     texts = (block.text for node in reversed(nodes) for block in node.blocks if isinstance(block, TextBlock))
-    return " ".join(next((text for text in texts if text.strip()), "")[:_LONGEST].split())
+    return " ".join(next((text for text in texts if text.strip()), "")[:_MAX_TEXT].split())

@@ -18,7 +18,7 @@ from app.window.rows.row import Row
 from app.window.stores.conversation.store import ConversationStore
 from app.window.stores.session import EngineSession
 
-_PAUSE_MS = 120  # interval at which streamed text is searched
+_THROTTLE_MS = 120  # interval at which streamed text is searched
 _MAX_HITS = 200
 
 
@@ -31,7 +31,7 @@ class FindHit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _CountedRow:
     """The number of hits in a row, valid while the row is the same object."""
 
     row: Row
@@ -53,14 +53,14 @@ class FindStore(QObject):
         self._text_of = text_of
         self._store = store
         self._session = session
-        self._seen: dict[str, _Seen] = {}
+        self._counted: dict[str, _CountedRow] = {}
         self._is_seeking = False
         self._visited = 0
-        self._asked = 0
+        self._search_number = 0
         self._found: tuple[SearchHit, ...] = ()
-        self._away: frozenset[str] = frozenset()
-        self._soon = QTimer(self, singleShot=True, interval=_PAUSE_MS)
-        self._soon.timeout.connect(self._on_soon)
+        self._off_branch: frozenset[str] = frozenset()
+        self._recount_timer = QTimer(self, singleShot=True, interval=_THROTTLE_MS)
+        self._recount_timer.timeout.connect(self._recount)
         self.pattern: re.Pattern[str] | None = None
         self.current: FindHit | None = None
         self.total = 0
@@ -72,14 +72,14 @@ class FindStore(QObject):
     @property
     def counts(self) -> dict[str, int]:
         """The number of hits by row key, without zeros."""
-        return {key: seen.count for key, seen in self._seen.items() if seen.count}
+        return {key: seen.count for key, seen in self._counted.items() if seen.count}
 
     @property
-    def place(self) -> int:
+    def current_number(self) -> int:
         """The number of the current hit, from 1 to `total`; 0 without one."""
-        for place, (_, hit) in enumerate(self._hits(), 1):
+        for number, (_, hit) in enumerate(self._hits(), 1):
             if hit == self.current:
-                return place
+                return number
         return 0
 
     @property
@@ -89,12 +89,16 @@ class FindStore(QObject):
 
     @property
     def earlier(self) -> tuple[SearchHit, ...]:
-        return tuple(hit for hit in self._not_here() if hit.node_id not in self._away) if self._store.has_older else ()
+        return (
+            tuple(hit for hit in self._hits_not_loaded() if hit.node_id not in self._off_branch)
+            if self._store.has_older
+            else ()
+        )
 
     @property
     def elsewhere(self) -> tuple[SearchHit, ...]:
-        away = self._away
-        return tuple(hit for hit in self._not_here() if not self._store.has_older or hit.node_id in away)
+        away = self._off_branch
+        return tuple(hit for hit in self._hits_not_loaded() if not self._store.has_older or hit.node_id in away)
 
     def search(self, text: str, first_row: int) -> None:
         """Search for this exact text, ignoring case. The first hit at or after the row becomes current."""
@@ -103,20 +107,22 @@ class FindStore(QObject):
             self.changed.emit()
             return
         self.pattern = re.compile(re.escape(text), re.IGNORECASE)
-        self._count()
+        self._count_hits()
         hits = list(self._hits())
         self.current = next((hit for index, hit in hits if index >= first_row), hits[-1][1] if hits else None)
         if self._store.conversation_id is not None:
-            self._session.spawn(self._ask(text, self._store.conversation_id, self._asked), self.failed.emit)
+            self._session.spawn(
+                self._search_engine(text, self._store.conversation_id, self._search_number), self.failed.emit
+            )
         self.changed.emit()
 
     def clear(self) -> None:
-        self._asked += 1
+        self._search_number += 1
         self._visited = 0
         self._is_seeking = False
-        self._soon.stop()
-        self._seen.clear()
-        self._found, self._away = (), frozenset()
+        self._recount_timer.stop()
+        self._counted.clear()
+        self._found, self._off_branch = (), frozenset()
         self.pattern = self.current = None
         self.total = 0
 
@@ -126,7 +132,7 @@ class FindStore(QObject):
 
     def previous(self) -> None:
         """Go to the previous hit. Before the first one, load earlier hits, then wrap around."""
-        if self.earlier and self.place <= 1:
+        if self.earlier and self.current_number <= 1:
             self._is_seeking = True
             self._store.seeker.seek(self.earlier[0].node_id)
         else:
@@ -153,56 +159,56 @@ class FindStore(QObject):
         if self.total:
             for index in range(self._store.count()):
                 key = self._store.row(index).key
-                seen = self._seen.get(key)
+                seen = self._counted.get(key)
                 for number in range(seen.count if seen is not None else 0):
                     yield index, FindHit(key, number)
 
-    def _count(self) -> None:
+    def _count_hits(self) -> None:
         """Search new and changed rows only."""
-        pattern, before = self.pattern, self._seen
+        pattern, before = self.pattern, self._counted
         if pattern is None:
             return
-        self._seen = {}
+        self._counted = {}
         for index in range(self._store.count()):
             row = self._store.row(index)
             known = before.get(row.key)
             if known is None or known.row is not row:
-                known = _Seen(row, sum(1 for _ in pattern.finditer(self._text_of(row))))
-            self._seen[row.key] = known
-        self.total = sum(seen.count for seen in self._seen.values())
+                known = _CountedRow(row, sum(1 for _ in pattern.finditer(self._text_of(row))))
+            self._counted[row.key] = known
+        self.total = sum(seen.count for seen in self._counted.values())
         if self.current is not None and self.current.number >= self.counts.get(self.current.key, 0):
             self.current = next((hit for _, hit in self._hits()), None)
 
-    def _not_here(self) -> Iterator[SearchHit]:
+    def _hits_not_loaded(self) -> Iterator[SearchHit]:
         return (hit for hit in self._found if not self._store.branch.holds(hit.node_id))
 
-    async def _ask(self, text: str, conversation_id: str, asked: int) -> None:
+    async def _search_engine(self, text: str, conversation_id: str, search_number: int) -> None:
         """The engine matches words, so its hits are used only for messages that are not loaded."""
         # The text is searched literally: a colon would make the word before it an operator.
         words = text.replace(":", " ")
         params = ConversationSearchParams(text=words, limit=_MAX_HITS, conversation_id=conversation_id)
         found = (await self._session.call(CONVERSATION_SEARCH, params)).hits
-        away: frozenset[str] = frozenset()
+        off_branch: frozenset[str] = frozenset()
         if self._store.has_older and any(not self._store.branch.holds(hit.node_id) for hit in found):
             tree = await self._session.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation_id))
-            away = _off_branch(tree.nodes, tuple(self._store.branch.ids))
-        if asked == self._asked:
-            self._found, self._away = found, away
+            off_branch = _nodes_off_branch(tree.nodes, tuple(self._store.branch.ids))
+        if search_number == self._search_number:
+            self._found, self._off_branch = found, off_branch
             self.changed.emit()
 
     def _on_rows_changed(self) -> None:
-        if self.pattern is not None and not self._soon.isActive():
-            self._soon.start()
+        if self.pattern is not None and not self._recount_timer.isActive():
+            self._recount_timer.start()
 
-    def _on_soon(self) -> None:
-        self._count()
+    def _recount(self) -> None:
+        self._count_hits()
         self.changed.emit()
 
     def _on_reached(self, index: int) -> None:
         if not self._is_seeking or self.pattern is None:
             return
         self._is_seeking = False
-        self._count()
+        self._count_hits()
         near = [hit for row, hit in self._hits() if row >= index]
         self.current = near[0] if near else self.current
         self.changed.emit()
@@ -212,12 +218,12 @@ class FindStore(QObject):
         self.changed.emit()
 
 
-def _off_branch(nodes: tuple[TreeNode, ...], here: tuple[str, ...]) -> frozenset[str]:
+def _nodes_off_branch(nodes: tuple[TreeNode, ...], here: tuple[str, ...]) -> frozenset[str]:
     """Nodes of the tree that are not on the branch whose newer part is `here`."""
     parents = {node.id: node.parent_id for node in nodes}
     branch = set(here)
-    place = next((node_id for node_id in here if node_id in parents), None)
-    while place is not None:
-        branch.add(place)
-        place = parents.get(place)
+    node_id = next((node_id for node_id in here if node_id in parents), None)
+    while node_id is not None:
+        branch.add(node_id)
+        node_id = parents.get(node_id)
     return frozenset(parents) - branch

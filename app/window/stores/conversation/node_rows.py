@@ -36,7 +36,7 @@ from app.window.rows.row import (
 )
 from app.window.stores.conversation.streaming import row_key, split_markdown, text_rows
 
-_CUT = "The reply was cut short. What had come is kept."
+_CUT_OFF = "The reply was cut short. What had come is kept."
 _FAILED = "The reply failed."
 
 _CUT_TEXT = "The last reply was cut short; what had come is kept."
@@ -56,13 +56,13 @@ class NodeExtras:
     is_interrupted: bool
 
 
-def node_rows(node: Node, belongings: NodeExtras) -> list[Row]:
+def node_rows(node: Node, extras: NodeExtras) -> list[Row]:
     """The rows of a node in display order."""
     if node.is_from_person:
         return _user_rows(node)
     if node.role == "user":
         return [NoticeRow(row_key(node, 0), node, NoticeBlock(kind="info", text=engine_message_text(node)))]
-    rows = _Reply(node, belongings).rows() if node.role == "assistant" else _plain_rows(node)
+    rows = _Reply(node, extras).rows() if node.role == "assistant" else _plain_rows(node)
     return [*rows, *_outcome(node)]
 
 
@@ -96,7 +96,7 @@ def _outcome(node: Node) -> list[Row]:
     if node.status == "failed":
         notice = NoticeBlock(kind="error", text=node.error or _FAILED)
     elif node.status == "cut":
-        notice = NoticeBlock(kind="interrupted", text=_CUT)
+        notice = NoticeBlock(kind="interrupted", text=_CUT_OFF)
     else:
         return []
     return [NoticeRow(f"{node.id}/outcome", node, notice)]
@@ -105,10 +105,10 @@ def _outcome(node: Node) -> list[Row]:
 class _Reply:
     """Builds the rows of an agent's reply. Each ask is shown once: at its call, or at the end."""
 
-    def __init__(self, node: Node, belongings: NodeExtras) -> None:
+    def __init__(self, node: Node, extras: NodeExtras) -> None:
         self._node = node
-        self._belongings = belongings
-        self._asks = list(belongings.asks)
+        self._extras = extras
+        self._asks = list(extras.asks)
         self._step = node.turn
 
     def rows(self) -> list[Row]:
@@ -134,7 +134,7 @@ class _Reply:
         return text_rows(self._node, index, split_markdown(text), step=step, streaming=False)
 
     def _call_rows(self, index: int, call: ToolCallBlock) -> list[Row]:
-        result = self._belongings.results.get(call.call_id)
+        result = self._extras.results.get(call.call_id)
         was_refused = result is not None and result.is_error
         match call.display.role:
             case "question":
@@ -150,7 +150,7 @@ class _Reply:
         asks = self._ask_rows(call)
         waiting = [row.ask.kind for row in asks if row.ask.status == "waiting"]
         row = self._tool_row(index, call, result)
-        open_ = self._belongings.is_interrupted and result is None
+        open_ = self._extras.is_interrupted and result is None
         return [replace(row, waiting="approval" in waiting, unknown="unknown" in waiting, interrupted=open_), *asks]
 
     def _question_rows(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> list[Row]:
@@ -167,7 +167,7 @@ class _Reply:
         return [AskRow(ask.id, ask) for ask in own]
 
     def _tool_row(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> ToolCallRow:
-        output = self._belongings.outputs.get(call.call_id, "")
+        output = self._extras.outputs.get(call.call_id, "")
         return ToolCallRow(row_key(self._node, index), self._node, call, result, output)
 
 
@@ -190,17 +190,17 @@ def task_end(task: Task, nodes: Sequence[Node], *, is_whole: bool) -> FoldedTask
         return None
     replies = [node for node in nodes if node.role == "assistant"]
     last = replies[-1] if replies else None
-    broken = last if last is not None and last.status in ("cut", "failed") else None
-    if broken is not None and broken not in nodes[-2:]:
-        broken = None  # the task continued after it
-    anew = broken or (replies[0] if replies and is_whole else None)
+    failure = last if last is not None and last.status in ("cut", "failed") else None
+    if failure is not None and failure not in nodes[-2:]:
+        failure = None  # the task continued after it
+    is_retried = failure or (replies[0] if replies and is_whole else None)
     row = TaskEndRow(
         f"{task.id}/end",
         _without_echo(task, last),
-        remarks=tuple(remark for remark in (_of_closing(closing, task), _of_reply(broken, task)) if remark),
-        retry_id=anew.id if anew is not None else None,
+        remarks=tuple(remark for remark in (_closing_remark(closing, task), _failure_remark(failure, task)) if remark),
+        retry_id=is_retried.id if is_retried is not None else None,
     )
-    return FoldedTaskEnd(row, nodes[-1].id, {node.id for node in (closing, broken) if node is not None})
+    return FoldedTaskEnd(row, nodes[-1].id, {node.id for node in (closing, failure) if node is not None})
 
 
 def _is_last(task: Task, node: Node) -> bool:
@@ -214,11 +214,13 @@ def _notices(node: Node) -> list[NoticeBlock]:
 
 def _without_echo(task: Task, last: Node | None) -> Task:
     """Remove a summary that only repeats the last reply, which is shown right above."""
-    said = "".join(block.text for block in last.blocks if isinstance(block, TextBlock)) if last is not None else ""
-    return msgspec.structs.replace(task, summary="") if said and said == task.summary else task
+    reply_text = (
+        "".join(block.text for block in last.blocks if isinstance(block, TextBlock)) if last is not None else ""
+    )
+    return msgspec.structs.replace(task, summary="") if reply_text and reply_text == task.summary else task
 
 
-def _of_reply(broken: Node | None, task: Task) -> str:
+def _failure_remark(broken: Node | None, task: Task) -> str:
     if broken is None:
         return ""
     if broken.status == "cut":
@@ -226,7 +228,7 @@ def _of_reply(broken: Node | None, task: Task) -> str:
     return broken.error or "" if broken.error != task.error else ""
 
 
-def _of_closing(closing: Node | None, task: Task) -> str:
+def _closing_remark(closing: Node | None, task: Task) -> str:
     """Who stopped the task, what failed beside its reply, the ended processes and the unread messages."""
     return " ".join(_closing_text(notice, task) for notice in _notices(closing)) if closing is not None else ""
 
@@ -246,7 +248,7 @@ def _closing_text(notice: NoticeBlock, task: Task) -> str:
 class AskAnchors:
     """Assigns asks to nodes.
 
-    `order` and `nodes` belong to the branch: call `place_all` or `place_lost` after changes.
+    `order` and `nodes` belong to the branch: call `place_all` or `place_waiting` after changes.
     """
 
     def __init__(self, order: Sequence[str], nodes: Mapping[str, Node]) -> None:
@@ -255,7 +257,7 @@ class AskAnchors:
         self._asks: dict[str, Ask] = {}
         self._at: dict[str, list[str]] = {}
         self._others: dict[str, tuple[Ask, ...]] = {}
-        self._lost: set[str] = set()  # asks whose node is not loaded
+        self._unplaced: set[str] = set()  # asks whose node is not loaded
 
     def put(self, ask: Ask) -> Sequence[str]:
         """Store an ask; returns the loaded node whose rows show it, if any."""
@@ -263,8 +265,8 @@ class AskAnchors:
         if known is not None and ask.status == "waiting":
             return ()  # loaded before it was settled, or sent again
         self._asks[ask.id] = ask
-        place = self._place(ask)
-        return [place] if place else []
+        node_id = self._place(ask)
+        return [node_id] if node_id else []
 
     def put_others(self, ask_id: str, others: tuple[Ask, ...]) -> Sequence[str]:
         """Set the equal open asks of an ask."""
@@ -286,13 +288,13 @@ class AskAnchors:
 
     def place_all(self) -> None:
         self._at.clear()
-        self._lost.clear()
+        self._unplaced.clear()
         for ask in self._asks.values():
             self._place(ask)
 
-    def place_lost(self, node: Node) -> None:
+    def place_waiting(self, node: Node) -> None:
         """After a reconnect, asks are replayed before the nodes that they belong to."""
-        for ask_id in tuple(self._lost):
+        for ask_id in tuple(self._unplaced):
             if self._asks[ask_id].task_id == node.task_id:
                 self._place(self._asks[ask_id])
 
@@ -304,9 +306,9 @@ class AskAnchors:
                 placed = self._at.setdefault(node_id, [])
                 if ask.id not in placed:
                     placed.append(ask.id)
-                self._lost.discard(ask.id)
+                self._unplaced.discard(ask.id)
                 return node_id
-        self._lost.add(ask.id)
+        self._unplaced.add(ask.id)
         return None
 
     def _candidates(self, ask: Ask) -> Iterable[str]:

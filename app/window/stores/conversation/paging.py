@@ -59,22 +59,22 @@ def _may_ask(node: Node) -> bool:
 
 
 class OlderPageLoader(QObject):
-    """Emits `came` with a `ConversationNodesResult`, or `outdated` if the branch was reloaded meanwhile.
+    """Emits `loaded` with a `ConversationNodesResult`, or `outdated` if the branch was reloaded meanwhile.
 
     One load at a time.
 
     Emits `failed` with a text if loading fails.
     """
 
-    came = Signal(object)
+    loaded = Signal(object)
     outdated = Signal()
     failed = Signal(str)
 
-    def __init__(self, session: EngineSession, branch: LoadedBranch, past: SettledLoader) -> None:
+    def __init__(self, session: EngineSession, branch: LoadedBranch, settled_loader: SettledLoader) -> None:
         super().__init__()
         self._session = session
         self._branch = branch
-        self._past = past
+        self._settled_loader = settled_loader
         self._is_loading = False
 
     def load(self, conversation_id: str, limit: int) -> None:
@@ -88,11 +88,11 @@ class OlderPageLoader(QObject):
         params = ConversationNodesParams(conversation_id=conversation_id, leaf_id=leaf, before_id=before, limit=limit)
         try:
             page = await self._session.call(CONVERSATION_NODES, params)
-            await self._past.load(conversation_id, page.nodes)
+            await self._settled_loader.load(conversation_id, page.nodes)
         finally:
             self._is_loading = False
         if self._branch.ids[0] == before:
-            self.came.emit(page)
+            self.loaded.emit(page)
         else:
             self.outdated.emit()
 
@@ -126,7 +126,7 @@ class RowSeeker:
         self._target: _SeekTarget | None = None
 
     @property
-    def is_on(self) -> bool:
+    def is_seeking(self) -> bool:
         return self._target is not None
 
     def seek(self, node_id: str, number: int = 0, *, switches: bool = False) -> None:
@@ -135,16 +135,16 @@ class RowSeeker:
         With `switches` the agent's head may move to another branch that contains the node.
         """
         self._target = _SeekTarget(node_id, number, switches)
-        self.go_on()
+        self.on_page_loaded()
 
-    def go_on(self) -> None:
+    def on_page_loaded(self) -> None:
         """Continue; called whenever more rows are loaded."""
         target, branch = self._target, self._shown.branch
         if target is None or target.is_switching or not self._shown.is_current:
             return
         if branch.holds(target.node_id):
             self._target = None
-            self._reached(self._shown.rows.index_of(branch.shown_at(target.node_id), target.number))
+            self._reached(self._shown.rows.index_of(branch.row_owner(target.node_id), target.number))
         elif branch.has_older:
             self._load_older()
         elif target.switches and not self._branches.locked:
@@ -154,16 +154,16 @@ class RowSeeker:
             self._target = None
             self._missed()
 
-    def arrive(self) -> None:
+    def on_branch_shown(self) -> None:
         """Another branch is shown, possibly the one that was switched to."""
         if self._target is not None:
             self._target = replace(self._target, is_switching=False)
-        self.go_on()
+        self.on_page_loaded()
 
-    def refuse(self) -> None:
+    def on_command_failed(self) -> None:
         """A command was refused: a requested branch switch will not happen."""
         if self._target is not None and self._target.is_switching:
             self._target = None
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         self._target = None

@@ -40,7 +40,7 @@ class QueueStore(QObject):
             return ()
         return tuple(entry for kind in _KINDS for entry in task.queue if entry.kind == kind)
 
-    def place(self, queued_id: str) -> tuple[int, int]:
+    def position(self, queued_id: str) -> tuple[int, int]:
         """The index of an entry among those of its kind, and their number."""
         entry = self._entry(queued_id)
         own = [each.id for each in self.entries if entry is not None and each.kind == entry.kind]
@@ -50,9 +50,9 @@ class QueueStore(QObject):
         """Change the text. If the agent has read it meanwhile, the text is returned by `TaskCommands.unsent`."""
         entry = self._entry(queued_id)
         if entry is None:
-            self._requests.give_back(Unsent(text), _READ)
+            self._requests.return_unsent(Unsent(text), _READ)
         else:
-            self._change(queued_id, partial(self._requests.give_back, Unsent(text)), text=text)
+            self._change(queued_id, partial(self._requests.return_unsent, Unsent(text)), text=text)
 
     def send_now(self, queued_id: str) -> None:
         """Deliver it before the next turn."""
@@ -60,7 +60,7 @@ class QueueStore(QObject):
 
     def move(self, queued_id: str, by: int) -> None:
         """Move it up (-1) or down; does nothing at the ends."""
-        place, count = self.place(queued_id)
+        place, count = self.position(queued_id)
         if 0 <= place + by < count:
             self._change(queued_id, self._requests.failed.emit, place=place + by)
 

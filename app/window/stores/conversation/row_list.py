@@ -37,7 +37,7 @@ class RowList:
         last = first + max(0, self._counts[place] - 1)
         return max(0, min(first + number, last, len(self._rows) - 1))
 
-    def place_of(self, index: int) -> tuple[str, int]:
+    def section_of(self, index: int) -> tuple[str, int]:
         """The section of a row, and its number in it."""
         first = 0
         for name, count in zip(self._places, self._counts, strict=True):

@@ -26,7 +26,7 @@ _SEEKING_PAGE = 500  # the engine's maximum
 class ConversationStore(BranchRows):
     """An open conversation. Made by `Stores.open`.
 
-    `reached` and `missed` answer `seeker.seek`. `edit_begun` has the row of a message that became an edit field.
+    `reached` and `missed` answer `seeker.seek`. `edit_started` has the row of a message that became an edit field.
     `failed` has the text of an error.
     """
 
@@ -35,7 +35,7 @@ class ConversationStore(BranchRows):
     loaded = Signal()
     reached = Signal(int)
     missed = Signal()
-    edit_begun = Signal(int)
+    edit_started = Signal(int)
     edit_ended = Signal()
     failed = Signal(str)
 
@@ -50,21 +50,21 @@ class ConversationStore(BranchRows):
         self._session = session
         self._tasks = tasks
         self.asks = asks
-        self._past = SettledLoader(session, self.branch)
-        self._older = OlderPageLoader(session, self.branch, self._past)
+        self._settled_loader = SettledLoader(session, self.branch)
+        self._older_loader = OlderPageLoader(session, self.branch, self._settled_loader)
         self._is_loaded = conversation_id is None
         self.seeker = RowSeeker(self, self.branches, self.load_older, self.reached.emit, self.missed.emit)
-        self._older.came.connect(self._on_older_came)
-        self._older.outdated.connect(self.seeker.go_on)
-        self._older.failed.connect(self._on_older_failed)
+        self._older_loader.loaded.connect(self._on_older_loaded)
+        self._older_loader.outdated.connect(self.seeker.on_page_loaded)
+        self._older_loader.failed.connect(self._on_older_failed)
         self.requests.stored.connect(self.load)
         asks.changed.connect(self._on_asks_changed)
         self.requests.failed.connect(self.failed)
-        self.requests.failed.connect(self.seeker.refuse)
+        self.requests.failed.connect(self.seeker.on_command_failed)
         self.branches.edit_requested.connect(self._on_edit_requested)
         self.branches.lock_changed.connect(self._on_lock_changed)
         self.agents.changed.connect(self._on_agents_changed)
-        self.agents.turned.connect(self.load)
+        self.agents.selection_changed.connect(self.load)
         self.agents.failed.connect(self.failed)
 
     @property
@@ -105,7 +105,7 @@ class ConversationStore(BranchRows):
     def load_older(self) -> None:
         """Load the page above the oldest row, if there is one."""
         if self.conversation_id is not None:
-            self._older.load(self.conversation_id, _SEEKING_PAGE if self.seeker.is_on else _PAGE)
+            self._older_loader.load(self.conversation_id, _SEEKING_PAGE if self.seeker.is_seeking else _PAGE)
 
     def load(self) -> None:
         """Subscribe to the conversation, initially or after events were lost."""
@@ -127,11 +127,11 @@ class ConversationStore(BranchRows):
 
     def put_task(self, task: Task) -> None:
         self.touch(self.branch.tasks.put(task))
-        self.branches.look_at_task()
+        self.branches.update_lock()
         self.taskUpdate.emit(task)
 
     def put_node(self, node: Node) -> None:
-        self.touch(self.branch.put(node, joins=self._joins(node)))
+        self.touch(self.branch.put(node, joins=self._extends_branch(node)))
         if self._is_written_elsewhere(node):
             self.load()
 
@@ -147,7 +147,7 @@ class ConversationStore(BranchRows):
         if not self.agents.put(agent) or agent != self.agents.shown or not self._is_loaded:
             return
         head_id, before_id = agent.head_id, known.head_id if known is not None else None
-        if head_id is not None and (not self.branch.holds(head_id) or self.branch.is_back(head_id, before_id)):
+        if head_id is not None and (not self.branch.holds(head_id) or self.branch.is_behind(head_id, before_id)):
             self.load()
 
     def _is_written_elsewhere(self, node: Node) -> bool:
@@ -157,7 +157,7 @@ class ConversationStore(BranchRows):
         is_ours = task is not None and agent is not None and task.agent_id == agent.id
         return is_ours and task is not None and is_working(task) and not is_shown
 
-    def _joins(self, node: Node) -> bool:
+    def _extends_branch(self, node: Node) -> bool:
         """True if new nodes at the end extend this branch.
 
         Those of agents taking turns do, those of a side-branch agent do not.
@@ -172,7 +172,7 @@ class ConversationStore(BranchRows):
         self.touch(self.branch.lock(bool(self.branches.locked)))
 
     def _on_agents_changed(self) -> None:
-        self.touch(self.branch.name(self.agents.speakers))
+        self.touch(self.branch.set_speakers(self.agents.speakers))
 
     def _on_edit_requested(self, node_id: str | None) -> None:
         """Show a message as an edit field with its draft, or as a message again.
@@ -185,19 +185,19 @@ class ConversationStore(BranchRows):
         if node_id is None:
             self.edit_ended.emit()
         else:
-            self.edit_begun.emit(self.rows.index_of(node_id, 0))
+            self.edit_started.emit(self.rows.index_of(node_id, 0))
 
-    def _on_older_came(self, page: ConversationNodesResult) -> None:
+    def _on_older_loaded(self, page: ConversationNodesResult) -> None:
         if self.is_current:
             touched = self.branch.prepend(page.nodes, page.has_more, page.forks)
             older = touched[: len(page.nodes)]
             self.rows.prepend([(node_id, self.branch.rows(node_id)) for node_id in older])
             self.touch(touched[len(page.nodes) :])
-        self.seeker.go_on()
+        self.seeker.on_page_loaded()
 
-    def _on_older_failed(self, why: str) -> None:
-        self.seeker.give_up()
-        self.failed.emit(why)
+    def _on_older_failed(self, reason: str) -> None:
+        self.seeker.cancel()
+        self.failed.emit(reason)
 
     async def _load(self, conversation_id: str) -> None:
         result = await self._session.follow(conversation_id, self.agents.chosen_id)
@@ -207,7 +207,7 @@ class ConversationStore(BranchRows):
         # The rows wait for past tasks and asks, so that they do not jump when these arrive.
         self.is_current = False
         try:
-            await self._past.load(conversation_id, snapshot.nodes)
+            await self._settled_loader.load(conversation_id, snapshot.nodes)
         finally:
             self._show()
 
@@ -219,8 +219,8 @@ class ConversationStore(BranchRows):
             self.branch.tasks.put(task)
         for ask in snapshot.asks:
             self.branch.asks.put(ask)
-        self.agents.take(snapshot.agents)
-        self.branches.look_at_task()
+        self.agents.put_all(snapshot.agents)
+        self.branches.update_lock()
         self.branch.show(snapshot.nodes, snapshot.has_more_nodes, snapshot.forks)
 
     def _show(self) -> None:
@@ -233,4 +233,4 @@ class ConversationStore(BranchRows):
             self._is_loaded = True
             self.fill(sections)
             self.loaded.emit()
-        self.seeker.arrive()
+        self.seeker.on_branch_shown()

@@ -13,8 +13,8 @@ from app.window.stores.conversation.store import ConversationStore
 from app.window.stores.conversation.tree_layout import TreeLine, newest_leaf, path_to, tree_lines
 from app.window.stores.session import EngineSession
 
-_PAUSE_MS = 200  # a running agent changes the tree often: limits how often the lines are rebuilt
-_READ, _LONGEST_TEXT = 180, 120
+_THROTTLE_MS = 200  # a running agent changes the tree often: limits how often the lines are rebuilt
+_READ_CHARACTERS, _MAX_TEXT = 180, 120
 
 
 class TreeStore(QObject):
@@ -33,20 +33,20 @@ class TreeStore(QObject):
         self._store = store
         self._session = session
         self._nodes: dict[str, TreeNode] = {}
-        self._nearest: dict[str, str | None] = {}
+        self._nearest_listed: dict[str, str | None] = {}
         self._tasks: dict[str, Task] = {}
         self._is_open = False
-        self._meanwhile: list[Event] | None = None
+        self._deferred: list[Event] | None = None
         self._is_stale = False
-        self._wanted = ""
-        self._soon = QTimer(self, singleShot=True, interval=_PAUSE_MS)
-        self._soon.timeout.connect(self._on_soon)
-        self._arrival = QTimer(self, singleShot=True, interval=0)
-        self._arrival.timeout.connect(self._on_arrival)
+        self._pending_node_id = ""
+        self._redraw_timer = QTimer(self, singleShot=True, interval=_THROTTLE_MS)
+        self._redraw_timer.timeout.connect(self._on_redraw)
+        self._arrival_timer = QTimer(self, singleShot=True, interval=0)
+        self._arrival_timer.timeout.connect(self._on_arrival)
         session.event_received.connect(self._on_event)
         session.resync.connect(self._on_resync)
         for signal in (store.reset, store.inserted, store.removed):
-            signal.connect(self._arrival.start)
+            signal.connect(self._arrival_timer.start)
         store.agents.changed.connect(self._on_agents_changed)
 
     @property
@@ -63,19 +63,19 @@ class TreeStore(QObject):
     def close(self) -> None:
         """Stop following; the next `open` reloads the tree."""
         self._is_open = False
-        self._soon.stop()
+        self._redraw_timer.stop()
 
-    def go(self, node_id: str) -> None:
+    def go_to(self, node_id: str) -> None:
         """Scroll to a message; if it is on another branch, move the agent's head to the end of that branch."""
-        self._wanted = ""
+        self._pending_node_id = ""
         if node_id in path_to(self._head_id, self._nodes):
             self._store.seeker.seek(node_id)
             return
         if not self._store.branches.locked:
-            self._wanted = node_id
+            self._pending_node_id = node_id
         self._store.branches.switch(node_id)
 
-    def pair(self, node_id: str) -> tuple[ComparedBranch, ComparedBranch] | None:
+    def compared_with_shown(self, node_id: str) -> tuple[ComparedBranch, ComparedBranch] | None:
         """The shown branch and the newest one through this node; None if they are the same."""
         front, other = self._head_id, newest_leaf(node_id, self._nodes)
         if front is None or other in path_to(front, self._nodes):
@@ -89,7 +89,7 @@ class TreeStore(QObject):
     def _compared(self, leaf_id: str) -> ComparedBranch:
         """The branch with the agent at its end; the selected agent takes precedence."""
         shown = self._store.agents.shown
-        there = [agent for agent in self._store.agents.all if self._nearest.get(agent.head_id or "") == leaf_id]
+        there = [agent for agent in self._store.agents.all if self._nearest_listed.get(agent.head_id or "") == leaf_id]
         agent = shown if shown in there else next(iter(there), None)
         end = agent.head_id if agent is not None else None
         return ComparedBranch(end or leaf_id, agent.id if agent is not None else None)
@@ -98,7 +98,7 @@ class TreeStore(QObject):
     def _head_id(self) -> str | None:
         """The nearest listed node at the selected agent's head."""
         agent = self._store.agents.shown
-        return self._nearest.get(agent.head_id or "") if agent is not None else None
+        return self._nearest_listed.get(agent.head_id or "") if agent is not None else None
 
     @property
     def _heads(self) -> dict[str, tuple[Speaker, ...]]:
@@ -106,14 +106,14 @@ class TreeStore(QObject):
         heads: dict[str, tuple[Speaker, ...]] = {}
         for agent_id, speaker in self._store.agents.speakers.items():
             agent = self._store.agents.get(agent_id)
-            node_id = self._nearest.get(agent.head_id or "") if agent is not None else None
+            node_id = self._nearest_listed.get(agent.head_id or "") if agent is not None else None
             if node_id is not None:
                 heads[node_id] = (*heads.get(node_id, ()), speaker)
         return heads
 
     def _load(self) -> None:
-        if self._store.conversation_id is not None and self._meanwhile is None:
-            self._meanwhile = []
+        if self._store.conversation_id is not None and self._deferred is None:
+            self._deferred = []
             self._session.spawn(self._read(self._store.conversation_id), self.failed.emit)
 
     async def _read(self, conversation_id: str) -> None:
@@ -121,9 +121,9 @@ class TreeStore(QObject):
         try:
             tree = await self._session.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation_id))
         finally:
-            meanwhile, self._meanwhile = self._meanwhile or [], None
+            deferred, self._deferred = self._deferred or [], None
         self._take(tree)
-        for event in meanwhile:
+        for event in deferred:
             self._put(event)
         self._draw()
 
@@ -131,13 +131,13 @@ class TreeStore(QObject):
         self._is_stale = False
         self._nodes = {node.id: node for node in tree.nodes}
         self._tasks = {task.id: task for task in tree.tasks}
-        self._nearest = {node_id: node_id for node_id in self._nodes}
+        self._nearest_listed = {node_id: node_id for node_id in self._nodes}
         for agent, head in zip(tree.agents, tree.heads, strict=True):
             if agent.head_id is not None:
-                self._nearest[agent.head_id] = head.node_id
+                self._nearest_listed[agent.head_id] = head.node_id
 
     def _draw(self) -> None:
-        self._soon.stop()
+        self._redraw_timer.stop()
         self.lines = tree_lines(self._nodes, self._head_id, self._tasks, self._heads)
         self.is_loaded = True
         self.changed.emit()
@@ -153,42 +153,42 @@ class TreeStore(QObject):
                 self._put_agent(agent)
             case _:
                 return
-        if not self._soon.isActive():
-            self._soon.start()
+        if not self._redraw_timer.isActive():
+            self._redraw_timer.start()
 
     def _put_node(self, node: Node) -> None:
-        if node.parent_id is not None and node.parent_id not in self._nearest:
+        if node.parent_id is not None and node.parent_id not in self._nearest_listed:
             self._is_stale = True  # its parent, a result or a notice, is unknown here: reload
             return
-        above = self._nearest[node.parent_id] if node.parent_id is not None else None
+        above = self._nearest_listed[node.parent_id] if node.parent_id is not None else None
         is_written = node.is_from_person or node.role == "assistant"
-        self._nearest[node.id] = node.id if is_written else above
+        self._nearest_listed[node.id] = node.id if is_written else above
         if is_written:
-            self._nodes[node.id] = _in_short(node, above)
+            self._nodes[node.id] = _tree_node(node, above)
 
     def _put_agent(self, agent: Agent) -> None:
-        if agent.head_id is not None and agent.head_id not in self._nearest:
+        if agent.head_id is not None and agent.head_id not in self._nearest_listed:
             self._is_stale = True
 
     def _on_event(self, event: Event) -> None:
-        if self._meanwhile is not None:
-            self._meanwhile.append(event)
+        if self._deferred is not None:
+            self._deferred.append(event)
         elif self._is_open and not self.is_loaded:
             self._load()  # the first task of a new conversation was started
         elif self._is_open:
             self._put(event)
         if self._is_open and isinstance(event, AgentUpdate):
-            self._arrival.start()
+            self._arrival_timer.start()
 
     def _on_agents_changed(self) -> None:
-        if self._is_open and self.is_loaded and not self._soon.isActive():
-            self._soon.start()
+        if self._is_open and self.is_loaded and not self._redraw_timer.isActive():
+            self._redraw_timer.start()
 
     def _on_resync(self) -> None:
         if self._is_open:
             self._load()
 
-    def _on_soon(self) -> None:
+    def _on_redraw(self) -> None:
         if self._is_stale:
             self._load()
         else:
@@ -197,12 +197,12 @@ class TreeStore(QObject):
     def _on_arrival(self) -> None:
         """The transcript shows the requested branch: scroll to the message."""
         agent = self._store.agents.shown
-        if self._wanted and agent is not None and self._store.branch.ids[-1:] == [agent.head_id]:
-            wanted, self._wanted = self._wanted, ""
-            self._store.seeker.seek(wanted)
+        if self._pending_node_id and agent is not None and self._store.branch.ids[-1:] == [agent.head_id]:
+            node_id, self._pending_node_id = self._pending_node_id, ""
+            self._store.seeker.seek(node_id)
 
 
-def _in_short(node: Node, parent_id: str | None) -> TreeNode:
+def _tree_node(node: Node, parent_id: str | None) -> TreeNode:
     """A node from an event, in the form that the engine uses in trees."""
     text = next(
         (block.text.lstrip() for block in node.blocks if isinstance(block, TextBlock) and block.text.strip()), ""
@@ -214,6 +214,6 @@ def _in_short(node: Node, parent_id: str | None) -> TreeNode:
         role=node.role,
         status=node.status,
         created_at=node.created_at,
-        text=" ".join(text[:_READ].split())[:_LONGEST_TEXT] or tools or node.error or "",
+        text=" ".join(text[:_READ_CHARACTERS].split())[:_MAX_TEXT] or tools or node.error or "",
         task_id=node.task_id,
     )

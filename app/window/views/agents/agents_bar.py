@@ -210,7 +210,7 @@ class AgentsBarView(QWidget):
         show.triggered.connect(partial(self._on_chip_clicked, agent.id))
         show.setEnabled(not is_shown)
         switch = menu.addAction(self._theme.icon("git-branch"), "Bring it here")
-        switch.triggered.connect(partial(self._store.branches.bring, agent.id))
+        switch.triggered.connect(partial(self._store.branches.bring_agent, agent.id))
         switch.setEnabled(not is_shown and not works)
         compare = menu.addAction(self._theme.icon("columns-2"), "Compare with the branch in front")
         compare.triggered.connect(partial(self._on_compare_requested, agent.id))

@@ -110,7 +110,7 @@ class ComparedBranchView(QWidget):
         self._lay_out()
         self.who.activated.connect(self._on_agent_chosen)
         self.continue_button.clicked.connect(self.chosen)
-        side.told.connect(self.show_side)
+        side.figures_changed.connect(self.show_side)
         agents.changed.connect(self.show_agents)
         self.show_agents()
 
@@ -222,11 +222,11 @@ class ComparisonDialog(QDialog):
         comparison.store.failed.connect(self._on_failed)
         self._actions.branches.refused.connect(self._on_failed)
         for number, view in enumerate(self.views):
-            view.agent_chosen.connect(partial(comparison.turn, number))
+            view.agent_chosen.connect(partial(comparison.show_branch, number))
             view.chosen.connect(partial(self._on_chosen, view))
 
     def _on_loaded(self) -> None:
-        beginning = self._comparison.beginning
+        beginning = self._comparison.common_text
         self._common_history.set_text(f"Both go on from: “{beginning}”" if beginning else _APART)
         for view in self.views:
             view.transcript.to_start()

@@ -166,8 +166,8 @@ class TreePanelView(QWidget):
     def menu_of(self, line: TreeLine) -> QMenu:
         """The context menu of a line: actions on the branch through it."""
         menu = QMenu(self)
-        pair = self._store.pair(line.node_id)
-        menu.addAction(self._theme.icon("corner-down-right"), "Go there", partial(self._store.go, line.node_id))
+        pair = self._store.compared_with_shown(line.node_id)
+        menu.addAction(self._theme.icon("corner-down-right"), "Go there", partial(self._store.go_to, line.node_id))
         compare = menu.addAction(self._theme.icon("columns-2"), "Compare with the branch in front")
         compare.setEnabled(pair is not None)
         if pair is not None:
@@ -179,4 +179,4 @@ class TreePanelView(QWidget):
     def _on_activated(self, index: QModelIndex) -> None:
         line: object = index.data(LINE)
         if isinstance(line, TreeLine):
-            self._store.go(line.node_id)
+            self._store.go_to(line.node_id)

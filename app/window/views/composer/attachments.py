@@ -20,7 +20,7 @@ from app.window.widgets.labels import ElidedLabel, TextLabel
 _REMOVERS = (Qt.Key.Key_Delete, Qt.Key.Key_Backspace)
 
 # The engine's limits, checked here before anything is sent.
-_MOST = 20
+_MAX_FILES = 20
 _MAX_PICTURE_BYTES = 10 * 1024 * 1024
 
 
@@ -85,14 +85,14 @@ def _size_of(path: str) -> str:
 class AttachmentsView(QScrollArea):
     """Hidden without attachments. Emits `changed` on each change, and `dropped` with the path that the user removed.
 
-    Emits `refused` with the reason if a file cannot be attached, and `folder_brought` with the path of a folder, which
+    Emits `refused` with the reason if a file cannot be attached, and `folder_dropped` with the path of a folder, which
     cannot be attached.
     """
 
     changed = Signal()
     dropped = Signal(str)
     refused = Signal(str)
-    folder_brought = Signal(str)
+    folder_dropped = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -121,23 +121,23 @@ class AttachmentsView(QScrollArea):
         """Attach files. Emits `refused` for files that cannot be attached."""
         for path in paths:
             if Path(path).is_dir():
-                self.folder_brought.emit(path)
+                self.folder_dropped.emit(path)
             elif why := self._refusal(path):
                 self.refused.emit(why)
             elif path not in self._chips:
-                self._put(path)
+                self._add_chip(path)
         self._show()
 
     def restore(self, paths: Iterable[str]) -> None:
         """Restore the files of a message that was not sent. Files that no longer exist are shown as missing."""
         for path in paths:
             if path not in self._chips:
-                self._put(path)
+                self._add_chip(path)
         self._show()
 
     def clear(self) -> None:
         for path in self.paths:
-            self._take_away(path)
+            self._remove(path)
         self._show()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -153,19 +153,19 @@ class AttachmentsView(QScrollArea):
             return f"{name} could not be attached: {error.strerror}."
         except OSError:
             return f"{name} could not be attached: it is gone or cannot be read."
-        if len(self._chips) >= _MOST:
-            return f"{name} was not attached: at most {_MOST} files go with one message."
+        if len(self._chips) >= _MAX_FILES:
+            return f"{name} was not attached: at most {_MAX_FILES} files go with one message."
         if size > _MAX_PICTURE_BYTES and QImageReader(path).canRead():
             return f"{name} was not attached: a picture may have at most 10 MB."
         return ""
 
-    def _put(self, path: str) -> None:
+    def _add_chip(self, path: str) -> None:
         chip = AttachmentView(self._theme, path)
         chip.removed.connect(partial(self._on_removed, path))
         self._chips[path] = chip
         self._row.insertWidget(self._row.count() - 1, chip)
 
-    def _take_away(self, path: str) -> None:
+    def _remove(self, path: str) -> None:
         chip = self._chips.pop(path)
         self._row.removeWidget(chip)
         chip.hide()
@@ -183,9 +183,9 @@ class AttachmentsView(QScrollArea):
         self.setFixedHeight(wanted.height() + bar)
 
     def _on_removed(self, path: str) -> None:
-        place = self.paths.index(path)
-        self._take_away(path)
+        number = self.paths.index(path)
+        self._remove(path)
         self._show()
         if self._chips:
-            list(self._chips.values())[min(place, len(self._chips) - 1)].button.setFocus()
+            list(self._chips.values())[min(number, len(self._chips) - 1)].button.setFocus()
         self.dropped.emit(path)

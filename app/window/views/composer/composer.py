@@ -39,7 +39,7 @@ class _ButtonLabel:
     tip: str
 
 
-_FACES: dict[ComposerMode, _ButtonLabel] = {
+_BUTTON_LABELS: dict[ComposerMode, _ButtonLabel] = {
     "send": _ButtonLabel("Send", "arrow-up", "primary", "Enter"),
     "steer": _ButtonLabel(
         "Steer", "arrow-up", "primary", "Enter: read before the next turn. Alt+Enter: after this work."
@@ -53,14 +53,14 @@ _FACES: dict[ComposerMode, _ButtonLabel] = {
 class ComposerView(QFrame):
     """`extras` is shown at the lower left: the options of the next task.
 
-    Emits `submitted` and `queued` with the text and the paths of its attachments, and `brought` with the QMimeData of
-    pasted or dropped content to attach.
+    Emits `submitted` and `queued` with the text and the paths of its attachments, and `content_dropped` with the
+    QMimeData of pasted or dropped content to attach.
     """
 
     submitted = Signal(str, object)
     queued = Signal(str, object)
-    brought = Signal(object)
-    walked = Signal(int)
+    content_dropped = Signal(object)
+    history_step_requested = Signal(int)
     stop_requested = Signal()
     edit_last_requested = Signal()
     edited = Signal(str)
@@ -69,7 +69,7 @@ class ComposerView(QFrame):
         super().__init__(parent)
         self.setObjectName("composer")
         self._theme = theme
-        self._situation = ComposerState()
+        self._state = ComposerState()
         self._edit = PromptEditView(self)
         self._edit.setAccessibleName("Message")
         set_style(self._edit, "look", "bare")
@@ -80,9 +80,9 @@ class ComposerView(QFrame):
         self._edit.textChanged.connect(self._on_text_changed)
         self._edit.submitted.connect(self._on_submitted)
         self._edit.queued.connect(self._on_queued)
-        self._edit.recalled.connect(self.edit_last_requested)
-        self._edit.brought.connect(self.brought)
-        self._edit.walked.connect(self.walked)
+        self._edit.edit_last_requested.connect(self.edit_last_requested)
+        self._edit.content_dropped.connect(self.content_dropped)
+        self._edit.history_step_requested.connect(self.history_step_requested)
         self.attachments.changed.connect(self._show_mode)
         self._clip.clicked.connect(self._on_clip_clicked)
         self._edit.focused.connect(self._on_focused)
@@ -96,9 +96,9 @@ class ComposerView(QFrame):
         return self._edit.toPlainText()
 
     @property
-    def has_words(self) -> bool:
+    def has_content(self) -> bool:
         """True if there is something to send: a text or a file."""
-        return self._edit.has_words or bool(self.attachments.paths)
+        return self._edit.has_text or bool(self.attachments.paths)
 
     @property
     def button(self) -> QPushButton:
@@ -111,15 +111,15 @@ class ComposerView(QFrame):
     @property
     def mode(self) -> ComposerMode:
         """The current action of the button."""
-        state, written = self._situation, self.has_words
+        state, has_content = self._state, self.has_content
         if state.question:
             return "reply"
-        if state.active and not written:
+        if state.active and not has_content:
             return "stopping" if state.stopping else "stop"
         return "steer" if state.active and state.steers else "send"
 
-    def show_situation(self, situation: ComposerState) -> None:
-        self._situation = situation
+    def show_state(self, state: ComposerState) -> None:
+        self._state = state
         self._show_mode()
 
     def set_text(self, text: str) -> None:
@@ -145,24 +145,24 @@ class ComposerView(QFrame):
 
     def _show_mode(self) -> None:
         mode = self.mode
-        face = _FACES[mode]
+        label = _BUTTON_LABELS[mode]
         self._edit.setPlaceholderText(self._placeholder())
         if self._edit.isVisible():
             self._edit.viewport().update()  # Qt does not repaint the old placeholder
-        self._button.setText(face.text)
-        self._button.setAccessibleName(face.text)
-        set_tool_tip(self._button, face.tip)
-        self._button.setIcon(self._theme.icon(face.icon, "on_accent" if face.look == "primary" else "text"))
+        self._button.setText(label.text)
+        self._button.setAccessibleName(label.text)
+        set_tool_tip(self._button, label.tip)
+        self._button.setIcon(self._theme.icon(label.icon, "on_accent" if label.look == "primary" else "text"))
         self._button.setEnabled(self._can_act(mode))
-        set_style(self._button, "look", face.look)
+        set_style(self._button, "look", label.look)
 
     def _can_act(self, mode: ComposerMode) -> bool:
-        if not self._situation.connected or mode == "stopping":
+        if not self._state.connected or mode == "stopping":
             return False
-        return mode == "stop" or self.has_words
+        return mode == "stop" or self.has_content
 
     def _placeholder(self) -> str:
-        state = self._situation
+        state = self._state
         if state.question:
             return state.question
         if self.attachments.paths:
@@ -176,11 +176,11 @@ class ComposerView(QFrame):
         self.edited.emit(self.text)
 
     def _on_submitted(self) -> None:
-        if (message := self._take()) is not None:
+        if (message := self._take_message()) is not None:
             self.submitted.emit(*message)
 
     def _on_queued(self) -> None:
-        if (message := self._take()) is not None:
+        if (message := self._take_message()) is not None:
             self.queued.emit(*message)
 
     def _on_clip_clicked(self) -> None:
@@ -204,9 +204,9 @@ class ComposerView(QFrame):
         self._button.setIconSize(QSize(self._theme.tokens.icon_small, self._theme.tokens.icon_small))
         self._show_mode()
 
-    def _take(self) -> tuple[str, tuple[str, ...]] | None:
+    def _take_message(self) -> tuple[str, tuple[str, ...]] | None:
         """Empty the field and return its text and attachments; None while offline, so that no text is lost."""
-        if not self.has_words or not self._situation.connected:
+        if not self.has_content or not self._state.connected:
             return None
         text, paths = self.text.strip(), self.attachments.paths
         self._edit.clear()

@@ -18,7 +18,7 @@ from app.window.theme.theme import Theme
 _LONGEST_LINE = 50_000
 _LONGEST_TEXT = 1_100_000  # longer than the engine accepts as one message
 
-_VEIL = 225  # alpha, of 255
+_OVERLAY_OPACITY = 225  # alpha, of 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +60,18 @@ class PastedFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def keep(self, image: QImage) -> str:
+    def save_image(self, image: QImage) -> str:
         """Store a picture as PNG; returns its path. Raises OSError."""
         buffer = QBuffer()
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
         image.save(buffer, "PNG")  # pyright: ignore[reportArgumentType, reportCallIssue] -- PySide6's stubs want bytes for the format and take no str
         return self._write(bytes(buffer.data().data()), "png")
 
-    def keep_text(self, text: str) -> str:
+    def save_text(self, text: str) -> str:
         """Store a text; returns its path. Raises OSError."""
         return self._write(text.encode("utf-8", "replace"), "txt")
 
-    def drop(self, path: str) -> None:
+    def delete(self, path: str) -> None:
         """Delete a file that is not sent after all, if it was pasted."""
         if Path(path).parent == self._folder:
             Path(path).unlink(missing_ok=True)
@@ -91,13 +91,13 @@ class DropHintView(QWidget):
     def __init__(self, theme: Theme, over: QWidget) -> None:
         super().__init__(over)
         self._theme = theme
-        self._over = over
+        self._target = over
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.hide()
 
-    def tell(self, text: str) -> None:
+    def show_text(self, text: str) -> None:
         self.setAccessibleName(text)
-        self.setGeometry(self._over.rect())
+        self.setGeometry(self._target.rect())
         self.raise_()
         self.show()
 
@@ -106,7 +106,7 @@ class DropHintView(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         veil = QColor(tokens.page)
-        veil.setAlpha(_VEIL)
+        veil.setAlpha(_OVERLAY_OPACITY)
         painter.fillRect(self.rect(), veil)
         space = tokens.space_wide
         frame = QRectF(self.rect()).adjusted(space, space, -space, -space)

@@ -29,26 +29,26 @@ if TYPE_CHECKING:
     from app.window.views.composer.mention_list import MentionListView
 
 
-_NOBODY_YET = "Send a first message. Then others can take part in the conversation."
+_NO_CONVERSATION_YET = "Send a first message. Then others can take part in the conversation."
 
 
 class PromptHistory:
     """Steps through earlier messages. The unfinished text is kept as the newest entry, as is an edited one."""
 
     def __init__(self) -> None:
-        self._place = 0
+        self._index = 0
         self._shown = ""
-        self._written = ""
+        self._unsent = ""
 
-    def step(self, by: int, said: Sequence[str], written: str) -> str | None:
-        """The text to show for a step, -1 for an older one; None at the ends. `said` has the newest message first."""
-        if self._place == 0 or written != self._shown:
-            self._place, self._written = 0, written
-        place = self._place - by
-        if not 0 <= place <= len(said):
+    def step(self, by: int, messages: Sequence[str], current: str) -> str | None:
+        """The text to show for a step, -1 for an older one; None at the ends. `messages` has the newest first."""
+        if self._index == 0 or current != self._shown:
+            self._index, self._unsent = 0, current
+        index = self._index - by
+        if not 0 <= index <= len(messages):
             return None
-        self._place = place
-        self._shown = said[place - 1] if place else self._written
+        self._index = index
+        self._shown = messages[index - 1] if index else self._unsent
         return self._shown
 
 
@@ -85,8 +85,8 @@ class InputPanelView(QWidget):
         self.agents = AgentsBarView(store, stores.tasks, theme)
         self.status = StatusLineView(theme, self.context)
         self.queue = QueueView(store.queue, theme)
-        self.choices = TaskOptionsView(theme)
-        self.composer = ComposerView(theme, self.choices)
+        self.task_options = TaskOptionsView(theme)
+        self.composer = ComposerView(theme, self.task_options)
         self.mentions: MentionListView | None = None
         tokens = theme.tokens
         self.setMaximumWidth(tokens.column + 2 * tokens.space_far)  # aligned with the transcript
@@ -102,42 +102,42 @@ class InputPanelView(QWidget):
     @property
     def is_blank(self) -> bool:
         """True if nothing was typed or sent yet."""
-        return self._store.conversation_id is None and not self._has_sent and not self.composer.has_words
+        return self._store.conversation_id is None and not self._has_sent and not self.composer.has_content
 
-    def choose(self, options: TaskOptions) -> None:
+    def set_options(self, options: TaskOptions) -> None:
         """Use these options for the next task."""
-        self.choices.choose(options)
-        self._use_choices()
+        self.task_options.set_options(options)
+        self._apply_options()
 
     def show_task(self) -> None:
         """Show the current state of the newest task."""
         task = self._store.task
         self._show_agents()
-        self.status.show_task(task, self._worker(task))
+        self.status.show_task(task, self._agent_name(task))
         self._context.show_task(task)
         self.context.lock(self._store.context.locked)
         self.status.setVisible(task is not None)
         self.queue.show_entries()
-        self._show_offer()
+        self._show_option_defaults()
         if task is not None:
-            self.choices.follow(task)
-            self._use_choices()
+            self.task_options.show_task(task)
+            self._apply_options()
         question = asked.text if (asked := self._store.requests.question) is not None else ""
         active = task is not None and is_working(task)
         stopping = task is not None and task.stopping
         connected = self._stores.session.state == "ready"
         steers = self._store.requests.steers
-        self.composer.show_situation(ComposerState(active, steers, stopping, question, connected, task is not None))
+        self.composer.show_state(ComposerState(active, steers, stopping, question, connected, task is not None))
 
-    def take(self, mime: QMimeData) -> None:
+    def attach_content(self, mime: QMimeData) -> None:
         """Attach dropped or pasted content."""
-        thing = drop_payload(mime)
-        self.composer.attachments.add(thing.paths)
+        payload = drop_payload(mime)
+        self.composer.attachments.add(payload.paths)
         try:
-            if thing.picture is not None:
-                self.composer.attachments.add([self._pasted.keep(thing.picture)])
-            elif thing.text:
-                self.composer.attachments.add([self._pasted.keep_text(thing.text)])
+            if payload.picture is not None:
+                self.composer.attachments.add([self._pasted.save_image(payload.picture)])
+            elif payload.text:
+                self.composer.attachments.add([self._pasted.save_text(payload.text)])
         except OSError as error:
             self._store.requests.failed.emit(f"What was pasted could not be kept: {error.strerror}.")
 
@@ -148,27 +148,27 @@ class InputPanelView(QWidget):
         store.agents.changed.connect(self.show_task)
         self._stores.asks.changed.connect(self.show_task)
         self._stores.session.state_changed.connect(self.show_task)
-        self._stores.personalities.changed.connect(self._show_offer)
-        self._models.changed.connect(self._show_offer)
+        self._stores.personalities.changed.connect(self._show_option_defaults)
+        self._models.changed.connect(self._show_option_defaults)
         store.requests.unsent.connect(self._on_unsent)
         self.context.summarise_requested.connect(store.context.summarise)
         composer.submitted.connect(self._on_submitted)
         composer.queued.connect(store.requests.follow_up)
-        composer.brought.connect(self.take)
-        composer.walked.connect(self._on_walked)
+        composer.content_dropped.connect(self.attach_content)
+        composer.history_step_requested.connect(self._on_history_step_requested)
         composer.attachments.changed.connect(self._on_files_changed)
-        composer.attachments.dropped.connect(self._pasted.drop)
+        composer.attachments.dropped.connect(self._pasted.delete)
         composer.attachments.refused.connect(store.requests.failed)
-        composer.attachments.folder_brought.connect(self._on_folder_brought)
+        composer.attachments.folder_dropped.connect(self._on_folder_dropped)
         composer.stop_requested.connect(store.requests.stop)
         self.status.try_now_requested.connect(store.requests.try_now)
-        self.status.mode.asked.connect(store.requests.set_mode)
-        self.queue.left.connect(composer.setFocus)
+        self.status.mode.mode_requested.connect(store.requests.set_mode)
+        self.queue.focus_released.connect(composer.setFocus)
         self.agents.add_requested.connect(self.add_agent)
         self.agents.turn_order_requested.connect(self.set_turns)
         self.agents.remove_requested.connect(self._on_remove_requested)
-        self.choices.changed.connect(self._on_choices_changed)
-        self.choices.add_agent_requested.connect(self.add_agent)
+        self.task_options.changed.connect(self._on_options_changed)
+        self.task_options.add_agent_requested.connect(self.add_agent)
 
     def ask_models(self, text: str, models: tuple[str, ...]) -> None:
         """Send this text, with the attachments, to several models."""
@@ -184,9 +184,9 @@ class InputPanelView(QWidget):
         if self.mentions is None and self._store.agents.is_several:
             from app.window.views.composer.mention_list import MentionListView  # most conversations have one agent
 
-            self.mentions = MentionListView(self.composer.field, self._named, self._theme)
+            self.mentions = MentionListView(self.composer.field, self._mentionable_agents, self._theme)
 
-    def _named(self) -> tuple[Agent, ...]:
+    def _mentionable_agents(self) -> tuple[Agent, ...]:
         """The agents that a message can mention."""
         return tuple(agent for agent in self._store.agents.all if agent.beside is None)
 
@@ -195,7 +195,7 @@ class InputPanelView(QWidget):
         from app.window.views.agents.dialogs import AddAgentDialog  # most conversations have one agent
 
         if self._store.conversation_id is None:
-            self._store.failed.emit(_NOBODY_YET)
+            self._store.failed.emit(_NO_CONVERSATION_YET)
             return
         dialog = AddAgentDialog(self._theme, self._stores.personalities.all, self._models.ready, self)
         dialog.chosen.connect(partial(self._store.agents.add, self._store.conversation_id))
@@ -205,8 +205,8 @@ class InputPanelView(QWidget):
         """Open the dialog for the turn order."""
         from app.window.views.agents.dialogs import TurnOrderDialog
 
-        dialog = TurnOrderDialog(self._theme, self._store.agents.turns, self._named(), self)
-        dialog.chosen.connect(partial(self._store.agents.take_turns, self._store.conversation_id or ""))
+        dialog = TurnOrderDialog(self._theme, self._store.agents.turns, self._mentionable_agents(), self)
+        dialog.chosen.connect(partial(self._store.agents.set_turns, self._store.conversation_id or ""))
         dialog.open()
 
     def _on_remove_requested(self, agent: Agent) -> None:
@@ -216,23 +216,23 @@ class InputPanelView(QWidget):
         dialog.accepted.connect(partial(self._store.agents.remove, agent.id))
         dialog.open()
 
-    def _worker(self, task: Task | None) -> str:
+    def _agent_name(self, task: Task | None) -> str:
         """The name of the task's agent; empty with a single agent."""
         agent = self._store.agents.get(task.agent_id) if task is not None and self._store.agents.is_several else None
         return agent.name if agent is not None else ""
 
-    def _show_offer(self) -> None:
+    def _show_option_defaults(self) -> None:
         known, agent = self._stores.personalities.all, self._store.agents.shown
-        self.choices.offer(
+        self.task_options.set_defaults(
             TaskOptionDefaults(self._models.ready, self._models.default, known, agent, self._models.servers)
         )
-        self._use_choices()
+        self._apply_options()
 
-    def _use_choices(self) -> None:
-        self._store.requests.options = self.choices.options
+    def _apply_options(self) -> None:
+        self._store.requests.options = self.task_options.options
 
     def _on_submitted(self, text: str, paths: tuple[str, ...]) -> None:
-        if self._models.is_empty and not self.choices.model:
+        if self._models.is_empty and not self.task_options.model:
             self._on_unsent(text, paths)
             self.model_missing.emit()
             return
@@ -243,27 +243,27 @@ class InputPanelView(QWidget):
     def _on_unsent(self, text: str, paths: tuple[str, ...]) -> None:
         """Restore a text that was not sent, with its files, above the text typed since then."""
         self._has_sent = False
-        written = self.composer.text
-        self.composer.set_text(f"{text}\n{written}" if written.strip() else text)
+        current = self.composer.text
+        self.composer.set_text(f"{text}\n{current}" if current.strip() else text)
         self.composer.attachments.restore(paths)
 
-    def _on_walked(self, by: int) -> None:
+    def _on_history_step_requested(self, by: int) -> None:
         rows = (self._store.row(index) for index in reversed(range(self._store.count())))
-        said = [row.text for row in rows if isinstance(row, UserRow)]
-        text = self._history.step(by, said, self.composer.text)
+        messages = [row.text for row in rows if isinstance(row, UserRow)]
+        text = self._history.step(by, messages, self.composer.text)
         if text is not None:
             self.composer.set_text(text)
 
     def _on_files_changed(self) -> None:
         self.files_changed.emit(self.composer.attachments.paths)
 
-    def _on_folder_brought(self, path: str) -> None:
+    def _on_folder_dropped(self, path: str) -> None:
         """Use a folder as the workspace of a new conversation; in an existing one insert its path."""
-        if self.choices.has_begun:
+        if self.task_options.has_begun:
             self.composer.field.insertPlainText(path)
         else:
-            self.choices.take_folder(path)
+            self.task_options.set_folder(path)
 
-    def _on_choices_changed(self) -> None:
-        self._use_choices()
-        self.options_changed.emit(self.choices.options)
+    def _on_options_changed(self) -> None:
+        self._apply_options()
+        self.options_changed.emit(self.task_options.options)

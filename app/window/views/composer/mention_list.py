@@ -13,7 +13,7 @@ from app.window.views.composer.prompt_edit import PromptEditView
 from app.window.widgets.agent_dot import agent_icon
 
 _MAX_SHOWN = 8
-_TAKES = (Qt.Key.Key_Tab, Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_ACCEPT_KEYS = (Qt.Key.Key_Tab, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
 
@@ -36,26 +36,26 @@ class MentionListView(QFrame):
         self._column.setContentsMargins(1, 1, 1, 1)
         self._column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
         self._column.addWidget(self.list)
-        field.cursorPositionChanged.connect(self._on_moved)
+        field.cursorPositionChanged.connect(self._update)
         field.focused.connect(self._on_focused)
         field.installEventFilter(self)
-        self.list.itemClicked.connect(self._take)
+        self.list.itemClicked.connect(self._insert)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Handle the keys of the list before the text field does."""
         if not self.isVisible() or not isinstance(event, QKeyEvent):
             return super().eventFilter(watched, event)
-        return event.type() == QEvent.Type.KeyPress and self._pressed(event)
+        return event.type() == QEvent.Type.KeyPress and self._handle_key(event)
 
-    def _pressed(self, event: QKeyEvent) -> bool:
+    def _handle_key(self, event: QKeyEvent) -> bool:
         key = Qt.Key(event.key())
         if event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
             return False
         if key in _STEPS:
             row = self.list.currentRow() + _STEPS[key]
             self.list.setCurrentRow(max(0, min(self.list.count() - 1, row)))
-        elif key in _TAKES:
-            self._take(self.list.currentItem())
+        elif key in _ACCEPT_KEYS:
+            self._insert(self.list.currentItem())
         elif key == Qt.Key.Key_Escape:
             self._left = self._start()
             self.hide()
@@ -63,9 +63,9 @@ class MentionListView(QFrame):
             return False
         return True
 
-    def _on_moved(self) -> None:
+    def _update(self) -> None:
         start = self._start()
-        names = self._fitting(start) if start >= 0 and start != self._left else ()
+        names = self._matches(start) if start >= 0 and start != self._left else ()
         if start < 0:
             self._left = -1
         if not names or not self._field.hasFocus():
@@ -86,7 +86,7 @@ class MentionListView(QFrame):
             return -1
         return cursor.block().position() + at
 
-    def _fitting(self, start: int) -> tuple[Agent, ...]:
+    def _matches(self, start: int) -> tuple[Agent, ...]:
         """The agents whose names start with the typed text; names may contain blanks."""
         typed = self._typed(start).casefold()
         agents = self._agents()
@@ -98,7 +98,7 @@ class MentionListView(QFrame):
         cursor = self._field.textCursor()
         return cursor.block().text()[start + 1 - cursor.block().position() : cursor.positionInBlock()]
 
-    def _take(self, item: QListWidgetItem | None) -> None:
+    def _insert(self, item: QListWidgetItem | None) -> None:
         start = self._start()
         if item is None or start < 0:
             return

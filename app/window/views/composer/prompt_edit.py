@@ -17,17 +17,17 @@ _STEPS: dict[int, int] = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
 
 class PromptEditView(QPlainTextEdit):
-    """Emits `submitted` on Enter, `queued` on Alt+Enter, `recalled` on Up in an empty field.
+    """Emits `submitted` on Enter, `queued` on Alt+Enter, `edit_last_requested` on Up in an empty field.
 
-    Emits `walked` on Ctrl+Up (-1, an older message) and Ctrl+Down (1), and `brought` with the QMimeData of pasted or
-    dropped content that is not text, or too long.
+    Emits `history_step_requested` on Ctrl+Up (-1, an older message) and Ctrl+Down (1), and `content_dropped`
+    with the QMimeData of pasted or dropped content that is not text, or too long.
     """
 
     submitted = Signal()
     queued = Signal()
-    recalled = Signal()
-    walked = Signal(int)
-    brought = Signal(object)
+    edit_last_requested = Signal()
+    history_step_requested = Signal(int)
+    content_dropped = Signal(object)
     focused = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -36,13 +36,13 @@ class PromptEditView(QPlainTextEdit):
         self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._flash_ms = 0  # the flash time before the caret stopped blinking
-        self._rest = QTimer(self, singleShot=True, interval=_BLINKS_MS)
-        self._rest.timeout.connect(self.rest_caret)
+        self._blink_timeout = QTimer(self, singleShot=True, interval=_BLINKS_MS)
+        self._blink_timeout.timeout.connect(self.stop_blinking)
         self.document().documentLayout().documentSizeChanged.connect(self._on_document_size)
-        self._fit()
+        self._fit_height()
 
     @property
-    def has_words(self) -> bool:
+    def has_text(self) -> bool:
         """True if the text has more than whitespace. Stops at the first such line."""
         block = self.document().firstBlock()
         while block.isValid():
@@ -56,14 +56,14 @@ class PromptEditView(QPlainTextEdit):
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         if can_attach(source):
-            self.brought.emit(source)
+            self.content_dropped.emit(source)
         else:
             self._wrap_for(source.text())
             super().insertFromMimeData(source)
 
-    def rest_caret(self) -> None:
+    def stop_blinking(self) -> None:
         """Stop blinking after a while without typing, since each blink wakes the CPU."""
-        self._rest.stop()
+        self._blink_timeout.stop()
         if self.hasFocus() and not self._flash_ms:
             self._flash_ms = QApplication.cursorFlashTime()
             QApplication.setCursorFlashTime(0)
@@ -74,9 +74,9 @@ class PromptEditView(QPlainTextEdit):
             QApplication.setCursorFlashTime(self._flash_ms)
             self._flash_ms = 0
         if again:
-            self._rest.start()
+            self._blink_timeout.start()
         else:
-            self._rest.stop()
+            self._blink_timeout.stop()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         self._blink()
@@ -86,15 +86,15 @@ class PromptEditView(QPlainTextEdit):
         elif event.key() in _ENTER and modifiers == Qt.KeyboardModifier.AltModifier:
             self.queued.emit()
         elif event.key() in _STEPS and modifiers == Qt.KeyboardModifier.ControlModifier:
-            self.walked.emit(_STEPS[event.key()])
+            self.history_step_requested.emit(_STEPS[event.key()])
         elif event.key() == Qt.Key.Key_Up and self.document().isEmpty():
-            self.recalled.emit()
+            self.edit_last_requested.emit()
         else:
             super().keyPressEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._fit()
+        self._fit_height()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
@@ -119,9 +119,9 @@ class PromptEditView(QPlainTextEdit):
             self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
 
     def _on_document_size(self) -> None:
-        self._fit()
+        self._fit_height()
 
-    def _fit(self) -> None:
+    def _fit_height(self) -> None:
         """Set the height. The size of a plain text document is in lines."""
         lines = max(1, round(self.document().size().height()))
         is_long = lines > _MAX_LINES

@@ -15,7 +15,7 @@ from app.window.views.composer.prompt_edit import PromptEditView
 from app.window.widgets.buttons import IconButton
 from app.window.widgets.labels import ElidedLabel, TextLabel
 
-_WHEN = {"steer": "next turn", "follow_up": "after this work"}
+_KIND_LABELS = {"steer": "next turn", "follow_up": "after this work"}
 _ICONS = {"steer": "corner-down-right", "follow_up": "list-end"}
 _STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
@@ -42,7 +42,7 @@ class QueuedMessageView(QFrame):
         self._theme = theme
         self._entry: Queued | None = None
         self._icon = QLabel()
-        self._words = ElidedLabel(theme)
+        self._text = ElidedLabel(theme)
         self._when = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._field = PromptEditView(self)
         self._field.setFont(theme.font(theme.tokens.size_base))
@@ -53,8 +53,8 @@ class QueuedMessageView(QFrame):
         self._up = IconButton(theme, "arrow-up", "Move up", shortcut="Alt+Up")
         self._down = IconButton(theme, "arrow-down", "Move down", shortcut="Alt+Down")
         self._remove = IconButton(theme, "x", "Remove", shortcut="Del")
-        self._keep = IconButton(theme, "check", "Keep the change", shortcut="Enter")
-        self._leave = IconButton(theme, "x", "Leave it as it was", shortcut="Esc")
+        self._save = IconButton(theme, "check", "Keep the change", shortcut="Enter")
+        self._cancel = IconButton(theme, "x", "Leave it as it was", shortcut="Esc")
         self._lay_out()
         self._connect()
         self._show_parts()
@@ -79,17 +79,17 @@ class QueuedMessageView(QFrame):
     def field(self) -> PromptEditView:
         return self._field
 
-    def show_entry(self, entry: Queued, place: int, count: int) -> None:
-        """`place` counts from 0 among the `count` entries of its kind."""
+    def show_entry(self, entry: Queued, position: int, count: int) -> None:
+        """`position` counts from 0 among the `count` entries of its kind."""
         self._entry = entry
         files = f" (+ {len(entry.attachments)} files)" if entry.attachments else ""
-        self._words.set_text(entry.text + files)
-        self._when.setText(_WHEN[entry.kind])
-        self.setAccessibleName(f"Waits for {_WHEN[entry.kind]}: {entry.text}{files}")
+        self._text.set_text(entry.text + files)
+        self._when.setText(_KIND_LABELS[entry.kind])
+        self.setAccessibleName(f"Waits for {_KIND_LABELS[entry.kind]}: {entry.text}{files}")
         set_tool_tip(self, entry.text)
         self._send.setEnabled(entry.kind == "follow_up")
-        self._up.setEnabled(place > 0)
-        self._down.setEnabled(place < count - 1)
+        self._up.setEnabled(position > 0)
+        self._down.setEnabled(position < count - 1)
         self._on_theme_changed()
 
     def edit(self) -> None:
@@ -121,7 +121,7 @@ class QueuedMessageView(QFrame):
             self._show_parts()
         if watched is self._field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             if event.key() == Qt.Key.Key_Escape:
-                self._on_left()
+                self._on_cancelled()
                 return True
             return False
         return super().eventFilter(watched, event)
@@ -148,30 +148,30 @@ class QueuedMessageView(QFrame):
         row.setContentsMargins(tokens.space_normal, 0, tokens.space_close, 0)
         row.setSpacing(tokens.space_close)
         row.addWidget(self._icon)
-        row.addWidget(self._words, 1)
+        row.addWidget(self._text, 1)
         row.addWidget(self._field, 1)
         row.addWidget(self._when)
         tools = QHBoxLayout()
         tools.setSpacing(0)
-        for button in (*self._tools, self._keep, self._leave):
+        for button in (*self._tools, self._save, self._cancel):
             tools.addWidget(button)
         row.addLayout(tools)
         self._field.hide()
         self.setMinimumHeight(tokens.icon_small + tokens.space_normal)
 
     def _connect(self) -> None:
-        for part in (*self._tools, self._keep, self._leave, self._field):
+        for part in (*self._tools, self._save, self._cancel, self._field):
             part.installEventFilter(self)
         self._edit.clicked.connect(self.edit)
         self._send.clicked.connect(self.send_requested)
         self._up.clicked.connect(self._on_up_clicked)
         self._down.clicked.connect(self._on_down_clicked)
         self._remove.clicked.connect(self.remove_requested)
-        self._keep.clicked.connect(self._on_kept)
-        self._leave.clicked.connect(self._on_left)
-        self._field.submitted.connect(self._on_kept)
+        self._save.clicked.connect(self._on_saved)
+        self._cancel.clicked.connect(self._on_cancelled)
+        self._field.submitted.connect(self._on_saved)
         self._field.textChanged.connect(self.resized)
-        self._field.brought.connect(self._on_brought)
+        self._field.content_dropped.connect(self._on_content_dropped)
         self._theme.changed.connect(self._on_theme_changed)
 
     @property
@@ -183,11 +183,11 @@ class QueuedMessageView(QFrame):
         is_here = is_under_mouse or self.underMouse() or focus is self or self.isAncestorOf(focus)
         editing = self.is_editing
         set_style(self, "state", "editing" if editing else "")
-        for part in (self._words, self._when):
+        for part in (self._text, self._when):
             part.setVisible(not editing)
         for button in self._tools:
             button.setVisible(not editing and is_here)
-        for button in (self._keep, self._leave):
+        for button in (self._save, self._cancel):
             button.setVisible(editing)
         self.resized.emit()
 
@@ -197,17 +197,17 @@ class QueuedMessageView(QFrame):
     def _on_down_clicked(self) -> None:
         self.moved.emit(1)
 
-    def _on_kept(self) -> None:
+    def _on_saved(self) -> None:
         text = self.changed_text
-        self._on_left()
+        self._on_cancelled()
         if text is not None:
             self.edited.emit(text)
 
-    def _on_brought(self, mime: QMimeData) -> None:
+    def _on_content_dropped(self, mime: QMimeData) -> None:
         """The attachments of a queued message cannot change: insert the paths into its text."""
         self._field.insertPlainText("\n".join(drop_payload(mime).paths))
 
-    def _on_left(self) -> None:
+    def _on_cancelled(self) -> None:
         self._field.hide()
         self.setFocus()
         self._show_parts()
@@ -220,9 +220,9 @@ class QueuedMessageView(QFrame):
 
 
 class QueueView(QScrollArea):
-    """Hidden while the queue is empty. Emits `left` when the focused entry disappears and there is no other."""
+    """Hidden while the queue is empty. Emits `focus_released` when the focused entry was the last one."""
 
-    left = Signal()
+    focus_released = Signal()
 
     def __init__(self, store: QueueStore, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -249,19 +249,19 @@ class QueueView(QScrollArea):
     def show_entries(self) -> None:
         """Show the current queue; a focused entry keeps the focus."""
         entries = self._store.entries
-        focused = self._focused_place()
+        focused = self._focused_index()
         self._drop({entry.id for entry in entries})
         self._rows = {entry.id: self._rows.get(entry.id) or self._make(entry) for entry in entries}
         for place, entry in enumerate(entries):
             row = self._rows[entry.id]
             if self._column.indexOf(row) != place:
                 self._column.insertWidget(place, row)
-            row.show_entry(entry, *self._store.place(entry.id))
+            row.show_entry(entry, *self._store.position(entry.id))
         for before, after in zip(self.rows, self.rows[1:], strict=False):
             QWidget.setTabOrder(before, after)
         self.setVisible(bool(entries))
         self._fit()
-        if focused is not None and self._focused_place() is None:
+        if focused is not None and self._focused_index() is None:
             self._focus(focused)
 
     def sizeHint(self) -> QSize:
@@ -295,14 +295,14 @@ class QueueView(QScrollArea):
         line = min(heights, default=0)
         self.setFixedHeight(min(sum(heights), _MAX_LINES * line + editors))
 
-    def _focused_place(self) -> int | None:
+    def _focused_index(self) -> int | None:
         focus = self.window().focusWidget()
         places = (place for place, row in enumerate(self.rows) if focus is row or row.isAncestorOf(focus))
         return next(places, None)
 
     def _focus(self, place: int) -> None:
         if not self.rows:
-            self.left.emit()
+            self.focus_released.emit()
             return
         row = self.rows[min(place, len(self.rows) - 1)]
         row.setFocus()
@@ -311,7 +311,7 @@ class QueueView(QScrollArea):
     def _on_stepped(self, queued_id: str, by: int) -> None:
         place = list(self._rows).index(queued_id) + by
         if place >= len(self._rows):
-            self.left.emit()
+            self.focus_released.emit()
         elif place >= 0:
             self._focus(place)
 

@@ -16,7 +16,7 @@ from app.window.widgets.status_dot import DotState, dot_state
 
 _CHAT = ("Make it a chat", "It was taken for a task, for it began to work. As a chat it ends with its next answer.")
 _TASK = ("Make it a task", "As a task it goes on until it says that it is complete.")
-_GO_ON = ("Go on as a task", "Do here what was talked about, until it is complete.")
+_CONTINUE_AS_TASK = ("Go on as a task", "Do here what was talked about, until it is complete.")
 
 _TICK_MS = 1000
 _TONES: dict[DotState, Tone] = {
@@ -33,9 +33,9 @@ _TONES: dict[DotState, Tone] = {
 
 
 class ModeSwitchView(QWidget):
-    """The switch between task and chat. Emits `asked` with the chosen mode. Hidden while no mode is decided."""
+    """The switch between task and chat. Emits `mode_requested`. Hidden while no mode is decided."""
 
-    asked = Signal(str)
+    mode_requested = Signal(str)
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class ModeSwitchView(QWidget):
         self.hide()
 
     def show_task(self, task: Task | None) -> None:
-        words = _offer(task) if task is not None else None
+        words = _offered_mode(task) if task is not None else None
         self.setVisible(words is not None)
         if words is None:
             return
@@ -59,7 +59,7 @@ class ModeSwitchView(QWidget):
         set_tool_tip(self._button, why)
 
     def _on_clicked(self) -> None:
-        self.asked.emit(self._wanted)
+        self.mode_requested.emit(self._wanted)
 
 
 def mode_label(task: Task) -> str:
@@ -67,9 +67,9 @@ def mode_label(task: Task) -> str:
     return f"taken as a {task.decided}" if task.mode == "auto" and task.decided else ""
 
 
-def _offer(task: Task) -> tuple[str, str] | None:
+def _offered_mode(task: Task) -> tuple[str, str] | None:
     if task.ended_at is not None:
-        return _GO_ON if task.stop_reason == "completed" and "chat" in (task.mode, task.decided) else None
+        return _CONTINUE_AS_TASK if task.stop_reason == "completed" and "chat" in (task.mode, task.decided) else None
     if task.stopping or task.decided is None:
         return None
     if task.decided == "task":
@@ -85,13 +85,13 @@ class StatusLineView(QWidget):
     def __init__(self, theme: Theme, context: ContextBarView) -> None:
         super().__init__()
         self._task: Task | None = None
-        self._words = ""
+        self._full_activity = ""
         self._reminder = ""
         self._activity = ElidedLabel(theme, size=theme.tokens.size_small)
         self._most_activity = theme.tokens.column // 4
         self._figures = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
-        self._near = TextLabel(theme, size=theme.tokens.size_small, tone="waiting")
-        self._near.hide()
+        self._near_limit = TextLabel(theme, size=theme.tokens.size_small, tone="waiting")
+        self._near_limit.hide()
         self._try_now = push_button("Try now", "quiet")
         set_tool_tip(self._try_now, "Ask the model at once instead of waiting for its limit to pass")
         self._try_now.clicked.connect(self.try_now_requested)
@@ -101,7 +101,7 @@ class StatusLineView(QWidget):
         row.setContentsMargins(theme.tokens.space_normal, 0, theme.tokens.space_normal, 0)
         row.addWidget(self._activity, 1)
         row.addWidget(self._try_now)
-        row.addWidget(self._near)
+        row.addWidget(self._near_limit)
         row.addWidget(self.mode)
         row.addWidget(self._figures)
         row.addWidget(context)
@@ -112,10 +112,10 @@ class StatusLineView(QWidget):
     @property
     def text(self) -> str:
         """The complete text."""
-        parts = (self._activity.full_text, self._near.text(), self._figures.full_text)
+        parts = (self._activity.full_text, self._near_limit.text(), self._figures.full_text)
         return " · ".join(part for part in parts if part)
 
-    def remind(self, text: str) -> None:
+    def show_reminder(self, text: str) -> None:
         """Show this text instead of the activity, until it is empty."""
         self._reminder = text
         self._show_activity()
@@ -125,24 +125,24 @@ class StatusLineView(QWidget):
         self._task = task
         self.mode.show_task(task)
         if task is None:
-            self._words = self._reminder = ""
+            self._full_activity = self._reminder = ""
             self._show_activity()
-            self._near.hide()
-            self._near.clear()
+            self._near_limit.hide()
+            self._near_limit.clear()
             self._try_now.hide()
             self._figures.set_text("")
             self._run_clock()
             return
-        self._words = f"{who}: {task_activity(task)}" if who else task_activity(task)
+        self._full_activity = f"{who}: {task_activity(task)}" if who else task_activity(task)
         self._show_activity()
-        self._near.setText(_near(task))
-        self._near.setVisible(bool(_near(task)))
+        self._near_limit.setText(_near_limit_text(task))
+        self._near_limit.setVisible(bool(_near_limit_text(task)))
         self._try_now.setVisible(bool(time_left(task)) and not task.stopping)
         self._figures.set_text(_figures(task))
         self._run_clock()
 
     def _show_activity(self) -> None:
-        self._activity.set_text(self._reminder or self._words)
+        self._activity.set_text(self._reminder or self._full_activity)
         # If the space is too small for everything, the figures shrink first.
         self._activity.setMinimumWidth(min(self._activity.sizeHint().width(), self._most_activity))
         self._activity.set_tone("waiting" if self._reminder else _TONES[dot_state(self._task)])
@@ -176,7 +176,7 @@ class StatusLineView(QWidget):
             self._figures.set_text(_figures(self._task))
 
 
-def _near(task: Task) -> str:
+def _near_limit_text(task: Task) -> str:
     """The limits that are nearly used up; empty for an ended task, whose end states its limit."""
     return f"near its limit: {', '.join(map(limit_name, task.near))}" if task.near and task.ended_at is None else ""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from app.window.views.shared.picker import PickerItem
 
 _SCRATCH = "New folder"
-_LONGEST = 22
+_MAX_NAME = 22
 
 
 class TaskOptionsView(QWidget):
@@ -37,7 +37,7 @@ class TaskOptionsView(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._offer = TaskOptionDefaults()
+        self._defaults = TaskOptionDefaults()
         self._followed: Task | None = None
         self.options = TaskOptions()
         self._untouched = self.options
@@ -65,22 +65,22 @@ class TaskOptionsView(QWidget):
     @property
     def model(self) -> str:
         """The model of the next task; empty if none is set up."""
-        return self._offer.model_of(self.options)
+        return self._defaults.model_of(self.options)
 
-    def choose(self, options: TaskOptions) -> None:
+    def set_options(self, options: TaskOptions) -> None:
         """Set the options without a signal."""
         self.options = options
         self._show()
 
-    def offer(self, offer: TaskOptionDefaults) -> None:
+    def set_defaults(self, defaults: TaskOptionDefaults) -> None:
         """Set the available choices."""
-        if offer != self._offer:
-            self._offer = offer
+        if defaults != self._defaults:
+            self._defaults = defaults
             if self._followed is not None and self.options == self._untouched:
-                self._take_over(self._followed)
+                self._copy_options_of(self._followed)
             self._show()
 
-    def follow(self, task: Task) -> None:
+    def show_task(self, task: Task) -> None:
         """Take over the options of a task. Does nothing for a task that was followed already.
 
         Once a task is followed, tasks of agents other than the selected one are ignored.
@@ -89,17 +89,17 @@ class TaskOptionsView(QWidget):
         if is_known or (self.has_begun and not self._is_own(task)):
             return
         self._followed = task
-        self._take_over(task)
+        self._copy_options_of(task)
         self._show()
 
     def _is_own(self, task: Task) -> bool:
-        return self._offer.agent is None or self._offer.agent.id == task.agent_id
+        return self._defaults.agent is None or self._defaults.agent.id == task.agent_id
 
-    def _take_over(self, task: Task) -> None:
+    def _copy_options_of(self, task: Task) -> None:
         """Take over what was chosen for a task, without the defaults of its agent."""
-        is_usual = task.model == self._offer.model_of(TaskOptions()) and task.api_base is None
+        is_usual = task.model == self._defaults.model_of(TaskOptions()) and task.api_base is None
         model, is_own = None if is_usual else task.model, self._is_own(task)
-        personality = self._offer.personality(TaskOptions())
+        personality = self._defaults.personality(TaskOptions())
         own_level = personality.thinking_level if personality is not None else "off"  # "off": the setting decides
         thinks_as_usual = own_level == task.thinking_level != "off"
         self.options = self._untouched = TaskOptions(
@@ -115,14 +115,14 @@ class TaskOptionsView(QWidget):
 
     def pick_model(self) -> None:
         """Open the model picker."""
-        if not self._offer.models:
+        if not self._defaults.models:
             self.providers_requested.emit()
             return
-        default = self._offer.model
+        default = self._defaults.model
         from app.window.views.shared.picker import PickerDialog  # not needed at startup
 
-        servers = dict(self._offer.servers)
-        choices = tuple(_choice(name, servers, is_default=name == default) for name in self._offer.models)
+        servers = dict(self._defaults.servers)
+        choices = tuple(_model_item(name, servers, is_default=name == default) for name in self._defaults.models)
         picker = PickerDialog(self._theme, "Choose a model", choices, self)
         picker.chosen.connect(self._on_model_chosen)
         picker.open_above(self.model_button)
@@ -134,13 +134,13 @@ class TaskOptionsView(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._fold()
+        self._collapse_buttons()
 
     def _show(self) -> None:
         self._show_folder()
         self._show_model()
         self._show_more()
-        self._fold()
+        self._collapse_buttons()
 
     def _show_folder(self) -> None:
         workspace = self.options.workspace or ""
@@ -152,7 +152,7 @@ class TaskOptionsView(QWidget):
         self.folder_button.setIcon(self._theme.icon("folder", "muted"))
 
     def _show_model(self) -> None:
-        model = self._offer.model_of(self.options)
+        model = self._defaults.model_of(self.options)
         self._words[self.model_button] = _short(model) or "Set up a model"
         self.model_button.setAccessibleName(f"Model: {model}" if model else "Set up a model")
         set_tool_tip(self.model_button, f"The model that works on this: {model}" if model else "No model is set up")
@@ -160,17 +160,17 @@ class TaskOptionsView(QWidget):
 
     def _show_more(self) -> None:
         """Name the options that differ from the defaults; amber if approvals are off."""
-        unusual = self._unusual()
+        unusual = self._changed_options_text()
         self._words[self.more_button] = ", ".join(unusual) or "More"
-        told = ", ".join(unusual) or "as usual"
-        self.more_button.setAccessibleName(f"More choices: {told}")
+        text = ", ".join(unusual) or "as usual"
+        self.more_button.setAccessibleName(f"More choices: {text}")
         set_tool_tip(self.more_button, "Personality, mode, thinking, budget and approvals of the next task")
         is_open = self.options.approve == "all"
         set_style(self.more_button, "tone", "waiting" if is_open else "")
         self.more_button.setIcon(self._theme.icon("sliders-horizontal", "waiting" if is_open else "muted"))
 
-    def _unusual(self) -> list[str]:
-        options, personality = self.options, self._offer.personality(self.options)
+    def _changed_options_text(self) -> list[str]:
+        options, personality = self.options, self._defaults.personality(self.options)
         parts = [
             APPROVALS[options.approve][0] if options.approve != "ask" else "",
             personality.name if personality is not None and personality.id != "assistant" else "",
@@ -182,7 +182,7 @@ class TaskOptionsView(QWidget):
         ]
         return [part for part in parts if part]
 
-    def _fold(self) -> None:
+    def _collapse_buttons(self) -> None:
         """If the space is too small, hide texts, the least important first; the icons stay."""
         buttons = (self.more_button, self.folder_button, self.model_button)
         for button in buttons:
@@ -200,40 +200,40 @@ class TaskOptionsView(QWidget):
         menu.popup(self.folder_button.mapToGlobal(QPoint(0, -menu.sizeHint().height())))
 
     def _on_scratch_chosen(self) -> None:
-        self._take(replace(self.options, workspace=None))
+        self._change(replace(self.options, workspace=None))
 
     def _on_choose_folder_clicked(self) -> None:
         dialog = QFileDialog(self, "Folder to work in", self.options.workspace or str(Path.home()))
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.setOption(QFileDialog.Option.ShowDirsOnly)
-        dialog.fileSelected.connect(self.take_folder)
+        dialog.fileSelected.connect(self.set_folder)
         dialog.open()
         dialog.finished.connect(dialog.deleteLater)
 
-    def take_folder(self, folder: str) -> None:
+    def set_folder(self, folder: str) -> None:
         """Use this folder as the workspace."""
-        self._take(replace(self.options, workspace=folder))
+        self._change(replace(self.options, workspace=folder))
 
     def _on_model_chosen(self, model: str) -> None:
-        is_usual = model == self._offer.model_of(TaskOptions(personality_id=self.options.personality_id))
-        self._take(replace(self.options, model=None if is_usual else model, model_if_none=None, api_base=None))
+        is_usual = model == self._defaults.model_of(TaskOptions(personality_id=self.options.personality_id))
+        self._change(replace(self.options, model=None if is_usual else model, model_if_none=None, api_base=None))
 
     def _on_more_clicked(self) -> None:
         from app.window.views.composer.task_options_dialog import TaskOptionsDialog  # not needed at startup
 
-        dialog = TaskOptionsDialog(self._theme, self._offer, self.options, self)
-        dialog.changed.connect(self._take)
+        dialog = TaskOptionsDialog(self._theme, self._defaults, self.options, self)
+        dialog.changed.connect(self._change)
         dialog.choose_model_requested.connect(self.pick_model)
         dialog.ask_models_requested.connect(self.ask_models_requested)
         dialog.add_agent_requested.connect(self.add_agent_requested)
         dialog.open_above(self.more_button)
 
-    def _take(self, options: TaskOptions) -> None:
-        self.choose(options)
+    def _change(self, options: TaskOptions) -> None:
+        self.set_options(options)
         self.changed.emit()
 
 
-def _choice(model: str, servers: Mapping[str, str], *, is_default: bool) -> "PickerItem":
+def _model_item(model: str, servers: Mapping[str, str], *, is_default: bool) -> "PickerItem":
     """A model of a custom server is listed under the server's name."""
     from app.window.views.shared.picker import PickerItem
 
@@ -244,7 +244,7 @@ def _choice(model: str, servers: Mapping[str, str], *, is_default: bool) -> "Pic
 
 def _short(name: str) -> str:
     """The two ends of a long name: a button with the full text would widen the window. The tool tip has it in full."""
-    if len(name) <= _LONGEST:
+    if len(name) <= _MAX_NAME:
         return name
-    half = (_LONGEST - 1) // 2
+    half = (_MAX_NAME - 1) // 2
     return f"{name[:half]}…{name[-half:]}"

@@ -49,26 +49,26 @@ class TaskOptionsDialog(FramelessDialog):
     ask_models_requested = Signal()
     add_agent_requested = Signal()
 
-    def __init__(self, theme: Theme, offer: TaskOptionDefaults, options: TaskOptions, parent: QWidget) -> None:
+    def __init__(self, theme: Theme, defaults: TaskOptionDefaults, options: TaskOptions, parent: QWidget) -> None:
         super().__init__(theme, Qt.WindowType.Popup, parent)
         self.setAccessibleName("What the next task is started with")
         self.setWindowTitle("What the next task is started with")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._theme = theme
-        self._offer = offer
+        self._defaults = defaults
         self._options = options
-        self.personality = _box("Personality", self._personalities(), options.personality_id or offer.personality_id)
+        self.personality = _box("Personality", self._personalities(), options.personality_id or defaults.personality_id)
         self.mode = _box("Mode", [(mode, name, about) for mode, (name, about) in MODES.items()], options.mode)
         self.thinking = _box("Thinking", self._levels(), options.thinking_level or "")
         asks = [(mode, name, about) for mode, (name, about) in APPROVALS.items()]
         self.approvals = _box("Approvals", asks, options.approve)
-        self.model = push_button(offer.model_of(options) or "Set up a model")
+        self.model = push_button(defaults.model_of(options) or "Set up a model")
         self.budget = QLineEdit(f"{options.budget_usd:g}" if options.budget_usd is not None else "")
         self._mode_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
         self._approvals_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
         self.several = push_button("Ask several models…")
         self.agent = push_button("Add an agent…")
-        self.agent.setVisible(bool(offer.agent))  # a new conversation has no agent to add another one to
+        self.agent.setVisible(bool(defaults.agent))  # a new conversation has no agent to add another one to
         self._confirm = _Confirmation(theme)
         self._lay_out()
         self._connect()
@@ -102,8 +102,8 @@ class TaskOptionsDialog(FramelessDialog):
         form.addRow("Personality", self.personality)
         form.addRow("Model", self.model)
         form.addRow("Thinking", self.thinking)
-        form.addRow("Mode", self._explained(self.mode, self._mode_about))
-        form.addRow("Approvals", self._explained(self.approvals, self._approvals_about))
+        form.addRow("Mode", self._with_explanation(self.mode, self._mode_about))
+        form.addRow("Approvals", self._with_explanation(self.approvals, self._approvals_about))
         form.addRow("Budget in $", self.budget)
         form.addRow("Folder", ElidedLabel(self._theme, self._options.workspace or "A new one, made by Errand"))
         column = QVBoxLayout(self)
@@ -113,9 +113,9 @@ class TaskOptionsDialog(FramelessDialog):
         column.addWidget(TextLabel(self._theme, "The next task is started with", bold=True))
         column.addLayout(form)
         column.addWidget(self._confirm)
-        column.addLayout(self._company())
+        column.addLayout(self._agent_buttons())
 
-    def _company(self) -> QHBoxLayout:
+    def _agent_buttons(self) -> QHBoxLayout:
         row = QHBoxLayout()
         row.setSpacing(self._theme.tokens.space_close)
         row.addWidget(self.several)
@@ -123,7 +123,7 @@ class TaskOptionsDialog(FramelessDialog):
         row.addStretch(1)
         return row
 
-    def _explained(self, box: QComboBox, about: TextLabel) -> QVBoxLayout:
+    def _with_explanation(self, box: QComboBox, about: TextLabel) -> QVBoxLayout:
         column = QVBoxLayout()
         column.setSpacing(self._theme.tokens.space_tight)
         column.addWidget(box)
@@ -142,13 +142,13 @@ class TaskOptionsDialog(FramelessDialog):
         self.agent.clicked.connect(self._on_agent_clicked)
 
     def _personalities(self) -> list[tuple[str, str, str]]:
-        known = [(each.id, each.name, each.system_prompt[:300]) for each in self._offer.personalities]
+        known = [(each.id, each.name, each.system_prompt[:300]) for each in self._defaults.personalities]
         return known or [(DEFAULT, "Assistant", "")]
 
     def _levels(self) -> list[tuple[str, str, str]]:
         return [("", "As the personality has it", ""), *((level, name, "") for level, name in THINKING.items())]
 
-    def _take(self, options: TaskOptions) -> None:
+    def _change(self, options: TaskOptions) -> None:
         self._options = options
         self._show_meanings()
         self.changed.emit(options)
@@ -157,7 +157,7 @@ class TaskOptionsDialog(FramelessDialog):
         self._mode_about.setText(MODES[self._options.mode][1])
         self._approvals_about.setText(APPROVALS[self._options.approve][1])
         self._approvals_about.set_tone("waiting" if self._options.approve == "all" else "muted")
-        model = self._offer.model_of(self._options) or "Set up a model"
+        model = self._defaults.model_of(self._options) or "Set up a model"
         self.model.setText(
             self.fontMetrics().elidedText(model, Qt.TextElideMode.ElideMiddle, self._theme.tokens.column // 4)
         )
@@ -167,18 +167,18 @@ class TaskOptionsDialog(FramelessDialog):
         chosen: object = self.personality.currentData()
         assert isinstance(chosen, str)
         self.thinking.setCurrentIndex(0)
-        personality_id = None if chosen == self._offer.personality_id else chosen
-        self._take(
+        personality_id = None if chosen == self._defaults.personality_id else chosen
+        self._change(
             replace(self._options, personality_id=personality_id, model=None, model_if_none=None, thinking_level=None)
         )
 
     def _on_mode_chosen(self, index: int) -> None:
         modes: Sequence[TaskMode] = tuple(MODES)
-        self._take(replace(self._options, mode=modes[index]))
+        self._change(replace(self._options, mode=modes[index]))
 
     def _on_thinking_chosen(self, index: int) -> None:
         levels: Sequence[ThinkingLevel | None] = (None, *THINKING)
-        self._take(replace(self._options, thinking_level=levels[index]))
+        self._change(replace(self._options, thinking_level=levels[index]))
 
     def _on_approvals_chosen(self, index: int) -> None:
         chosen: ApproveMode = tuple(APPROVALS)[index]
@@ -188,24 +188,24 @@ class TaskOptionsDialog(FramelessDialog):
             self._fit()
         else:
             self._confirm.hide()
-            self._take(replace(self._options, approve=chosen))
+            self._change(replace(self._options, approve=chosen))
 
     def _on_confirmed(self, is_sure: bool) -> None:
         self._confirm.hide()
         if is_sure:
-            self._take(replace(self._options, approve="all"))
+            self._change(replace(self._options, approve="all"))
         self.approvals.setCurrentIndex(list(APPROVALS).index(self._options.approve))
         self.approvals.setFocus()
         self._fit()
 
     def _fit(self) -> None:
         """As high as its content; the lower edge stays."""
-        foot = self.y() + self.height()
+        bottom = self.y() + self.height()
         layout = self.layout()
         assert layout is not None
         layout.activate()
         self.resize(self.width(), layout.totalHeightForWidth(self.width()))
-        self.move(self.x(), foot - self.height())
+        self.move(self.x(), bottom - self.height())
 
     def _on_model_clicked(self) -> None:
         self.close()
@@ -227,7 +227,7 @@ class TaskOptionsDialog(FramelessDialog):
             self.budget, "An amount above 0, such as 0.50" if is_wrong else "The task stops and asks at this cost"
         )
         if not is_wrong:
-            self._take(replace(self._options, budget_usd=budget))
+            self._change(replace(self._options, budget_usd=budget))
 
 
 class _Confirmation(QWidget):

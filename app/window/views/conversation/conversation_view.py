@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from app.window.views.conversation.find_bar import FindBarView
 
 
-_USUAL = (
+_WELCOME = (
     "Describe a job below and choose the folder to work in. The agent tells what it does, asks before anything "
     "risky, and stops when you say so. You can start other tasks meanwhile."
 )
-_FIRST = (
+_NO_MODEL_WELCOME = (
     "Play the tour to see three tasks at work: "
     + LABEL
     + ", and nothing leaves this machine. For your own work set up "
@@ -44,8 +44,8 @@ _NOT_HERE = "That message stands in another branch. It can be shown when the age
 _NO_MODEL = "There is no model yet that could do this. Your text stays here until one is set up."
 _INTERRUPTED = "The engine ended while this task worked. What was finished is kept and will not be done again."
 
-_AGAIN = "Press Esc again to stop"
-_AGAIN_WITHIN_MS = 1000
+_PRESS_AGAIN = "Press Esc again to stop"
+_PRESS_AGAIN_WITHIN_MS = 1000
 
 _DROP = "Drop files and pictures to attach them"
 _DROP_NEW = "Drop files and pictures to attach them, or a folder to work in"
@@ -59,16 +59,16 @@ class WelcomeView(QStackedWidget):
     def __init__(self, models: ModelStore, theme: Theme) -> None:
         super().__init__()
         self._models = models
-        self.usual = EmptyStateView(theme, "message-square-plus", "What is to be done?", _USUAL)
-        self.first = EmptyStateView(theme, "play", "No model was found yet", _FIRST, "Play the tour")
-        self.addWidget(self.usual)
-        self.addWidget(self.first)
-        self.first.action_clicked.connect(self.tour_requested)
+        self.with_model = EmptyStateView(theme, "message-square-plus", "What is to be done?", _WELCOME)
+        self.without_model = EmptyStateView(theme, "play", "No model was found yet", _NO_MODEL_WELCOME, "Play the tour")
+        self.addWidget(self.with_model)
+        self.addWidget(self.without_model)
+        self.without_model.action_clicked.connect(self.tour_requested)
         models.changed.connect(self._on_models_changed)
         self._on_models_changed()
 
     def _on_models_changed(self) -> None:
-        self.setCurrentWidget(self.first if self._models.is_empty else self.usual)
+        self.setCurrentWidget(self.without_model if self._models.is_empty else self.with_model)
 
 
 class ConversationView(QWidget):
@@ -94,20 +94,20 @@ class ConversationView(QWidget):
         self._stores = stores
         self._theme = theme
         self._models = models
-        self._wants_ask = False
-        self._wanted: ScrollPosition | None = None
+        self._pending_ask = False
+        self._pending_position: ScrollPosition | None = None
         self.transcript = TranscriptView(store, theme, ConversationRowActions(store, models, clipboard, self))
         self._welcome: WelcomeView | None = None
-        self.foot = InputPanelView(store, stores, models, theme, pasted)
-        self.dialogs = ConversationDialogs(store, stores, models, self.foot, theme, clipboard, self)
+        self.input_panel = InputPanelView(store, stores, models, theme, pasted)
+        self.dialogs = ConversationDialogs(store, stores, models, self.input_panel, theme, clipboard, self)
         self.interrupted = BannerView(theme)
         self.no_model = BannerView(theme)
         self._find_bar: FindBarView | None = None
-        self._find_place = QVBoxLayout()
-        self._layers = QStackedWidget()
+        self._find_bar_layout = QVBoxLayout()
+        self._stack = QStackedWidget()
         self._content = QWidget()
         self.tree = TreeSplitterView(self._content, store, stores.session, theme)
-        self._drop_target = DropTarget(self, DropHintView(theme, self._layers))
+        self._drop_target = DropTarget(self, DropHintView(theme, self._stack))
         self._escape_key = EscapeKey(self)
         self._lay_out()
         self._connect()
@@ -117,7 +117,7 @@ class ConversationView(QWidget):
 
     @property
     def composer(self) -> ComposerView:
-        return self.foot.composer
+        return self.input_panel.composer
 
     @property
     def welcome(self) -> WelcomeView:
@@ -125,7 +125,7 @@ class ConversationView(QWidget):
         if self._welcome is None:
             self._welcome = WelcomeView(self._models, self._theme)
             self._welcome.tour_requested.connect(self.tour_requested)
-            self._layers.addWidget(self._welcome)
+            self._stack.addWidget(self._welcome)
         return self._welcome
 
     def focus_panes(self) -> tuple[QWidget, ...]:
@@ -133,32 +133,32 @@ class ConversationView(QWidget):
         return (self.transcript, self.composer.field, *self.tree.panes)
 
     @property
-    def has_place(self) -> bool:
+    def has_scroll_position(self) -> bool:
         """False until the stored rows are shown."""
-        return self.store.is_loaded and not self.store.seeker.is_on
+        return self.store.is_loaded and not self.store.seeker.is_seeking
 
     @property
-    def place(self) -> ScrollPosition | None:
+    def scroll_position(self) -> ScrollPosition | None:
         """The scroll position; None at the end."""
-        place = self.transcript.place
-        return ScrollPosition(*self.store.rows.place_of(place[0]), place[1]) if place is not None else None
+        position = self.transcript.scroll_position
+        return ScrollPosition(*self.store.rows.section_of(position[0]), position[1]) if position is not None else None
 
     def go_to(self, node_id: str) -> None:
         """Show a node on any branch, loading pages if needed. Reports an error if it cannot be found."""
-        self._wanted = None
+        self._pending_position = None
         self.store.seeker.seek(node_id, switches=True)
 
-    def return_to(self, place: ScrollPosition) -> None:
+    def restore_scroll_position(self, position: ScrollPosition) -> None:
         """Restore a scroll position. Does nothing if its node no longer exists."""
-        self._wanted = place
-        self.store.seeker.seek(place.node_id, place.number)
+        self._pending_position = position
+        self.store.seeker.seek(position.node_id, position.number)
 
     def go_to_ask(self) -> None:
         """Scroll to the open ask and focus it, now or once it is loaded."""
         ask = self.store.next_ask
-        turns = ask is not None and self.store.is_loaded and self.store.show_task(ask.task_id)
-        row = self._row_of(ask) if ask is not None and not turns else None
-        self._wants_ask = not self.store.is_loaded or (ask is not None and row is None)
+        switches_agent = ask is not None and self.store.is_loaded and self.store.show_task(ask.task_id)
+        row = self._row_of(ask) if ask is not None and not switches_agent else None
+        self._pending_ask = not self.store.is_loaded or (ask is not None and row is None)
         if row is not None:
             self.transcript.focus_row(row)
 
@@ -200,21 +200,21 @@ class ConversationView(QWidget):
             find = FindStore(self.store, self._stores.session, row_text)
             find.failed.connect(self.store.failed)
             self._find_bar = FindBarView(find, self.transcript, self._theme)
-            self._find_place.addWidget(self._find_bar)
+            self._find_bar_layout.addWidget(self._find_bar)
         return self._find_bar
 
     def _lay_out(self) -> None:
-        self._layers.addWidget(self.transcript)
+        self._stack.addWidget(self.transcript)
         centred = QHBoxLayout()
         centred.setContentsMargins(0, 0, 0, 0)
         centred.addStretch(1)
-        centred.addWidget(self.foot, 1000)
+        centred.addWidget(self.input_panel, 1000)
         centred.addStretch(1)
         column = QVBoxLayout(self._content)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addLayout(self._find_place)
-        column.addWidget(self._layers, 1)
+        column.addLayout(self._find_bar_layout)
+        column.addWidget(self._stack, 1)
         column.addWidget(self.interrupted)
         column.addWidget(self.no_model)
         column.addLayout(centred)
@@ -224,11 +224,11 @@ class ConversationView(QWidget):
 
     def _connect(self) -> None:
         store = self.store
-        self.tree.left.connect(self.composer.setFocus)
+        self.tree.closed_with_focus.connect(self.composer.setFocus)
         self.tree.compare_requested.connect(self.dialogs.compare)
         self.tree.export_requested.connect(self.dialogs.export)
-        self.foot.agents.compare_requested.connect(self.dialogs.compare)
-        self.foot.choices.ask_models_requested.connect(self.dialogs.ask_models)
+        self.input_panel.agents.compare_requested.connect(self.dialogs.compare)
+        self.input_panel.task_options.ask_models_requested.connect(self.dialogs.ask_models)
         self.store.requests.compared.connect(self.dialogs.compare)
         self.store.requests.workspace_requested.connect(self.dialogs.ask_for_workspace)
         for signal in (store.reset, store.inserted, store.removed, store.requests.stored):
@@ -237,19 +237,19 @@ class ConversationView(QWidget):
         store.loaded.connect(self._show_task)
         store.loaded.connect(self._on_loaded)
         store.reached.connect(self._on_reached)
-        store.edit_begun.connect(self.transcript.enter_row)
+        store.edit_started.connect(self.transcript.enter_row)
         store.edit_ended.connect(self.composer.field.setFocus)
         store.branches.forked.connect(self.composer.field.setFocus)
         store.missed.connect(self._on_missed)
         self.transcript.verticalScrollBar().valueChanged.connect(self._on_bar_moved)
-        self.foot.sent.connect(self.transcript.to_end)
-        self.foot.options_changed.connect(self.options_changed)
+        self.input_panel.sent.connect(self.transcript.to_end)
+        self.input_panel.options_changed.connect(self.options_changed)
         self.composer.edit_last_requested.connect(store.branches.edit_last)
         self.composer.edited.connect(self.draft_changed)
         self.interrupted.action_clicked.connect(self._on_resume_clicked)
-        self.foot.model_missing.connect(self._on_model_missing)
-        self.foot.sent.connect(self.no_model.hide)
-        self.no_model.action_clicked.connect(self.foot.choices.providers_requested)
+        self.input_panel.model_missing.connect(self._on_model_missing)
+        self.input_panel.sent.connect(self.no_model.hide)
+        self.no_model.action_clicked.connect(self.input_panel.task_options.providers_requested)
         self._models.changed.connect(self._on_models_changed)
         self.tour_requested.connect(self.no_model.hide)
 
@@ -263,11 +263,11 @@ class ConversationView(QWidget):
 
     def _show_rows(self) -> None:
         has_begun = self.store.conversation_id is not None or self.store.count() > 0
-        self._layers.setCurrentWidget(self.transcript if has_begun else self.welcome)
+        self._stack.setCurrentWidget(self.transcript if has_begun else self.welcome)
 
     def _show_task(self) -> None:
         task = self.store.task
-        if self._wants_ask and self.store.is_loaded:
+        if self._pending_ask and self.store.is_loaded:
             self.go_to_ask()
         if task is not None and task.status == "interrupted":
             self.interrupted.show_message(_INTERRUPTED, "waiting", "Resume", dismissible=False)
@@ -275,16 +275,16 @@ class ConversationView(QWidget):
             self.interrupted.hide()
 
     def _on_loaded(self) -> None:
-        if self._wants_ask:
+        if self._pending_ask:
             self.go_to_ask()
 
     def _on_reached(self, index: int) -> None:
-        wanted, self._wanted = self._wanted, None
-        self.transcript.to_row(index, wanted.offset if wanted is not None else 0)
+        position, self._pending_position = self._pending_position, None
+        self.transcript.to_row(index, position.offset if position is not None else 0)
 
     def _on_missed(self) -> None:
-        wanted, self._wanted = self._wanted, None
-        if wanted is None:
+        position, self._pending_position = self._pending_position, None
+        if position is None:
             self.store.failed.emit(_NOT_HERE)
 
     def _on_bar_moved(self) -> None:
@@ -316,13 +316,13 @@ class DropTarget(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         match event:
             case QDragEnterEvent() if can_attach(event.mimeData()):
-                self._hint.tell(_DROP if self._view.store.conversation_id else _DROP_NEW)
+                self._hint.show_text(_DROP if self._view.store.conversation_id else _DROP_NEW)
                 event.acceptProposedAction()
             case QDragLeaveEvent():
                 self._hint.hide()
             case QDropEvent() if event.type() == QEvent.Type.Drop:
                 self._hint.hide()
-                self._view.foot.take(event.mimeData())
+                self._view.input_panel.attach_content(event.mimeData())
                 self._view.composer.setFocus()
                 event.acceptProposedAction()
             case _:
@@ -339,8 +339,8 @@ class EscapeKey(QObject):
     def __init__(self, view: ConversationView) -> None:
         super().__init__(view)
         self._view = view
-        self._stop_begun = QTimer(self, singleShot=True, interval=_AGAIN_WITHIN_MS)
-        self._stop_begun.timeout.connect(self._on_stop_left)
+        self._is_stop_armed = QTimer(self, singleShot=True, interval=_PRESS_AGAIN_WITHIN_MS)
+        self._is_stop_armed.timeout.connect(self._disarm_stop)
         view.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -367,13 +367,13 @@ class EscapeKey(QObject):
         task = self._view.store.task
         if task is None or not is_working(task) or task.stopping:
             self._view.composer.setFocus()
-        elif self._stop_begun.isActive():
-            self._on_stop_left()
+        elif self._is_stop_armed.isActive():
+            self._disarm_stop()
             self._view.store.requests.stop()
         else:
-            self._stop_begun.start()
-            self._view.foot.status.remind(_AGAIN)
+            self._is_stop_armed.start()
+            self._view.input_panel.status.show_reminder(_PRESS_AGAIN)
 
-    def _on_stop_left(self) -> None:
-        self._stop_begun.stop()
-        self._view.foot.status.remind("")
+    def _disarm_stop(self) -> None:
+        self._is_stop_armed.stop()
+        self._view.input_panel.status.show_reminder("")

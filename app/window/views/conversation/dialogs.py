@@ -25,7 +25,7 @@ class ConversationDialogs:
         store: ConversationStore,
         stores: Stores,
         models: ModelStore,
-        foot: InputPanelView,
+        input_panel: InputPanelView,
         theme: Theme,
         clipboard: QClipboard,
         parent: QWidget,
@@ -33,7 +33,7 @@ class ConversationDialogs:
         self._store = store
         self._stores = stores
         self._models = models
-        self._foot = foot
+        self._input_panel = input_panel
         self._theme = theme
         self._clipboard = clipboard
         self._parent = parent
@@ -64,9 +64,9 @@ class ConversationDialogs:
         """Ask which models should answer the text in the composer."""
         from app.window.views.branches.ask_models_dialog import AskModelsDialog
 
-        model, text = self._foot.choices.model, self._foot.composer.text
+        model, text = self._input_panel.task_options.model, self._input_panel.composer.text
         dialog = AskModelsDialog(self._theme, self._models.ready, model, text, self._parent)
-        dialog.asked.connect(self._foot.ask_models)
+        dialog.asked.connect(self._input_panel.ask_models)
         dialog.open()
 
 
@@ -84,8 +84,8 @@ class WorkspaceDialog(QuestionDialog):
             "without asking, and change them when you allow it."
         )
         self._question = question
-        self._there = self.addButton("Work there", QMessageBox.ButtonRole.AcceptRole)
-        self._own = self.addButton("Use a new folder", QMessageBox.ButtonRole.ActionRole)
+        self._proposed_button = self.addButton("Work there", QMessageBox.ButtonRole.AcceptRole)
+        self._own_button = self.addButton("Use a new folder", QMessageBox.ButtonRole.ActionRole)
         cancel = self.addButton(QMessageBox.StandardButton.Cancel)
         self.set_default(cancel)
         self.setEscapeButton(cancel)
@@ -93,7 +93,7 @@ class WorkspaceDialog(QuestionDialog):
 
     def _on_finished(self) -> None:
         pressed = self.clickedButton()
-        if pressed is self._there:
-            self._question.settle(self._question.proposed)
+        if pressed is self._proposed_button:
+            self._question.answer(self._question.proposed)
         else:
-            self._question.settle(self._question.own if pressed is self._own else None)
+            self._question.answer(self._question.own if pressed is self._own_button else None)

@@ -79,7 +79,7 @@ class FindBarView(QWidget):
         self.field.searched.connect(self._on_searched)
         self.field.next_requested.connect(self.search.next)
         self.field.previous_requested.connect(self.search.previous)
-        self.field.left.connect(self.close_search)
+        self.field.close_requested.connect(self.close_search)
         self._next.clicked.connect(self.search.next)
         self._previous.clicked.connect(self.search.previous)
         self._close.clicked.connect(self.close_search)
@@ -92,7 +92,7 @@ class FindBarView(QWidget):
         if not self.isVisible():
             return
         find = self.search
-        self.count.setText(self._words())
+        self.count.setText(self._count_text())
         self._show_elsewhere()
         can_step = find.total > 0 or bool(find.earlier)
         self._next.setEnabled(can_step)
@@ -101,20 +101,20 @@ class FindBarView(QWidget):
             self._transcript.selection.set_search(None)
             return
         hit, row = find.current, find.row
-        sought = SearchPattern(find.pattern, find.counts, hit.key if hit else "", hit.number if hit else 0)
+        search = SearchPattern(find.pattern, find.counts, hit.key if hit else "", hit.number if hit else 0)
         if row is None:
-            self._transcript.selection.set_search(sought)
+            self._transcript.selection.set_search(search)
         else:
-            self._transcript.hits.show(row, sought)
+            self._transcript.hits.show(row, search)
 
-    def _words(self) -> str:
+    def _count_text(self) -> str:
         find = self.search
         earlier = len(find.earlier)
         above = f"{earlier:,} message{'' if earlier == 1 else 's'} above" if earlier else ""
         if find.pattern is None:
             return ""
         if find.total:
-            words = f"{find.place:,} of {find.total:,}"
+            words = f"{find.current_number:,} of {find.total:,}"
             return f"{words} · {above}" if above else words
         return f"Only in {above}: press Enter" if above else "Not found"
 
@@ -131,14 +131,14 @@ class _Field(SearchField):
 
     next_requested = Signal()
     previous_requested = Signal()
-    left = Signal()
+    close_requested = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Find in this conversation")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
-            self.left.emit()
+            self.close_requested.emit()
         elif event.key() in _ENTER and not self.search_now():
             is_back = event.modifiers() & Qt.KeyboardModifier.ShiftModifier
             (self.previous_requested if is_back else self.next_requested).emit()

@@ -16,12 +16,14 @@ _WIDTH = 320
 
 
 class TreeSplitterView(QSplitter):
-    """Emits `left` when the tree is closed while it has the focus, and `changed` when it is opened, closed or resized.
+    """Emits `closed_with_focus` if the tree had the focus when it was closed.
+
+    Emits `changed` when the tree is opened, closed or resized.
 
     `compare_requested` and `export_requested` come from the panel.
     """
 
-    left = Signal()
+    closed_with_focus = Signal()
     changed = Signal()
     compare_requested = Signal(object, object)
     export_requested = Signal(str)
@@ -40,7 +42,7 @@ class TreeSplitterView(QSplitter):
     @property
     def panel(self) -> "TreePanelView":
         """The tree panel, created on first use."""
-        return self._panel or self._made_panel(_WIDTH)
+        return self._panel or self._create_panel(_WIDTH)
 
     @property
     def panes(self) -> tuple[QWidget, ...]:
@@ -54,7 +56,7 @@ class TreeSplitterView(QSplitter):
 
     def open(self, width: int) -> None:
         """Show the tree with this width, without taking the focus."""
-        self._made_panel(width).show()
+        self._create_panel(width).show()
 
     def toggle(self) -> None:
         """Show and focus the tree, or close it."""
@@ -66,7 +68,7 @@ class TreeSplitterView(QSplitter):
             panel.setFocus()
             self.changed.emit()
 
-    def _made_panel(self, width: int) -> "TreePanelView":
+    def _create_panel(self, width: int) -> "TreePanelView":
         from app.window.stores.conversation.tree import TreeStore
         from app.window.views.branches.tree_panel import TreePanelView  # most conversations have one branch
 
@@ -87,4 +89,4 @@ class TreeSplitterView(QSplitter):
         self._panel.hide()
         self.changed.emit()
         if had_keyboard:
-            self.left.emit()
+            self.closed_with_focus.emit()

@@ -156,7 +156,7 @@ class MainWindow(QMainWindow):
             "tree": lambda: conversations.active.tree.toggle(),
             "summarise": lambda: conversations.active.store.context.summarise(),
             "ask_models": lambda: conversations.active.dialogs.ask_models(),
-            "add_agent": lambda: conversations.active.foot.add_agent(),
+            "add_agent": lambda: conversations.active.input_panel.add_agent(),
             "close_tab": conversations.close_active,
             "reopen_tab": conversations.reopen,
             "next_tab": partial(conversations.in_main_window, partial(tab_bar.step, 1)),
@@ -232,7 +232,7 @@ class MainWindow(QMainWindow):
 
     def _on_hit_opened(self, conversation_id: str, node_id: str, words: str) -> None:
         self.conversations.open_at(conversation_id, node_id)
-        self.conversations.active.transcript.hits.mark_words(words.replace('"', " ").split())
+        self.conversations.active.transcript.hits.highlight_words(words.replace('"', " ").split())
 
     def _on_action_chosen(self, name: str) -> None:
         for action in ACTIONS:

@@ -43,7 +43,7 @@ class OpenConversation(QObject):
     @property
     def is_blank(self) -> bool:
         """True for a new conversation without any text."""
-        return not self.conversation_id and (self._view is None or self._view.foot.is_blank)
+        return not self.conversation_id and (self._view is None or self._view.input_panel.is_blank)
 
     @property
     def view(self) -> ConversationView:
@@ -74,9 +74,9 @@ class OpenConversation(QObject):
             return
         self._save_tree_width(self._view.tree.open_width)
         self._save_agent(self._view.store.agents.chosen_id)
-        if not self._view.has_place:
+        if not self._view.has_scroll_position:
             return
-        positions, position = self._factory.state.settings.places, self._view.place
+        positions, position = self._factory.state.settings.places, self._view.scroll_position
         if position is None:
             positions.pop(self.conversation_id, None)
         else:
@@ -106,7 +106,7 @@ class OpenConversation(QObject):
 
     def _connect(self, view: ConversationView) -> None:
         view.draft_changed.connect(self._on_draft_changed)
-        view.foot.files_changed.connect(self._on_files_changed)
+        view.input_panel.files_changed.connect(self._on_files_changed)
         view.store.title_changed.connect(self._on_title_changed)
         view.store.requests.stored.connect(self._on_stored)
 
@@ -190,19 +190,19 @@ class OpenConversationFactory(QObject):
         view = ConversationView(store, self.stores, self.models, self._theme, self.clipboard, self._pasted)
         settings = self.state.settings
         if not conversation_id:
-            view.foot.choose(settings.options)
+            view.input_panel.set_options(settings.options)
         view.composer.set_text(settings.drafts.get(conversation_id, ""))
         view.composer.attachments.restore(settings.attached.get(conversation_id, []))
         if conversation_id in settings.places:
-            view.return_to(settings.places[conversation_id])
+            view.restore_scroll_position(settings.places[conversation_id])
         if conversation_id in settings.trees:
             view.tree.open(settings.trees[conversation_id])
         view.tree.changed.connect(self.state.save_soon)
-        store.agents.turned.connect(self.state.save_soon)
+        store.agents.selection_changed.connect(self.state.save_soon)
         view.scrolled.connect(self.state.save_soon)
         view.options_changed.connect(self.state.set_options)
         view.tour_requested.connect(self.tour_requested)
-        view.foot.choices.providers_requested.connect(self.providers_requested)
+        view.input_panel.task_options.providers_requested.connect(self.providers_requested)
         view.resume_requested.connect(self.resume_requested)
         store.failed.connect(self.failed)
         return view

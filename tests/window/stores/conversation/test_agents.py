@@ -160,7 +160,7 @@ async def test_turns_are_stored_and_told_and_the_word_goes_round(tmp_path: Path)
         people = await company(stack, tmp_path, ModelServer(answer=echo))
         store = people.store
         rule = TurnTaking(rule="round_robin", limit=4)
-        store.agents.take_turns(store.conversation_id or "", rule)
+        store.agents.set_turns(store.conversation_id or "", rule)
         await until(lambda: store.agents.turns == rule)
         store.requests.send("both of you")
         await until(lambda: store.branch.replies_since_user() == 2 and store.branches.locked == "")

@@ -182,7 +182,7 @@ async def test_an_edit_that_is_refused_keeps_what_was_typed(tmp_path: Path) -> N
         talk = await begin(stack, tmp_path, ONE, TWO)
         message = talk.message
         begun: list[int] = []
-        talk.store.edit_begun.connect(begun.append)
+        talk.store.edit_started.connect(begun.append)
         talk.store.branches.edit_last()
         assert begun == [0]
         talk.store.branches.drafts[message] = "write an ode"
@@ -200,7 +200,7 @@ async def test_while_a_branch_is_loaded_again_no_message_becomes_a_field(tmp_pat
     async with AsyncExitStack() as stack:
         talk = await begin(stack, tmp_path, ONE)
         begun: list[int] = []
-        talk.store.edit_begun.connect(begun.append)
+        talk.store.edit_started.connect(begun.append)
         talk.store.is_current = False  # as between a snapshot and its past tasks
         loaded = msgspec.structs.replace(talk.store.branch.node(talk.message), id="new", parent_id=None)
         talk.store.branch.show((loaded,), False, ())
@@ -239,10 +239,10 @@ async def test_a_message_in_another_branch_is_gone_to_but_a_remembered_place_is_
         talk.store.reached.connect(reached.append)
         talk.store.missed.connect(lambda: missed.append(True))
         talk.store.seeker.seek(old)
-        assert missed == [True] and not talk.store.seeker.is_on
+        assert missed == [True] and not talk.store.seeker.is_seeking
         talk.store.seeker.seek(old, switches=True)
         await until(lambda: reached == [0])
         await talk.until_said("write a poem", "1/2", "One.")
         talk.store.seeker.seek("no such node", switches=True)
         await until(lambda: bool(talk.trouble))
-        assert not talk.store.seeker.is_on
+        assert not talk.store.seeker.is_seeking

@@ -57,11 +57,11 @@ async def test_both_sides_begin_where_they_part_and_tell_what_their_tasks_took(t
         comparison.load()
         await until(lambda: bool(loaded))
         assert [said(side) for side in comparison.sides] == [["one way", "B.", "end"], ["another way", "C.", "end"]]
-        assert comparison.beginning == "A."
+        assert comparison.common_text == "A."
         for side in comparison.sides:
             assert side.figures.startswith("1 task · 120 tokens · ")
             assert side.models == ("openai_compatible/test-model",)
-        comparison.turn(1, ComparedBranch(fork))
+        comparison.show_branch(1, ComparedBranch(fork))
         await until(lambda: len(loaded) == 2)
         assert [said(side) for side in comparison.sides] == [["one way", "B.", "end"], []]
         assert comparison.sides[1].figures == "No task worked here"
@@ -96,7 +96,7 @@ async def test_several_models_answer_one_message_and_two_are_seen_as_they_write(
         stack.callback(comparison.close)
         comparison.load()
         await until(lambda: comparison.is_loaded and len(store.agents.all) == 3)
-        assert comparison.beginning == "who are you?"
+        assert comparison.common_text == "who are you?"
         assert [said(side) for side in comparison.sides] == [[], []]
         gates["two"].set()
         await until(lambda: said(comparison.sides[1]) == ["I am two.", "end"])

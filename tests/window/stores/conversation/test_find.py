@@ -54,7 +54,7 @@ async def _searched(home: Path) -> AsyncGenerator[tuple[EngineServer, Conversati
 
 def _at(store: ConversationStore, find: FindStore) -> tuple[int, int, str]:
     row = store.row(find.row) if find.row is not None else None
-    return find.place, find.total, row.node.id if isinstance(row, ReplyRow) else ""
+    return find.current_number, find.total, row.node.id if isinstance(row, ReplyRow) else ""
 
 
 async def test_hits_are_gone_through_in_their_order_and_round(tmp_path: Path, qapp: QApplication) -> None:
@@ -89,7 +89,7 @@ async def test_what_comes_meanwhile_is_found_too(tmp_path: Path, qapp: QApplicat
         engine.log.publish(TaskMessage(node=_said(_COUNT, "One more needle.")))
         await engine.log.flush()
         await until(lambda: find.total == 5 or bool(qapp.processEvents()))
-        assert (find.current, find.place) == (at, 1)
+        assert (find.current, find.current_number) == (at, 1)
 
 
 async def test_signs_of_patterns_are_just_letters_and_an_empty_text_finds_nothing(

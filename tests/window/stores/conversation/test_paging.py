@@ -113,10 +113,10 @@ def test_names_above_replies_are_those_of_the_whole_branch_wherever_a_page_begin
     nodes = replies_of_one_agent()
     speakers = {"a1": Speaker("Anna", ""), "a2": Speaker("Ben", "")}
     whole = LoadedBranch()
-    whole.name(speakers)
+    whole.set_speakers(speakers)
     whole.show(nodes, False, ())
     branch = LoadedBranch()
-    branch.name(speakers)
+    branch.set_speakers(speakers)
     branch.show(nodes[cut:], True, ())
     rows = {node_id: branch.rows(node_id) for node_id in branch.ids}
     for node_id in branch.prepend(nodes[:cut], False, ()):
@@ -151,15 +151,19 @@ async def test_a_node_far_above_is_found_with_all_that_is_between(tmp_path: Path
         store.reached.connect(reached.append)
         store.missed.connect(lambda: missed.append(True))
         store.seeker.seek("u3")
-        assert store.seeker.is_on
+        assert store.seeker.is_seeking
         await until(lambda: bool(reached))
         row = store.row(reached[0])
         assert isinstance(row, UserRow)
-        assert (row.text, store.rows.place_of(reached[0]), store.seeker.is_on) == ("Request 3.", ("u3", 0), False)
+        assert (row.text, store.rows.section_of(reached[0]), store.seeker.is_seeking) == (
+            "Request 3.",
+            ("u3", 0),
+            False,
+        )
         store.seeker.seek("a7")  # a result is shown with its call
         store.seeker.seek("r7", 1)
         store.seeker.seek("gone")
-        assert [store.rows.place_of(index) for index in reached[1:]] == [("r7", 0), ("r7", 1)]
+        assert [store.rows.section_of(index) for index in reached[1:]] == [("r7", 0), ("r7", 1)]
         await until(lambda: bool(missed))
 
 

@@ -88,14 +88,14 @@ async def test_going_to_another_branch_shows_it_there_and_to_the_same_one_only_s
         tree = TreeStore(store, engine.stores.session)
         tree.open()
         await until(lambda: said(tree) == ["first", "second", "other <"])
-        tree.go(tree.lines[0].node_id)
+        tree.go_to(tree.lines[0].node_id)
         await until(lambda: reached == [0])
         assert texts(mirror) == ["first", "One.", "second", "Two."]
         await until(lambda: said(tree) == ["first", "second <", "other"])
         agent = store.agents.shown
-        tree.go(tree.lines[1].node_id)
+        tree.go_to(tree.lines[1].node_id)
         await until(lambda: len(reached) == 2)
-        assert store.rows.place_of(reached[1])[0] == tree.lines[1].node_id
+        assert store.rows.section_of(reached[1])[0] == tree.lines[1].node_id
         assert store.agents.shown == agent
 
 
@@ -113,9 +113,9 @@ async def test_while_the_agent_works_no_other_branch_is_gone_to_and_that_is_told
         tree = TreeStore(store, engine.stores.session)
         tree.open()
         await until(lambda: said(tree) == ["first", "One.", "Two.", "work <"])
-        tree.go(reply.id)
+        tree.go_to(reply.id)
         assert told and "at work" in told[0]
         await engine.parts.services.runner.stop(started.id, "the test")
         await until(lambda: not store.branches.locked)
-        tree.go(reply.id)
+        tree.go_to(reply.id)
         await until(lambda: said(tree) == ["first", "One. <", "Two.", "work"])

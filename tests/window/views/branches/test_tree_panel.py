@@ -118,7 +118,7 @@ async def test_the_tree_opens_beside_a_conversation_with_the_keyboard_and_closes
         split.resize(900, 400)
         split.show()
         left: list[bool] = []
-        split.left.connect(lambda: left.append(True))
+        split.closed_with_focus.connect(lambda: left.append(True))
         assert split.panes == ()
         split.toggle()
         (panel,) = split.panes

@@ -148,7 +148,7 @@ async def test_a_folder_is_where_a_new_conversation_works_and_named_in_one_that_
     stores = person.engine.stores
     new = stores.open(None)
     foot = InputPanelView(new, stores, ModelStore(stores.session), theme, PastedFiles(tmp_path))
-    foot.take(files(folder))
+    foot.attach_content(files(folder))
     assert (new.requests.options.workspace, foot.composer.text) == (str(folder), "")
     stores.close(new)
     foot.deleteLater()

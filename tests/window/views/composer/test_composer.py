@@ -54,7 +54,7 @@ def composer(qtbot: QtBot, theme: Theme) -> ComposerView:
 def test_the_button_does_what_the_moment_asks_for(
     composer: ComposerView, situation: ComposerState, text: str, mode: ComposerMode, can_press: bool
 ) -> None:
-    composer.show_situation(situation)
+    composer.show_state(situation)
     composer.set_text(text)
     assert (composer.mode, composer.button.isEnabled()) == (mode, can_press)
     assert composer.button.accessibleName() == mode.capitalize()
@@ -73,7 +73,7 @@ def test_enter_sends_and_empties_shift_enter_breaks_alt_enter_queues(composer: C
 
 def test_nothing_is_sent_while_the_engine_is_away_and_the_text_stays(composer: ComposerView) -> None:
     sent = texts(composer.submitted)
-    composer.show_situation(ComposerState(connected=False))
+    composer.show_state(ComposerState(connected=False))
     QTest.keyClicks(composer.field, "do it")
     QTest.keyClick(composer.field, Qt.Key.Key_Return)
     assert (sent, composer.text) == ([], "do it")
@@ -97,7 +97,7 @@ def test_the_field_grows_with_its_text_up_to_twelve_lines(composer: ComposerView
 
 
 def test_a_question_stands_as_the_placeholder(composer: ComposerView) -> None:
-    composer.show_situation(ComposerState(active=True, question="Which one?"))
+    composer.show_state(ComposerState(active=True, question="Which one?"))
     assert composer.field.placeholderText() == "Which one?"
 
 
@@ -118,7 +118,7 @@ def test_a_line_that_would_make_typing_slow_is_to_be_attached_and_a_megabyte_of_
     def take(mime: QMimeData) -> None:
         told.append(drop_payload(mime).text)
 
-    composer.brought.connect(take)
+    composer.content_dropped.connect(take)
     mime = QMimeData()
     mime.setText("x" * 60_000)
     composer.field.insertFromMimeData(mime)
@@ -136,11 +136,11 @@ def test_the_caret_stops_blinking_where_nobody_types_and_blinks_again_at_a_key(
     field.setFocus()
     qtbot.waitUntil(field.hasFocus)
     before = QApplication.cursorFlashTime()
-    field.rest_caret()
+    field.stop_blinking()
     assert QApplication.cursorFlashTime() == 0
     QTest.keyClick(field, Qt.Key.Key_A)
     assert QApplication.cursorFlashTime() == before
-    field.rest_caret()
+    field.stop_blinking()
     field.clearFocus()
     assert QApplication.cursorFlashTime() == before
 

@@ -22,14 +22,14 @@ async def person(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGener
 
 
 async def test_what_waits_stands_above_the_input_until_the_agent_has_read_it(person: Desk) -> None:
-    assert person.view.foot.queue.isHidden()
+    assert person.view.input_panel.queue.isHidden()
     await person.follow_up("then rest")
     person.view.store.requests.send("mind the hidden ones")
     await person.until_waiting(2)
     assert person.waiting == ["next turn: mind the hidden ones", "after this work: then rest"]
-    assert person.view.foot.queue.isVisible()
+    assert person.view.input_panel.queue.isVisible()
     assert await person.finish() == ["Begin", "mind the hidden ones", "then rest"]
-    assert (person.waiting, person.view.foot.queue.isVisible()) == ([], False)
+    assert (person.waiting, person.view.input_panel.queue.isVisible()) == ([], False)
 
 
 async def test_it_is_edited_moved_sent_now_and_removed_with_the_mouse(person: Desk) -> None:
@@ -42,7 +42,7 @@ async def test_it_is_edited_moved_sent_now_and_removed_with_the_mouse(person: De
     await until(lambda: person.waiting[0] == "next turn: four")
     press(person.row(2), "Edit")
     QTest.keyClicks(person.row(2).field, "2")
-    press(person.view.foot.queue.rows[2], "Keep the change")
+    press(person.view.input_panel.queue.rows[2], "Keep the change")
     await until(lambda: person.waiting[2] == "after this work: 2")
     assert await person.finish() == ["Begin", "four", "three", "2"]
 
@@ -52,13 +52,13 @@ async def test_all_of_it_is_done_with_the_keyboard_alone(person: Desk) -> None:
     QTest.keyClick(person.row(0), Qt.Key.Key_Down, _ALT)
     await until(lambda: person.waiting[1] == "after this work: one")
     QTest.keyClick(person.row(0), Qt.Key.Key_Return)
-    QTest.keyClicks(person.view.foot.queue.rows[0].field, "2")
-    QTest.keyClick(person.view.foot.queue.rows[0].field, Qt.Key.Key_Return)
+    QTest.keyClicks(person.view.input_panel.queue.rows[0].field, "2")
+    QTest.keyClick(person.view.input_panel.queue.rows[0].field, Qt.Key.Key_Return)
     await until(lambda: person.waiting[0] == "after this work: 2")
     QTest.keyClick(person.row(1), Qt.Key.Key_Delete)
     await person.until_waiting(2)
-    assert person.view.focusWidget() is person.view.foot.queue.rows[1]
-    QTest.keyClick(person.view.foot.queue.rows[1], Qt.Key.Key_Down)
+    assert person.view.focusWidget() is person.view.input_panel.queue.rows[1]
+    QTest.keyClick(person.view.input_panel.queue.rows[1], Qt.Key.Key_Down)
     assert person.view.focusWidget() is person.view.composer.field
     assert await person.finish() == ["Begin", "2", "three"]
 
@@ -79,7 +79,7 @@ async def test_a_change_of_a_text_that_was_read_meanwhile_comes_back_to_the_inpu
     person.view.store.failed.connect(why.append)
     await person.follow_up("one")
     person.row(0).edit()
-    QTest.keyClicks(person.view.foot.queue.rows[0].field, "another")
+    QTest.keyClicks(person.view.input_panel.queue.rows[0].field, "another")
     await person.finish()
     await until(lambda: bool(why))
     assert person.view.composer.text == "another"
@@ -100,6 +100,6 @@ async def test_more_than_four_lines_scroll(person: Desk) -> None:
     heights: list[int] = []
     for number in range(6):
         await person.follow_up(f"text {number}")
-        heights.append(person.view.foot.queue.height())
+        heights.append(person.view.input_panel.queue.height())
     line = heights[0]
     assert heights == [line, 2 * line, 3 * line, 4 * line, 4 * line, 4 * line]

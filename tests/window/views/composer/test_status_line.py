@@ -140,7 +140,7 @@ async def test_a_chat_goes_on_as_a_task_and_a_task_is_made_a_chat(tmp_path: Path
         store, _ = await engine.open(chat.conversation_id)
         line = StatusLineView(theme, ContextBarView(ContextUsageStore(engine.stores.session), theme))
         qtbot.addWidget(line)
-        line.mode.asked.connect(store.requests.set_mode)
+        line.mode.mode_requested.connect(store.requests.set_mode)
         store.taskUpdate.connect(lambda: line.show_task(store.task))
         line.show_task(store.task)
         await until(lambda: offer(line.mode) == "Go on as a task")

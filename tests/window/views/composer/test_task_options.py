@@ -32,7 +32,7 @@ OFFER = TaskOptionDefaults(("m/plain", "m/code"), "m/plain", PEOPLE)
 @pytest.fixture
 def choices(qtbot: QtBot, theme: Theme) -> TaskOptionsView:
     view = TaskOptionsView(theme)
-    view.offer(OFFER)
+    view.set_defaults(OFFER)
     qtbot.addWidget(view)
     view.resize(700, 40)
     view.show()
@@ -60,7 +60,7 @@ def take(box: QComboBox, text: str) -> None:
 
 def test_the_next_task_goes_to_the_same_server_until_another_model_is_chosen(choices: TaskOptionsView) -> None:
     begun = msgspec.structs.replace(task(), model="openai_compatible/mine", api_base="http://127.0.0.1:9/v1")
-    choices.follow(begun)
+    choices.show_task(begun)
     assert choices.options.start("More", "c1").api_base == "http://127.0.0.1:9/v1"
     choices.pick_model()
     picker = choices.findChild(PickerDialog)
@@ -72,35 +72,35 @@ def test_the_next_task_goes_to_the_same_server_until_another_model_is_chosen(cho
 
 def test_a_model_that_nobody_chose_is_not_sent_however_late_its_agent_is_known(choices: TaskOptionsView) -> None:
     coder = msgspec.structs.replace(agent("a1"), personality_id="coder")
-    choices.follow(msgspec.structs.replace(task(), model="m/code"))
+    choices.show_task(msgspec.structs.replace(task(), model="m/code"))
     assert choices.options.model == "m/code", "it is not the default"
-    choices.offer(replace(OFFER, agent=coder))
+    choices.set_defaults(replace(OFFER, agent=coder))
     assert (choices.options.model, choices.model) == (None, "m/code"), "it is the personality's"
-    choices.offer(replace(OFFER, agent=msgspec.structs.replace(coder, model="m/own")))
+    choices.set_defaults(replace(OFFER, agent=msgspec.structs.replace(coder, model="m/own")))
     assert choices.options.model == "m/code", "it was chosen over the agent's own"
-    choices.offer(replace(OFFER, agent=msgspec.structs.replace(coder, model="m/code")))
+    choices.set_defaults(replace(OFFER, agent=msgspec.structs.replace(coder, model="m/code")))
     assert choices.options.model is None
 
 
 def test_what_another_agent_was_started_with_is_not_for_this_one(choices: TaskOptionsView) -> None:
-    choices.offer(replace(OFFER, agent=agent("a2")))
-    choices.follow(msgspec.structs.replace(task("t1"), model="m/code", mode="chat"))
+    choices.set_defaults(replace(OFFER, agent=agent("a2")))
+    choices.show_task(msgspec.structs.replace(task("t1"), model="m/code", mode="chat"))
     assert (choices.options.model, choices.options.mode, choices.model) == (None, "chat", "m/code")
     params = choices.options.start("More", "c1")
     assert (params.model, params.model_if_none) == (None, "m/code"), "for one that has none of its own"
-    choices.choose(replace(choices.options, model="m/mine"))
-    choices.follow(msgspec.structs.replace(task("t2"), model="m/code"))
+    choices.set_options(replace(choices.options, model="m/mine"))
+    choices.show_task(msgspec.structs.replace(task("t2"), model="m/code"))
     assert choices.options.model == "m/mine"
 
 
 def test_a_level_of_thinking_that_nobody_chose_for_this_agent_is_not_sent(choices: TaskOptionsView) -> None:
     coder = msgspec.structs.replace(agent("a1"), personality_id="coder")
-    choices.offer(replace(OFFER, agent=coder))
-    choices.follow(msgspec.structs.replace(task("t1"), agent_id="another", thinking_level="low"))
+    choices.set_defaults(replace(OFFER, agent=coder))
+    choices.show_task(msgspec.structs.replace(task("t1"), agent_id="another", thinking_level="low"))
     assert choices.options.thinking_level is None, "it was another one's"
-    choices.follow(msgspec.structs.replace(task("t2"), agent_id="a1", thinking_level="high"))
+    choices.show_task(msgspec.structs.replace(task("t2"), agent_id="a1", thinking_level="high"))
     assert choices.options.thinking_level is None, "it is the personality's"
-    choices.follow(msgspec.structs.replace(task("t3"), agent_id="a1", thinking_level="off"))
+    choices.show_task(msgspec.structs.replace(task("t3"), agent_id="a1", thinking_level="off"))
     assert choices.options.thinking_level == "off"
 
 
@@ -119,7 +119,7 @@ def test_all_is_chosen_in_the_panel_and_what_is_unusual_stands_in_the_row(choice
 
 
 def test_a_personality_brings_its_own_model_and_thinking(choices: TaskOptionsView) -> None:
-    choices.choose(TaskOptions(model="m/plain", thinking_level="low"))
+    choices.set_options(TaskOptions(model="m/plain", thinking_level="low"))
     dialog = panel(choices)
     take(dialog.personality, "Coder")
     assert choices.options == TaskOptions(personality_id="coder")
@@ -171,13 +171,13 @@ def test_choices_are_kept_for_new_conversations_but_never_that_all_is_allowed(tm
 
 async def test_the_next_task_is_started_as_chosen_and_what_was_chosen_stays(person: Desk) -> None:
     await person.finish()
-    foot = person.view.foot
+    foot = person.view.input_panel
     await until(lambda: len(person.engine.stores.personalities.all) >= 2)
     chosen = TaskOptions(model="scripted/note", mode="task", budget_usd=3.0, approve="never", personality_id="coder")
-    foot.choose(chosen)
+    foot.set_options(chosen)
     before = person.task.id
     QTest.keyClicks(foot.composer.field, "Go on")
     QTest.keyClick(foot.composer.field, Qt.Key.Key_Return)
     await until(lambda: person.task.id != before)
     assert (person.task.mode, person.task.budget_usd, person.task.approve) == ("task", 3.0, "never")
-    await until(lambda: foot.choices.more_button.accessibleName().startswith("More choices: Deny, Coder, Task"))
+    await until(lambda: foot.task_options.more_button.accessibleName().startswith("More choices: Deny, Coder, Task"))

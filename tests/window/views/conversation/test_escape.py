@@ -60,7 +60,7 @@ def is_stopping(view: ConversationView) -> bool:
 
 
 def reminds(view: ConversationView) -> bool:
-    return view.foot.status.text.startswith(AGAIN)
+    return view.input_panel.status.text.startswith(AGAIN)
 
 
 def _action(name: ActionName) -> Callable[[Office], QWidget]:
@@ -73,26 +73,26 @@ def _action(name: ActionName) -> Callable[[Office], QWidget]:
 
 
 def _choices(at_work: Office) -> QWidget:
-    at_work.front.foot.choices.more_button.click()
+    at_work.front.input_panel.task_options.more_button.click()
     return top(TaskOptionsDialog)
 
 
 def _models(at_work: Office) -> QWidget:
-    choices = at_work.front.foot.choices
-    choices.offer(TaskOptionDefaults(("one/model", "another/model"), "one/model"))
+    choices = at_work.front.input_panel.task_options
+    choices.set_defaults(TaskOptionDefaults(("one/model", "another/model"), "one/model"))
     choices.pick_model()
     return top(PickerDialog)
 
 
 def _context(at_work: Office) -> QWidget:
-    bar = at_work.front.foot.context
+    bar = at_work.front.input_panel.context
     popover = ContextPopoverView(at_work.theme, bar)
     popover.open_above(bar)
     return popover
 
 
 def _menu(at_work: Office) -> QWidget:
-    menu = QMenu(at_work.front.foot.agents)
+    menu = QMenu(at_work.front.input_panel.agents)
     menu.addAction("Turns…")
     menu.popup(at_work.window.mapToGlobal(QPoint(200, 200)))
     return menu
@@ -156,8 +156,8 @@ async def test_esc_closes_one_thing_at_a_time(at_work: Office) -> None:
     at_work.window.activateWindow()
     QApplication.processEvents()
     view.store.agents.add(at_work.busy, NewAgent("coder", color="teal"))
-    await until(lambda: view.foot.mentions is not None)
-    mentions = view.foot.mentions
+    await until(lambda: view.input_panel.mentions is not None)
+    mentions = view.input_panel.mentions
     assert mentions is not None
     view.composer.field.setFocus()
     QTest.keyClicks(view.composer.field, "@")

@@ -126,7 +126,7 @@ async def test_a_closed_card_tells_its_hits_and_opens_for_the_one_looked_at(
         assert found.marked() == [("secret", "hit_now"), ("secret", "hit")]
         line = next(line for line in found.transcript.findChildren(DisclosureButton) if line.isVisible())
         line.click()
-        found.transcript.settle()
+        found.transcript.lay_out()
         assert line.text().endswith("· 2 found")
 
 
@@ -148,7 +148,7 @@ async def test_leaving_clears_the_marks_and_gives_the_keyboard_back(
 
 async def test_words_marked_after_a_jump_go_with_the_next_click(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
     async with searched(tmp_path, theme, qtbot) as found:
-        found.transcript.hits.mark_words(["read", "message"])
+        found.transcript.hits.highlight_words(["read", "message"])
         assert {word for word, _ in found.marked()} == {"Message", "read"}
         QTest.mouseClick(found.transcript.viewport(), Qt.MouseButton.LeftButton)
         assert found.marked() == []

@@ -29,14 +29,14 @@ async def joined(place: Desk, name: str = "Coder") -> str:
 
 def names(place: Desk) -> list[str]:
     """The accessible names of the chips."""
-    return [chip.accessibleName() for chip in place.view.foot.agents.chips]
+    return [chip.accessibleName() for chip in place.view.input_panel.agents.chips]
 
 
 async def test_the_row_comes_with_the_second_agent_and_says_who_works_and_who_is_looked_at(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
-        foot = place.view.foot
+        foot = place.view.input_panel
         assert not foot.agents.isVisible()
         await joined(place)
         assert foot.agents.isVisible()
@@ -63,11 +63,11 @@ async def test_names_are_offered_after_an_at_sign_and_taken_by_keys(
         place.view.activateWindow()
         field.setFocus()
         QTest.keyClicks(field, "@")
-        assert place.view.foot.mentions is None, "of one agent there is nothing to choose"
+        assert place.view.input_panel.mentions is None, "of one agent there is nothing to choose"
         field.clear()
         await joined(place, "Code Reader")
         await joined(place, "Critic")
-        mentions = place.view.foot.mentions
+        mentions = place.view.input_panel.mentions
         assert mentions is not None
         field.setFocus()
         QTest.keyClicks(field, "mail me@co")
@@ -94,7 +94,7 @@ async def test_names_are_offered_after_an_at_sign_and_taken_by_keys(
 async def test_an_agent_is_added_with_what_the_dialog_says(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
         await until(lambda: bool(place.engine.stores.personalities.all))
-        place.view.foot.add_agent()
+        place.view.input_panel.add_agent()
         dialog = top(AddAgentDialog)
         assert isinstance(dialog, AddAgentDialog)
         dialog.personality.setCurrentIndex(dialog.personality.findText("Researcher"))
@@ -110,18 +110,18 @@ async def test_an_agent_is_added_with_what_the_dialog_says(qapp: QApplication, t
 async def test_the_second_agent_is_asked_for_beside_the_input(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
         await until(lambda: place.view.store.agents.shown is not None)
-        place.view.foot.choices.more_button.click()
+        place.view.input_panel.task_options.more_button.click()
         panel = top(TaskOptionsDialog)
         press(panel, "Add an agent…")
         assert not panel.isVisible()
         press(top(AddAgentDialog), "Add")
-        await until(lambda: place.view.foot.agents.isVisible())
+        await until(lambda: place.view.input_panel.agents.isVisible())
 
 
 async def test_turns_are_set_and_told_beside_the_row(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
         coder = await joined(place)
-        place.view.foot.set_turns()
+        place.view.input_panel.set_turns()
         dialog = top(TurnOrderDialog)
         assert isinstance(dialog, TurnOrderDialog)
         assert not dialog.moderator.isEnabled()
@@ -134,13 +134,13 @@ async def test_turns_are_set_and_told_beside_the_row(qapp: QApplication, theme: 
         press(dialog, "Save")
         rule = TurnTaking(rule="moderator", limit=4, moderator_id=coder)
         await until(lambda: place.view.store.agents.turns == rule)
-        assert place.view.foot.agents.turns.text() == "a moderator · 0 of 4"
+        assert place.view.input_panel.agents.turns.text() == "a moderator · 0 of 4"
 
 
 async def test_an_agent_is_removed_only_after_asking(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
         await joined(place)
-        store, foot = place.view.store, place.view.foot
+        store, foot = place.view.store, place.view.input_panel
         foot.agents.remove_requested.emit(store.agents.all[-1])
         answer("Keep it")
         assert store.agents.is_several

@@ -102,7 +102,7 @@ async def test_a_server_is_added_tested_and_saved_and_its_models_are_there_at_on
     await until(lambda: page.models.ready[:2] == ("lab/qwen3", "lab/text-embedding-9"))
     choices = TaskOptionsView(theme)
     qtbot.addWidget(choices)
-    choices.offer(
+    choices.set_defaults(
         TaskOptionDefaults(("openai/gpt-5.4", *page.models.ready[:2]), "openai/gpt-5.4", servers=page.models.servers)
     )
     for wanted in ("lab qwen3", "gpt", "lab qwen3"):

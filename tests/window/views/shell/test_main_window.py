@@ -81,7 +81,7 @@ async def test_an_engine_that_does_not_start_is_told_and_nothing_is_sent(window:
 
 async def test_the_window_can_be_as_narrow_as_700_and_tabs_stay_readable(window: MainWindow) -> None:
     long = TaskOptions(workspace="/work/a_folder_with_a_name_that_is_as_long_as_it_gets", model="o/" + "m" * 60)
-    window.tabs.active.foot.choose(long)
+    window.tabs.active.input_panel.set_options(long)
     window.resize(700, 600)
     assert window.minimumSizeHint().width() <= 700
     for number in range(20):

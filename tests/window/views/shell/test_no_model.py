@@ -33,13 +33,13 @@ async def window(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGener
 async def test_a_message_that_no_model_could_read_stays_and_the_window_leads_to_one(window: MainWindow) -> None:
     view = window.conversations.active
     window.dialogs.settings_closed.emit()  # searches for models again
-    await until(lambda: view.welcome.currentWidget() is view.welcome.first and view.composer.mode == "send")
+    await until(lambda: view.welcome.currentWidget() is view.welcome.without_model and view.composer.mode == "send")
     QTest.keyClicks(view.composer.field, "Count the files")
     QTest.keyClick(view.composer.field, Qt.Key.Key_Return)
     assert view.no_model.isVisible() and not window.error_banner.isVisible()
     assert view.composer.text == "Count the files"
     asked: list[bool] = []
-    view.foot.choices.providers_requested.connect(lambda: asked.append(True))
+    view.input_panel.task_options.providers_requested.connect(lambda: asked.append(True))
     press(view.no_model, "Set up a model")
     assert asked == [True]
     view.tour_requested.emit()
