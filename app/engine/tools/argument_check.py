@@ -1,15 +1,20 @@
 """Coerces tool arguments and validates them against the tool's JSON Schema. The only user of fastjsonschema."""
 
+import asyncio
 import math
 import re
+import sys
+import time
 from collections.abc import Callable, Mapping
-from types import FunctionType
+from inspect import CO_GENERATOR
+from types import FrameType, FunctionType
 from typing import TypeAlias, TypeGuard, cast
 
 import fastjsonschema
 import msgspec
 import regex
 
+from app.engine.core.fair_share import short_switches
 from app.engine.tools.base import ToolError
 from app.protocol.base import JsonObject, JsonValue
 
@@ -24,6 +29,11 @@ _MOST_KEPT = 500
 # Raised by its compiler for keywords whose values have the wrong type.
 _BROKEN = (AttributeError, TypeError, ValueError, KeyError, RecursionError, SyntaxError, re.error, regex.error)
 _MATCH_LIMIT_S = 0.2
+_CHECK_LIMIT_S = 15.0
+# The keywords of an argument that takes one value, whose check takes microseconds.
+_OF_ONE_VALUE = frozenset(
+    {"type", "description", "default", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+)
 
 
 def coerce(value: JsonValue, schema: JsonValue, root: JsonObject, depth: int = 0) -> JsonValue:
@@ -199,6 +209,57 @@ def _is_object(value: JsonValue | Mapping[str, JsonValue]) -> TypeGuard[JsonObje
     return isinstance(value, dict)
 
 
+async def check_in_time(
+    tool: str, schema: JsonObject, arguments: JsonObject, is_cancelled: Callable[[], bool]
+) -> JsonObject:
+    """`check_arguments`, in a thread and for a limited time if it may be long: each value may have many alternatives.
+
+    Raises ToolError after that time, and soon after `is_cancelled` turns true.
+    """
+    if _is_quick(schema):
+        return check_arguments(tool, schema, arguments)
+    with short_switches():
+        return await asyncio.to_thread(_check_in_time, tool, schema, arguments, is_cancelled)
+
+
+def _is_quick(schema: JsonObject) -> bool:
+    properties = schema.get("properties")
+    fields = properties.values() if _is_object(properties) else ()
+    return schema.keys() <= {"type", "properties", "required"} and all(
+        _is_object(field) and field.keys() <= _OF_ONE_VALUE for field in fields
+    )
+
+
+def _check_in_time(
+    tool: str, schema: JsonObject, arguments: JsonObject, is_cancelled: Callable[[], bool]
+) -> JsonObject:
+    """Looks at the clock with each call of a function: nothing else ends a validator from outside.
+
+    Never raises inside a generator: an error while that is closed would be ignored.
+    """
+    ends_at = time.monotonic() + _CHECK_LIMIT_S
+
+    def look(frame: FrameType, event: str, argument: object) -> None:
+        if (time.monotonic() > ends_at or is_cancelled()) and not frame.f_code.co_flags & CO_GENERATOR:
+            raise _CheckTooLong
+
+    _compiled(tool, schema)
+    sys.setprofile(look)
+    try:
+        return check_arguments(tool, schema, arguments)
+    except _CheckTooLong as failure:
+        if is_cancelled():
+            raise ToolError("Operation aborted") from failure
+        what = f"checking them takes more than {_CHECK_LIMIT_S:g} s; send less, or in a simpler form"
+        raise ToolError(f'Validation failed for tool "{tool}":\n  - arguments: {what}') from failure
+    finally:
+        sys.setprofile(None)
+
+
+class _CheckTooLong(Exception):
+    """The check exceeded its time, or its task was stopped."""
+
+
 def check_arguments(tool: str, schema: JsonObject, arguments: JsonObject) -> JsonObject:
     """Return a coerced copy of the arguments. Raises ToolError with the list of faults.
 
@@ -263,10 +324,10 @@ class _BoundPattern:
         self._pattern = regex.compile(pattern.pattern)
 
     def search(self, text: str) -> object:
-        return self._pattern.search(text, timeout=_MATCH_LIMIT_S)
+        return self._pattern.search(text, concurrent=True, timeout=_MATCH_LIMIT_S)
 
     def match(self, text: str) -> object:
-        return self._pattern.match(text, timeout=_MATCH_LIMIT_S)
+        return self._pattern.match(text, concurrent=True, timeout=_MATCH_LIMIT_S)
 
 
 def _bound_patterns(check: FunctionType) -> None:

@@ -1,11 +1,16 @@
 """Tool calls that are expensive to check: the task continues in time, and the engine stays responsive."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from app.protocol.base import JsonObject, JsonValue
+from app.protocol.tasks import TaskStartParams
 from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_replies import results
 from tests.support.model_server import Call, ModelServer, Reply
 
 # So many different characters that difflib treats none as junk: each comparison then takes quadratic time.
@@ -53,3 +58,49 @@ async def test_a_long_file_of_a_heredoc_still_runs(errand: Errand, workspace: Pa
 async def test_a_number_of_many_digits_is_refused_in_time(errand: Errand) -> None:
     out = await _run(errand, Call("shell", {"command": "true", "timeout_secs": "1" * 200_000 + "x"}))
     assert "Validation failed" in out
+
+
+# Each of the 20,000 parts is compared with each of the 500 alternatives: the whole takes a quarter of an hour.
+_ALTERNATIVES: JsonObject = {
+    "type": "array",
+    "items": {"anyOf": [{"type": "object", "required": [f"k{number}"]} for number in range(500)]},
+}
+_PARTS: list[JsonValue] = [{"other": 1}] * 20_000
+_ANSWER: JsonObject = {"summary": "done", "answer": _PARTS}
+_LONG_ANSWER = Reply(calls=(Call("task_complete", _ANSWER),), piece_length=1_000_000)
+
+
+async def _start_with_schema(engine: EngineParts) -> str:
+    params = TaskStartParams(
+        prompt="go",
+        model="openai_compatible/test-model",
+        api_base=engine.model.url,
+        api_key="sk-test-key-of-the-tests",
+        workspace=str(engine.workspace),
+        answer_schema=_ALTERNATIVES,
+    )
+    return (await engine.services.runner.start(params)).id
+
+
+async def test_an_answer_with_many_alternatives_for_each_of_its_parts_is_refused_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.engine.tools.argument_check._CHECK_LIMIT_S", 0.3)
+    goes_on = [Reply(text="I go on.")] * 3
+    async with engine_parts(tmp_path, ModelServer([_LONG_ANSWER, *goes_on])) as engine:
+        ended = await engine.watcher.end(await _start_with_schema(engine))
+        (result,) = results(engine.watcher.nodes())
+    assert "checking them takes more than" in result.text
+    assert ended.status == "error"
+
+
+async def test_the_engine_works_on_and_a_task_is_stopped_while_its_answer_is_checked(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer([_LONG_ANSWER])) as engine:
+        task_id = await _start_with_schema(engine)
+        async with asyncio.timeout(10):
+            await engine.watcher.until(
+                lambda: any(node.role == "assistant" and node.status == "complete" for node in engine.watcher.nodes())
+            )
+            await engine.services.runner.stop(task_id, "me")
+            assert (await engine.watcher.end(task_id)).status == "cancelled"
+    assert [result.text for result in results(engine.watcher.nodes())] == ["Operation aborted"]

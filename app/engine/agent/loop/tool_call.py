@@ -11,7 +11,7 @@ from app.engine.agent.loop.hooks import NOT_STARTED, FinishedCall, PendingCall
 from app.engine.agent.loop.run_state import LoopRun
 from app.engine.core.errors import StorageError
 from app.engine.core.messages import UNREADABLE_CALL, AssistantMessage, Text, ToolCall, ToolResultMessage
-from app.engine.tools.argument_check import check_arguments
+from app.engine.tools.argument_check import check_in_time
 from app.engine.tools.base import ToolError, ToolResult
 from app.protocol.blocks import ResultMark
 
@@ -132,7 +132,10 @@ class ToolCaller:
             return _unknown(call)
         if call.invalid is not None:
             raise ToolError(_not_json(call.name, call.invalid))
-        arguments = check_arguments(call.name, tool.parameters, tool.prepare_arguments(call.arguments))
+        cancel = self._run.cancel
+        arguments = await check_in_time(
+            call.name, tool.parameters, tool.prepare_arguments(call.arguments), lambda: cancel.is_set
+        )
         return await self._ask(PendingCall(self._message, call, tool, arguments))
 
     async def _ask(self, pending: PendingCall) -> PendingCall | ToolResult:
