@@ -29,7 +29,7 @@ def collector(qapp: QApplication) -> Generator[GarbageCollector]:
     owner.deleteLater()
 
 
-def test_no_other_thread_collects(collector: GarbageCollector) -> None:
+def test_garbage_is_collected_in_no_other_thread(collector: GarbageCollector) -> None:
     knot = _Knot()
     end = weakref.ref(knot)
     del knot
@@ -39,7 +39,7 @@ def test_no_other_thread_collects(collector: GarbageCollector) -> None:
     assert end() is not None
 
 
-def test_what_is_due_is_collected(collector: GarbageCollector) -> None:
+def test_garbage_over_the_threshold_is_collected(collector: GarbageCollector) -> None:
     knot = _Knot()
     end = weakref.ref(knot)
     del knot
@@ -48,7 +48,7 @@ def test_what_is_due_is_collected(collector: GarbageCollector) -> None:
     assert end() is None and len(kept) == 1_000
 
 
-def test_nothing_is_collected_before_it_is_due(collector: GarbageCollector) -> None:
+def test_garbage_below_the_threshold_is_not_collected(collector: GarbageCollector) -> None:
     gc.collect()
     knot = _Knot()
     end = weakref.ref(knot)

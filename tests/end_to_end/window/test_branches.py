@@ -44,7 +44,7 @@ def end_of(person: OpenWindow, number: int) -> TaskEndView:
     return sorted(ends, key=TaskEndView.y)[number]
 
 
-async def test_up_edits_the_last_message_and_the_switch_goes_between_its_versions(
+async def test_up_edits_the_last_message_and_the_switch_shows_its_versions(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer(replies=[Reply(text="A poem."), Reply(text="An ode.")]) as server:
@@ -71,7 +71,7 @@ async def test_up_edits_the_last_message_and_the_switch_goes_between_its_version
             await until_said(again, "write a poem", "1/2", "A poem.")
 
 
-async def test_a_reply_that_broke_off_is_tried_again_beside_it(
+async def test_a_reply_that_broke_off_is_retried_as_another_version(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer(
@@ -98,7 +98,7 @@ async def test_a_reply_that_broke_off_is_tried_again_beside_it(
             assert person.window.focusWidget() is person.front.transcript
 
 
-async def test_esc_in_the_edited_message_leaves_it_and_stops_no_task(
+async def test_esc_cancels_a_message_edit_and_stops_no_task(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer(replies=[Reply(text="A long poem", stall_after=2)]) as server:

@@ -19,7 +19,7 @@ def shown(view: PagedListView) -> list[str]:
     return lines
 
 
-async def test_a_conversation_is_pinned_archived_found_by_its_title_and_taken_back(person: OpenWindow) -> None:
+async def test_a_conversation_is_pinned_archived_found_by_title_and_restored(person: OpenWindow) -> None:
     await person.press("Play the tour")
     sidebar = person.window.sidebar
     await person.until(lambda: len(person.stores.asks.waiting()) == 2 and sidebar.list.model().rowCount() == 3)
@@ -51,7 +51,7 @@ async def test_a_conversation_is_pinned_archived_found_by_its_title_and_taken_ba
     assert shown(sidebar.list)[:2] == ["[Pinned]", "An unlikely marmalade"]
 
 
-async def test_an_approval_and_a_question_are_settled_in_the_inbox_by_keyboard_alone(person: OpenWindow) -> None:
+async def test_an_approval_and_a_question_are_answered_in_the_inbox_by_keyboard_alone(person: OpenWindow) -> None:
     await person.press("Play the tour")
     inbox = person.window.sidebar.inbox
     await person.until(lambda: sum(bool(row.entry.asks) for row in inbox.rows) == 2)

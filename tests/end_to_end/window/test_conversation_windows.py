@@ -32,7 +32,7 @@ def focused(dialog: SettingsDialog) -> str:
     return next((field.accessibleName() for field in fields if field.hasFocus()), "")
 
 
-async def test_a_task_is_stopped_by_keys_in_a_window_of_its_own_that_comes_back_after_a_restart(
+async def test_a_task_is_stopped_by_keys_in_its_own_window_which_is_restored_after_a_restart(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer(replies=[Reply(text="A long answer", stall_after=2)]) as server:
@@ -53,7 +53,7 @@ async def test_a_task_is_stopped_by_keys_in_a_window_of_its_own_that_comes_back_
             assert second.window.tabs.open_ids == (own.page.conversation_id,)
 
 
-async def test_what_waits_in_a_window_of_its_own_is_gone_to_there(person: OpenWindow) -> None:
+async def test_going_to_an_ask_activates_the_conversations_own_window(person: OpenWindow) -> None:
     await person.press("Play the tour")
     await person.until(lambda: len(person.stores.asks.waiting()) == 2)
     person.window.commands.trigger("next_ask")
@@ -67,7 +67,7 @@ async def test_what_waits_in_a_window_of_its_own_is_gone_to_there(person: OpenWi
     assert person.window.conversations.active_id == asked
 
 
-async def test_the_palette_finds_settings_and_goes_to_the_field(person: OpenWindow) -> None:
+async def test_the_palette_finds_settings_and_focuses_the_field(person: OpenWindow) -> None:
     await person.until(lambda: person.stores.session.state == "ready")
     picker = palette(person, "turns")
     await person.until(lambda: bool(picker.shown))

@@ -28,7 +28,7 @@ def ended(person: OpenWindow) -> list[str]:
     return [task.conversation_id for task in tasks if task is not None and task.ended_at is not None]
 
 
-async def test_a_conversation_is_deleted_after_asking_and_one_at_work_is_not(person: OpenWindow) -> None:
+async def test_a_conversation_is_deleted_after_a_confirmation_but_not_during_a_task(person: OpenWindow) -> None:
     await person.press("Play the tour")
     store = person.stores.conversations
     await person.until(lambda: len(person.stores.asks.waiting()) == 2 and store.count() == 3)

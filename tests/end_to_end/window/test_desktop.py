@@ -75,7 +75,7 @@ def dialog(person: OpenWindow) -> QuitDialog:
     return next(widget for widget in person.window.findChildren(QuitDialog) if widget.isVisible())
 
 
-async def test_an_approval_is_given_from_its_notification_and_the_end_is_told(
+async def test_an_approval_is_given_from_its_notification_and_the_end_is_notified(
     person: OpenWindow, attention: DesktopIntegration, desktop: NotificationServer, workspace: Path
 ) -> None:
     person.window.hide()
@@ -93,7 +93,7 @@ async def test_an_approval_is_given_from_its_notification_and_the_end_is_told(
     await person.until(lambda: desktop.shown == {})
 
 
-async def test_what_is_answered_in_the_window_is_taken_back(
+async def test_an_ask_answered_in_the_window_withdraws_its_notification(
     person: OpenWindow, attention: DesktopIntegration, desktop: NotificationServer, workspace: Path
 ) -> None:
     person.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
@@ -111,14 +111,14 @@ async def test_what_is_answered_in_the_window_is_taken_back(
     await person.until(lambda: person.window.windowTitle() == "Errand — make it")
 
 
-async def test_with_nothing_at_work_quit_asks_nothing(person: OpenWindow, attention: DesktopIntegration) -> None:
+async def test_without_running_tasks_quit_shows_no_dialog(person: OpenWindow, attention: DesktopIntegration) -> None:
     left: list[bool] = []
     person.window.closed.connect(lambda: left.append(True))
     person.window.commands.trigger("quit")
     assert left == [True]
 
 
-async def test_quit_stops_all_tasks_and_ends_the_engine_when_that_is_chosen(
+async def test_quit_can_stop_all_tasks_and_end_the_engine(
     person: OpenWindow, attention: DesktopIntegration, own_errand: Errand, workspace: Path
 ) -> None:
     await begin(person, workspace, "make it")
@@ -134,7 +134,7 @@ async def test_quit_stops_all_tasks_and_ends_the_engine_when_that_is_chosen(
     assert [task["status"] for task in again.lines] == ["cancelled"]
 
 
-async def test_quit_can_leave_the_tasks_at_work_and_can_be_taken_back(
+async def test_quit_can_keep_the_tasks_running_and_can_be_cancelled(
     person: OpenWindow, attention: DesktopIntegration, own_errand: Errand, workspace: Path
 ) -> None:
     await begin(person, workspace, "make it")
@@ -150,9 +150,7 @@ async def test_quit_can_leave_the_tasks_at_work_and_can_be_taken_back(
     assert len(person.stores.asks.waiting()) == 1
 
 
-async def test_where_there_is_no_tray_a_closed_window_is_gone(
-    person: OpenWindow, attention: DesktopIntegration
-) -> None:
+async def test_without_a_tray_closing_ends_the_window(person: OpenWindow, attention: DesktopIntegration) -> None:
     assert attention.tray is None
     left: list[bool] = []
     person.window.closed.connect(lambda: left.append(True))
@@ -160,7 +158,7 @@ async def test_where_there_is_no_tray_a_closed_window_is_gone(
     assert left == [True]
 
 
-async def test_with_a_tray_a_closed_window_hides_and_comes_back(
+async def test_with_a_tray_closing_hides_the_window_until_it_is_shown_again(
     person: OpenWindow, attention: DesktopIntegration, own_errand: Errand
 ) -> None:
     person.window.has_tray = True
@@ -199,7 +197,7 @@ async def test_a_quick_task_is_started_in_the_background_and_opened_from_there(
     assert not quick.isVisible()
 
 
-async def test_a_key_for_quick_tasks_is_bound_or_the_way_to_bind_it_is_told(
+async def test_the_quick_task_shortcut_is_bound_or_the_command_to_bind_is_shown(
     person: OpenWindow, attention: DesktopIntegration, desktop: NotificationServer
 ) -> None:
     person.window.commands.trigger("quick_key")
@@ -236,7 +234,7 @@ async def test_a_second_start_brings_the_open_window_to_the_front_and_a_quick_ta
         assert (await pending.pop()).code == 0
 
 
-async def test_where_there_is_a_tray_the_window_hides_in_it_and_a_second_start_brings_it_back(
+async def test_with_a_tray_the_window_hides_and_a_second_start_shows_it_again(
     own_errand: Errand,
 ) -> None:
     async with session_bus() as address, screen() as shown:
@@ -255,7 +253,7 @@ async def test_where_there_is_a_tray_the_window_hides_in_it_and_a_second_start_b
         await tray.leave()
 
 
-async def test_a_tray_that_comes_after_the_window_is_found_when_the_window_is_closed(own_errand: Errand) -> None:
+async def test_a_tray_that_starts_after_the_window_is_found_on_closing(own_errand: Errand) -> None:
     async with session_bus() as address, screen() as shown:
         there = {"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb", "DBUS_SESSION_BUS_ADDRESS": address}
         window = await own_errand.start("window", variables=there)

@@ -30,7 +30,7 @@ def stops(person: OpenWindow) -> bool:
     return task is not None and (task.stopping or task.ended_at is not None)
 
 
-async def test_esc_closes_what_is_nearest_and_stops_the_task_only_in_the_conversation(
+async def test_esc_closes_the_nearest_part_and_stops_the_task_only_in_the_conversation(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer(replies=[Reply(text="A long answer", stall_after=2)]) as server:
@@ -58,7 +58,7 @@ async def test_esc_closes_what_is_nearest_and_stops_the_task_only_in_the_convers
             await person.until(lambda: stops(person))
 
 
-async def test_esc_in_a_reason_for_denying_closes_it_and_then_stops(
+async def test_esc_closes_the_field_for_a_denial_reason_and_then_stops_the_task(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer(replies=[Reply(calls=(Call("shell", {"command": "touch later"}),))]) as server:
@@ -80,7 +80,7 @@ async def test_esc_in_a_reason_for_denying_closes_it_and_then_stops(
             await person.until(lambda: stops(person))
 
 
-async def test_a_search_steps_through_its_hits_and_goes_to_the_one_in_another_branch(
+async def test_find_steps_through_its_hits_and_switches_to_another_branch(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer(replies=[Reply(text="A walrus, and a walrus."), Reply(text="A seal.")]) as server:

@@ -13,7 +13,7 @@ from tests.support.open_window import open_window
 HOUR = Reply(status=429, error="You have used all of your plan.", headers={"Retry-After": "3600"})
 
 
-async def test_a_task_that_waits_for_a_limit_shows_when_it_goes_on_and_is_tried_now(
+async def test_a_task_waiting_for_a_rate_limit_shows_when_it_continues_and_can_retry_now(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer(replies=[HOUR, Reply(text="Here it is.")]) as server:

@@ -16,7 +16,7 @@ def looked_at(person: OpenWindow) -> str:
     return shown.name if shown is not None else ""
 
 
-async def test_who_was_looked_at_is_so_after_a_restart_and_one_that_is_gone_is_nobody_to_write_to(
+async def test_the_selected_agent_is_restored_after_a_restart_unless_it_was_removed(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer(replies=[Reply(text=f"Reply {number}.") for number in range(2)]) as server:

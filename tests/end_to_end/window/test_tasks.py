@@ -80,7 +80,7 @@ async def test_a_task_is_stopped_while_a_tool_runs_and_no_process_is_left(
     assert running(marker) == []
 
 
-async def test_what_is_written_while_a_task_works_steers_it(
+async def test_a_message_sent_during_a_task_steers_it(
     qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replies = [Reply(calls=(Call("shell", {"command": "touch later"}),)), Reply(text="I took the short way.")]
@@ -101,7 +101,9 @@ async def test_what_is_written_while_a_task_works_steers_it(
     assert "take the short one" in told
 
 
-async def test_a_window_closed_while_a_task_runs_finds_it_again(qapp: QApplication, own_errand: Errand) -> None:
+async def test_a_window_closed_during_a_task_shows_it_again_when_reopened(
+    qapp: QApplication, own_errand: Errand
+) -> None:
     async with open_window(qapp, own_errand.home) as first:
         await first.press("Play the tour")
         await first.until(lambda: len(first.stores.asks.waiting()) == 2)
@@ -116,7 +118,7 @@ async def test_a_window_closed_while_a_task_runs_finds_it_again(qapp: QApplicati
         await second.until(lambda: any(isinstance(row, UserRow) for row in second.rows))
 
 
-async def test_an_engine_that_is_killed_comes_back_and_its_task_is_resumed(
+async def test_a_killed_engine_is_restarted_and_its_task_can_be_resumed(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ModelServer(replies=[Reply(text="A long answer", stall_after=2), Reply(text="The end.")]) as server:
@@ -135,7 +137,7 @@ async def test_an_engine_that_is_killed_comes_back_and_its_task_is_resumed(
             assert not person.front.interrupted.isVisible()
 
 
-async def test_closing_with_running_tasks_says_once_that_they_go_on(person: OpenWindow) -> None:
+async def test_closing_with_running_tasks_explains_once_that_they_continue(person: OpenWindow) -> None:
     await person.press("Play the tour")
     await person.until(lambda: len(person.stores.asks.waiting()) == 2)
     assert not person.window.close()
@@ -143,7 +145,7 @@ async def test_closing_with_running_tasks_says_once_that_they_go_on(person: Open
     await person.until(lambda: not person.window.isVisible())
 
 
-async def test_the_command_opens_a_window_and_a_signal_ends_it_in_order(own_errand: Errand) -> None:
+async def test_the_command_opens_a_window_and_a_signal_closes_it_cleanly(own_errand: Errand) -> None:
     screen = {"DISPLAY": ":none", "QT_QPA_PLATFORM": "offscreen"}
     process = await own_errand.start("window", variables=screen)
     await file_appears(own_errand.home / "window.json")
@@ -160,7 +162,7 @@ async def test_without_a_display_the_command_says_so_and_names_the_terminal(own_
     assert "errand chat" in done.err
 
 
-async def test_fifty_tabs_are_restored_and_only_the_one_in_front_is_made(
+async def test_fifty_tabs_are_restored_and_only_the_current_view_is_created(
     qapp: QApplication, own_errand: Errand
 ) -> None:
     async with open_window(qapp, own_errand.home) as first:
@@ -177,7 +179,7 @@ async def test_fifty_tabs_are_restored_and_only_the_one_in_front_is_made(
         assert len(second.window.findChildren(ConversationView)) == 1
 
 
-async def test_a_search_finds_what_was_said_and_opens_it(person: OpenWindow) -> None:
+async def test_a_search_finds_a_message_and_opens_it(person: OpenWindow) -> None:
     await person.press("Play the tour")
     await person.until(lambda: len(person.stores.asks.waiting()) == 2)
     await person.until(lambda: bool(ended(person)))  # its text contains the search words
@@ -189,7 +191,7 @@ async def test_a_search_finds_what_was_said_and_opens_it(person: OpenWindow) -> 
     await person.until(lambda: person.front.store.title.startswith("The tests in shop/"))
 
 
-async def test_a_hit_is_shown_at_its_place_and_places_are_there_again_after_a_restart(
+async def test_a_hit_is_scrolled_to_and_scroll_positions_survive_a_restart(
     qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replies = [Reply(text=f"Reply {number}\n\n" + "A paragraph.\n\n" * 12) for number in range(6)]
@@ -221,7 +223,7 @@ async def test_a_hit_is_shown_at_its_place_and_places_are_there_again_after_a_re
             assert second.front.transcript.scroll_position == place
 
 
-async def test_what_waits_takes_the_keyboard_and_is_allowed_from_wherever_it_is(
+async def test_an_open_approval_gets_the_focus_and_can_be_allowed_from_anywhere(
     qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call = Call("shell", {"command": "touch made"})

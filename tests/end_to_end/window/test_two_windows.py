@@ -17,7 +17,7 @@ def words(person: OpenWindow) -> list[str]:
     return [row.markdown for row in person.rows if isinstance(row, ReplyRow)]
 
 
-async def test_what_is_done_in_one_window_is_seen_in_the_other(
+async def test_changes_in_one_window_appear_in_the_other(
     qapp: QApplication, own_errand: Errand, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replies = [shell("touch made"), Reply(text="It is made."), Reply(text="It was made.")]

@@ -10,7 +10,7 @@ from tests.support.screens import HAS_SCREEN, screen
 pytestmark = pytest.mark.skipif(not HAS_SCREEN, reason="Xvfb and xdotool are not installed")
 
 
-async def test_the_tour_is_played_and_all_that_waits_is_settled_with_the_keyboard_alone(own_errand: Errand) -> None:
+async def test_the_tour_is_played_and_all_its_asks_are_answered_by_keyboard_alone(own_errand: Errand) -> None:
     async with screen() as shown:
         process = await own_errand.start("window", variables={"DISPLAY": shown.display, "QT_QPA_PLATFORM": "xcb"})
         await shown.window("Errand")

@@ -35,7 +35,7 @@ async def _bring(opened: Office, view: View) -> QWidget:
     return window
 
 
-async def test_every_control_has_a_role_and_a_name_and_is_reached_by_tab(opened: Office) -> None:
+async def test_every_control_has_a_role_and_a_name_and_is_a_tab_stop(opened: Office) -> None:
     findings: list[str] = []
     for view in VIEWS:
         window = await _bring(opened, view)
@@ -51,7 +51,7 @@ async def test_every_control_has_a_role_and_a_name_and_is_reached_by_tab(opened:
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
-async def test_every_text_and_icon_stands_out(opened: Office, theme: Theme, mode: Mode) -> None:
+async def test_every_text_and_icon_has_enough_contrast(opened: Office, theme: Theme, mode: Mode) -> None:
     theme.set_mode(mode)
     findings: list[str] = []
     for view in VIEWS:
@@ -65,7 +65,7 @@ async def test_every_text_and_icon_stands_out(opened: Office, theme: Theme, mode
     assert findings == [], "\n".join(findings)
 
 
-def test_a_pale_text_and_a_nameless_control_that_tab_skips_would_be_found(qtbot: QtBot, theme: Theme) -> None:
+def test_the_checks_find_low_contrast_a_missing_name_and_a_missing_tab_stop(qtbot: QtBot, theme: Theme) -> None:
     window = QWidget()
     qtbot.addWidget(window)
     column = QVBoxLayout(window)

@@ -30,9 +30,7 @@ def told(qapp: object) -> Generator[Told]:
     told.key.close()
 
 
-async def test_a_key_is_bound_and_its_presses_come_with_what_brings_a_window_to_the_front(
-    bus_address: str, told: Told
-) -> None:
+async def test_a_shortcut_is_bound_and_each_press_carries_an_activation_token(bus_address: str, told: Told) -> None:
     portal = await ShortcutPortal.start(bus_address)
     await told.key.bind()
     assert (portal.asked, told.bound, told.refusals) == (["quick"], ["Ctrl+Alt+Space"], 0)
@@ -43,7 +41,7 @@ async def test_a_key_is_bound_and_its_presses_come_with_what_brings_a_window_to_
     await portal.leave()
 
 
-async def test_a_person_may_refuse_the_key_and_take_it_later(bus_address: str, told: Told) -> None:
+async def test_the_shortcut_can_be_refused_and_accepted_later(bus_address: str, told: Told) -> None:
     unwilling = await ShortcutPortal.start(bus_address, refuses=True)
     await told.key.bind()
     assert (told.bound, told.refusals) == ([], 1)
@@ -54,12 +52,12 @@ async def test_a_person_may_refuse_the_key_and_take_it_later(bus_address: str, t
     await portal.leave()
 
 
-async def test_a_desktop_without_such_keys_says_so(bus_address: str, told: Told) -> None:
+async def test_a_desktop_without_global_shortcuts_is_reported(bus_address: str, told: Told) -> None:
     await told.key.bind()
     assert told.refusals == 1
 
 
-async def test_no_desktop_at_all_says_so(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_session_bus_is_reported(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/at/all")
     await told.key.bind()
     assert told.refusals == 1

@@ -35,7 +35,7 @@ def approval(**changes: object) -> Ask:
     return msgspec.structs.replace(APPROVAL, approval=msgspec.structs.replace(PLAIN, **changes))
 
 
-def test_an_approval_that_is_shown_whole_can_be_settled_from_its_notice() -> None:
+def test_an_approval_that_is_fully_shown_can_be_answered_from_its_notification() -> None:
     notice = ask_notification(approval(writes=("/home/anna/project/build",)), "Run the tests")
     assert notice.title == "Approval needed: Run the tests"
     assert notice.body == "python -m pytest -q\nIn: /home/anna/project\nWrites: /home/anna/project/build"
@@ -54,18 +54,18 @@ def test_an_approval_that_is_shown_whole_can_be_settled_from_its_notice() -> Non
         {"writes": tuple(f"/home/anna/project/folder_{number}" for number in range(20))},
     ],
 )
-def test_nobody_allows_what_they_did_not_see(changes: dict[str, object]) -> None:
+def test_an_approval_that_is_not_fully_shown_has_no_allow_button(changes: dict[str, object]) -> None:
     notice = ask_notification(approval(**changes), "Run the tests")
     assert notice.buttons == OPEN_ALONE
     assert len(notice.body) < 260
     assert "abcdefghijklmnop" not in notice.body
 
 
-def test_what_hides_in_a_command_is_written_out() -> None:
+def test_hidden_characters_of_a_command_are_escaped_in_its_notification() -> None:
     assert "\\u202e" in ask_notification(approval(command="echo \u202eabc"), "").body
 
 
-def test_a_question_has_its_choices_as_buttons_only_if_all_of_them_fit() -> None:
+def test_a_question_offers_its_choices_as_buttons_only_if_all_fit() -> None:
     few = msgspec.structs.replace(QUESTION, choices=("Blue", "Green"))
     assert [button.label for button in ask_notification(few, "Paint").buttons] == ["Blue", "Green", "Reply"]
     many = msgspec.structs.replace(QUESTION, choices=("a", "b", "c", "d"))
@@ -73,7 +73,7 @@ def test_a_question_has_its_choices_as_buttons_only_if_all_of_them_fit() -> None
     assert [button.label for button in ask_notification(QUESTION, "Paint").buttons] == ["Reply"]
 
 
-def test_a_limit_can_be_raised_or_kept() -> None:
+def test_a_limit_has_answer_buttons_in_its_notification_and_an_unknown_outcome_has_none() -> None:
     notice = ask_notification(UNKNOWN, "Deploy")
     assert (notice.title, notice.body.split("\n")) == (
         "Outcome unknown: Deploy",
@@ -85,7 +85,7 @@ def test_a_limit_can_be_raised_or_kept() -> None:
     assert [button.label for button in notice.buttons] == ["Go on", "Stop here", "Open"]
 
 
-def test_an_end_says_how_it_ended_and_a_burst_says_how_many() -> None:
+def test_a_notification_says_how_a_task_ended_and_a_grouped_one_how_many() -> None:
     done, failed = ended("task_1", "completed", summary="All green."), ended("task_2", "error", error="No network.")
     assert (ended_notification(done, "Test").title, ended_notification(done, "Test").body) == (
         "Done: Test",
@@ -99,7 +99,7 @@ def test_an_end_says_how_it_ended_and_a_burst_says_how_many() -> None:
     assert (many.title, many.body) == ("2 tasks have ended", "1 task of them failed.")
 
 
-def test_an_end_without_being_done_is_told_as_one() -> None:
+def test_the_end_of_an_unfinished_task_is_notified_as_unfinished() -> None:
     silent = msgspec.structs.replace(ended("task_1"), completion="undeclared")
     assert ended_notification(silent, "Test").title == "Ended without saying that it is done: Test"
     refused = msgspec.structs.replace(ended("task_2"), completion="refused", refused_calls=3)
@@ -134,7 +134,9 @@ def told(qapp: object, stores: Stores) -> Told:
     return Told(stores)
 
 
-async def test_an_ask_and_an_end_elsewhere_are_told_and_no_stop_of_ones_own(stores: Stores, told: Told) -> None:
+async def test_asks_and_ends_in_other_conversations_are_notified_but_not_manual_stops(
+    stores: Stores, told: Told
+) -> None:
     stores.apply(AskUpdate(ask=ask("ask_1", "conv_1")))
     stores.apply(TaskUpdate(task=ended("task_2", "manual_stop", "conv_2")))
     stores.apply(TaskUpdate(task=ended("task_3", "completed", "conv_3")))
@@ -142,7 +144,7 @@ async def test_an_ask_and_an_end_elsewhere_are_told_and_no_stop_of_ones_own(stor
     assert told.titles == ["Approval needed", "Done: The work of task_3"]
 
 
-async def test_what_is_before_the_person_is_not_told(stores: Stores, told: Told) -> None:
+async def test_nothing_is_notified_about_the_active_conversation(stores: Stores, told: Told) -> None:
     told.eyes.look_at("conv_1")
     stores.apply(AskUpdate(ask=ask("ask_1", "conv_1")))
     stores.apply(TaskUpdate(task=ended("task_1", conversation_id="conv_1")))
@@ -151,7 +153,7 @@ async def test_what_is_before_the_person_is_not_told(stores: Stores, told: Told)
     assert [notice.key for notice in told.notices] == ["ask_2"]
 
 
-async def test_what_is_looked_at_is_taken_back_and_told_no_second_time(stores: Stores, told: Told) -> None:
+async def test_viewing_a_conversation_withdraws_its_notifications_for_good(stores: Stores, told: Told) -> None:
     stores.apply(AskUpdate(ask=ask("ask_1", "conv_1")))
     stores.apply(TaskUpdate(task=ended("task_2", conversation_id="conv_1")))
     await until(lambda: len(told.notices) == 2)
@@ -165,7 +167,7 @@ async def test_what_is_looked_at_is_taken_back_and_told_no_second_time(stores: S
     assert [notice.key for notice in told.notices] == ["ask_3"]
 
 
-async def test_an_ask_that_is_settled_elsewhere_is_taken_back(stores: Stores, told: Told) -> None:
+async def test_the_notification_of_an_ask_answered_elsewhere_is_withdrawn(stores: Stores, told: Told) -> None:
     waiting = ask()
     stores.apply(AskUpdate(ask=waiting))
     await until(lambda: bool(told.notices))
@@ -173,14 +175,14 @@ async def test_an_ask_that_is_settled_elsewhere_is_taken_back(stores: Stores, to
     await until(lambda: told.notices == ())
 
 
-async def test_a_conversation_that_works_again_takes_its_last_end_back(stores: Stores, told: Told) -> None:
+async def test_a_new_task_withdraws_the_notification_of_the_last_end(stores: Stores, told: Told) -> None:
     stores.apply(TaskUpdate(task=ended("task_1")))
     await until(lambda: bool(told.notices))
     stores.apply(TaskUpdate(task=at_work("task_2")))
     await until(lambda: told.notices == ())
 
 
-async def test_a_burst_of_ends_is_one_notice_until_the_person_comes_back(stores: Stores, told: Told) -> None:
+async def test_many_ends_share_one_notification_until_the_window_is_active(stores: Stores, told: Told) -> None:
     for number in range(20):
         stores.apply(TaskUpdate(task=ended(f"task_{number}", conversation_id=f"conv_{number}")))
     await until(lambda: bool(told.notices))
@@ -193,7 +195,7 @@ async def test_a_burst_of_ends_is_one_notice_until_the_person_comes_back(stores:
     await until(lambda: told.notices == ())
 
 
-async def test_a_button_that_comes_too_late_opens_the_conversation(stores: Stores, told: Told) -> None:
+async def test_a_button_of_an_answered_ask_opens_the_conversation(stores: Stores, told: Told) -> None:
     stores.apply(TaskUpdate(task=ended("task_1", conversation_id="conv_7")))
     await until(lambda: bool(told.notices))
     told.store.handle_click("task_1", "allow")

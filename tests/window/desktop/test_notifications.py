@@ -43,7 +43,7 @@ async def shown(qapp: object) -> AsyncGenerator[Shown]:
         await running
 
 
-async def test_a_notice_goes_over_the_wire_with_the_types_that_servers_want(
+async def test_a_notification_is_sent_with_the_dbus_types_that_servers_expect(
     server: NotificationServer, shown: Shown
 ) -> None:
     shown.show(APPROVAL, DONE)
@@ -56,7 +56,7 @@ async def test_a_notice_goes_over_the_wire_with_the_types_that_servers_want(
     assert told.actions[:2] == ("default", "Open")
 
 
-async def test_what_looks_like_markup_is_shown_as_it_was_written(bus_address: str, shown: Shown) -> None:
+async def test_text_that_looks_like_markup_is_shown_literally(bus_address: str, shown: Shown) -> None:
     server = await NotificationServer.start(bus_address)
     shown.show(QUESTION)
     await until(lambda: len(server.shown) == 1)
@@ -68,7 +68,7 @@ async def test_what_looks_like_markup_is_shown_as_it_was_written(bus_address: st
     await plain.leave()
 
 
-async def test_where_no_body_is_shown_nothing_can_be_allowed(bus_address: str, shown: Shown) -> None:
+async def test_a_server_that_shows_no_body_gets_no_allow_button(bus_address: str, shown: Shown) -> None:
     server = await NotificationServer.start(bus_address, ("actions",))
     shown.show(APPROVAL)
     await until(lambda: len(server.shown) == 1)
@@ -76,7 +76,7 @@ async def test_where_no_body_is_shown_nothing_can_be_allowed(bus_address: str, s
     await server.leave()
 
 
-async def test_a_server_without_buttons_is_given_none(bus_address: str, shown: Shown) -> None:
+async def test_a_server_without_actions_gets_none(bus_address: str, shown: Shown) -> None:
     server = await NotificationServer.start(bus_address, ("body",))
     shown.show(APPROVAL)
     await until(lambda: len(server.shown) == 1)
@@ -84,9 +84,7 @@ async def test_a_server_without_buttons_is_given_none(bus_address: str, shown: S
     await server.leave()
 
 
-async def test_a_pressed_button_comes_back_with_what_brings_a_window_to_the_front(
-    server: NotificationServer, shown: Shown
-) -> None:
+async def test_a_clicked_button_arrives_with_its_activation_token(server: NotificationServer, shown: Shown) -> None:
     shown.show(APPROVAL, QUESTION)
     await until(lambda: len(server.shown) == 2)
     server.press(server.of("Question: Paint it"), "choice 1")
@@ -95,14 +93,14 @@ async def test_a_pressed_button_comes_back_with_what_brings_a_window_to_the_fron
     assert shown.acted == [("ask_2", "choice 1", "token-of-the-click"), ("ask_1", "open", "token-of-the-click")]
 
 
-async def test_a_button_that_is_pressed_at_once_is_not_lost(server: NotificationServer, shown: Shown) -> None:
+async def test_a_button_clicked_at_once_is_not_lost(server: NotificationServer, shown: Shown) -> None:
     server.presses = "allow"
     shown.show(APPROVAL)
     await until(lambda: bool(shown.acted))
     assert shown.acted[0][:2] == ("ask_1", "allow")
 
 
-async def test_nobody_else_on_the_bus_can_press_a_button(
+async def test_signals_of_other_senders_on_the_bus_are_ignored(
     bus_address: str, server: NotificationServer, shown: Shown
 ) -> None:
     shown.show(APPROVAL)
@@ -118,7 +116,7 @@ async def test_nobody_else_on_the_bus_can_press_a_button(
     await stranger.leave()
 
 
-async def test_what_is_no_longer_wanted_is_taken_back_and_what_was_put_away_stays_away(
+async def test_outdated_notifications_are_closed_and_dismissed_ones_stay_dismissed(
     server: NotificationServer, shown: Shown
 ) -> None:
     shown.show(APPROVAL, DONE)
@@ -129,7 +127,7 @@ async def test_what_is_no_longer_wanted_is_taken_back_and_what_was_put_away_stay
     assert len(server.told) == 3
 
 
-async def test_a_server_that_dies_and_comes_back_shows_what_is_still_wanted(bus_address: str, shown: Shown) -> None:
+async def test_a_restarted_server_shows_the_current_notifications_again(bus_address: str, shown: Shown) -> None:
     first = await NotificationServer.start(bus_address)
     shown.show(APPROVAL, DONE)
     await until(lambda: len(first.shown) == 2)
@@ -142,7 +140,7 @@ async def test_a_server_that_dies_and_comes_back_shows_what_is_still_wanted(bus_
     await second.leave()
 
 
-async def test_a_server_that_comes_later_is_told_what_waits(
+async def test_a_server_that_starts_later_shows_the_current_notifications(
     bus_address: str, shown: Shown, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "app.window.desktop.notifications")
@@ -153,7 +151,7 @@ async def test_a_server_that_comes_later_is_told_what_waits(
     await server.leave()
 
 
-async def test_without_a_bus_nothing_happens_but_a_line_in_the_log(
+async def test_a_missing_bus_is_only_logged(
     shown: Shown, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "app.window.desktop.notifications")
@@ -166,7 +164,7 @@ async def test_without_a_bus_nothing_happens_but_a_line_in_the_log(
     assert shown.acted == []
 
 
-async def test_the_end_of_the_window_takes_its_notices_along(server: NotificationServer, qapp: object) -> None:
+async def test_closing_the_window_closes_its_notifications(server: NotificationServer, qapp: object) -> None:
     shown = Shown()
     running = asyncio.get_running_loop().create_task(shown.notifications.run())
     shown.show(APPROVAL, DONE)

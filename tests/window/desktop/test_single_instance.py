@@ -42,7 +42,7 @@ async def say(port: int, words: bytes) -> bytes:
     return answer
 
 
-async def test_a_wish_is_taken_and_answered(opened: Opened) -> None:
+async def test_a_wake_request_is_accepted_and_answered(opened: Opened) -> None:
     taken = await asyncio.to_thread(wake_running_window, opened.file, "open", "conv_1", "activation")
     assert taken
     assert [(wish.what, wish.conversation_id, wish.activation) for wish in opened.wishes] == [
@@ -55,12 +55,12 @@ async def test_a_wish_is_taken_and_answered(opened: Opened) -> None:
     "words",
     [b'{"proof": "guess", "what": "show"}\n', b"not json\n", b"\n", b"x" * 10_000, b"GET / HTTP/1.1\r\n\r\n"],
 )
-async def test_who_does_not_know_the_token_is_sent_away(opened: Opened, words: bytes) -> None:
+async def test_a_caller_without_the_token_is_rejected(opened: Opened, words: bytes) -> None:
     assert await say(opened.address.port, words) == b""
     assert opened.wishes == []
 
 
-async def test_a_proof_for_other_nonces_opens_nothing(opened: Opened) -> None:
+async def test_a_proof_for_other_nonces_is_rejected(opened: Opened) -> None:
     token = opened.address.token
     for own in (proof(token, "asks", "n", "m"), proof("guess", "asks", "n", ""), token):
         reader, writer = await asyncio.open_connection("127.0.0.1", opened.address.port)
@@ -73,7 +73,7 @@ async def test_a_proof_for_other_nonces_opens_nothing(opened: Opened) -> None:
     assert opened.wishes == []
 
 
-async def test_many_who_say_nothing_do_not_keep_a_second_start_out(opened: Opened) -> None:
+async def test_many_silent_callers_do_not_block_a_second_start(opened: Opened) -> None:
     silent = [await asyncio.open_connection("127.0.0.1", opened.address.port) for _ in range(100)]
     assert await asyncio.to_thread(wake_running_window, opened.file, "show")
     for reader, writer in silent:
@@ -81,7 +81,7 @@ async def test_many_who_say_nothing_do_not_keep_a_second_start_out(opened: Opene
         writer.close()
 
 
-async def test_who_has_taken_the_port_of_a_killed_window_learns_neither_token_nor_wish(
+async def test_a_process_on_the_port_of_a_killed_window_learns_neither_token_nor_request(
     opened: Opened, tmp_path: Path
 ) -> None:
     heard: list[bytes] = []
@@ -103,14 +103,14 @@ async def test_who_has_taken_the_port_of_a_killed_window_learns_neither_token_no
     assert heard[1] == b""
 
 
-async def test_who_says_nothing_holds_nobody_up(opened: Opened) -> None:
+async def test_a_silent_caller_delays_no_other_and_is_disconnected(opened: Opened) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", opened.address.port)
     assert await asyncio.to_thread(wake_running_window, opened.file, "show")
     writer.close()
     assert await reader.read() == b""
 
 
-async def test_a_file_that_a_killed_window_left_is_no_window(opened: Opened, tmp_path: Path) -> None:
+async def test_the_stale_file_of_a_killed_window_is_ignored(opened: Opened, tmp_path: Path) -> None:
     left = tmp_path / "left.json"
     left.touch(0o600)
     left.write_bytes(opened.file.read_bytes())
@@ -121,7 +121,7 @@ async def test_a_file_that_a_killed_window_left_is_no_window(opened: Opened, tmp
     assert not await asyncio.to_thread(wake_running_window, left, "show", timeout_s=0.1)
 
 
-async def test_a_window_that_is_just_starting_is_waited_for(qapp: object, tmp_path: Path) -> None:
+async def test_a_second_start_waits_for_a_window_that_is_just_starting(qapp: object, tmp_path: Path) -> None:
     late = Opened(tmp_path / "late.json")
     ringing = asyncio.get_running_loop().create_task(asyncio.to_thread(wake_running_window, late.file, "show"))
     await late.door.open()

@@ -21,6 +21,6 @@ print([name for name in {_LATER} if name in sys.modules])
 """
 
 
-def test_the_first_paint_waits_for_no_loop_no_line_and_no_attention(tmp_path: Path) -> None:
+def test_the_first_paint_needs_no_event_loop_connection_or_desktop_integration(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", _LOADED, tmp_path], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

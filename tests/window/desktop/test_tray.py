@@ -22,7 +22,7 @@ def find(menu: QMenu, text: str) -> QAction:
     return next(action for action in menu.actions() if action.text() == text)
 
 
-async def test_the_menu_lists_what_waits_and_what_runs_with_a_stop_for_each(qapp: QApplication, stores: Stores) -> None:
+async def test_the_menu_lists_asks_and_running_tasks_each_with_a_stop(qapp: QApplication, stores: Stores) -> None:
     menu = TrayMenu(stores)
     assert texts(menu) == ["New task", "Quick task …", "Open Errand", "Quit …"]
     opened: list[str] = []
@@ -68,13 +68,13 @@ async def test_a_stop_is_not_offered_twice_and_a_hundred_tasks_do_not_fill_the_s
 
 
 @pytest.mark.parametrize("waiting", [1, 9, 120])
-def test_the_icon_wears_the_number_in_each_size(qapp: QApplication, waiting: int) -> None:
+def test_the_icon_has_a_badge_in_each_size(qapp: QApplication, waiting: int) -> None:
     plain, badged = tray_icon(0), tray_icon(waiting)
     for side in (16, 22, 48):
         assert badged.pixmap(side, side).toImage() != plain.pixmap(side, side).toImage()
 
 
-async def test_the_icon_says_how_much_waits_and_runs(qapp: QApplication, stores: Stores) -> None:
+async def test_the_tool_tip_of_the_icon_counts_asks_and_running_tasks(qapp: QApplication, stores: Stores) -> None:
     tray = Tray(stores)
     assert tray.icon.toolTip() == "Errand"
     stores.apply(AskUpdate(ask=ask()))
@@ -83,7 +83,9 @@ async def test_the_icon_says_how_much_waits_and_runs(qapp: QApplication, stores:
     tray.icon.hide()
 
 
-async def test_a_balloon_is_shown_once_and_its_click_opens_the_newest(qapp: QApplication, stores: Stores) -> None:
+async def test_a_tray_notification_is_shown_once_and_its_click_opens_the_newest(
+    qapp: QApplication, stores: Stores
+) -> None:
     tray = Tray(stores)
     balloons = TrayNotifications(tray.icon)
     acted: list[str] = []

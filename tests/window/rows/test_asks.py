@@ -58,7 +58,7 @@ def test_a_question_is_answered_by_one_of_its_choices(shown: Shown) -> None:
     assert shown.answers.given == [("ask_q", "Blue", None, "once")]
 
 
-def test_a_question_is_answered_in_ones_own_words_by_enter_but_not_by_blanks(shown: Shown) -> None:
+def test_a_question_is_answered_by_typing_and_enter_but_not_with_blanks(shown: Shown) -> None:
     shown.show(QUESTION)
     QTest.keyClicks(shown.field(), "  ")
     QTest.keyClick(shown.field(), Qt.Key.Key_Return)
@@ -68,12 +68,12 @@ def test_a_question_is_answered_in_ones_own_words_by_enter_but_not_by_blanks(sho
     assert shown.answers.given == [("ask_q", "red", None, "once")]
 
 
-def test_a_long_choice_takes_more_lines(shown: Shown) -> None:
+def test_a_long_choice_wraps(shown: Shown) -> None:
     shown.show(QUESTION)
     assert shown.button(QUESTION.choices[1]).height() > shown.button("Blue").height() * 1.5
 
 
-def test_what_was_typed_stays_while_the_same_question_changes_and_goes_with_another(shown: Shown) -> None:
+def test_typed_text_survives_an_update_of_its_question_but_not_another_question(shown: Shown) -> None:
     shown.show(QUESTION)
     shown.field().setText("half an ans")
     shown.show(QUESTION)
@@ -84,7 +84,7 @@ def test_what_was_typed_stays_while_the_same_question_changes_and_goes_with_anot
     assert shown.field().text() == "half an ans", "it was only out of view"
 
 
-def test_an_approval_shows_command_paths_reason_risk_and_change_whole(shown: Shown) -> None:
+def test_an_approval_shows_command_paths_reason_risk_and_change_in_full(shown: Shown) -> None:
     shown.show(APPROVAL)
     texts = shown.texts()
     for text in (
@@ -99,7 +99,7 @@ def test_an_approval_shows_command_paths_reason_risk_and_change_whole(shown: Sho
         assert text in texts
 
 
-def test_hidden_characters_of_a_command_are_written_out(shown: Shown) -> None:
+def test_hidden_characters_of_a_command_are_escaped(shown: Shown) -> None:
     assert APPROVAL.approval is not None
     tricky = msgspec.structs.replace(APPROVAL.approval, command="ls \u202egpj.exe\u200b\x1b[2K\u00a0-la")
     shown.show(msgspec.structs.replace(APPROVAL, approval=tricky))
@@ -115,14 +115,14 @@ def test_hidden_characters_of_a_command_are_written_out(shown: Shown) -> None:
         (["Deny"], ("ask_a", "", False, "once")),
     ],
 )
-def test_an_approval_is_settled_by_its_buttons(shown: Shown, presses: list[str], answer: object) -> None:
+def test_an_approval_is_answered_by_its_buttons(shown: Shown, presses: list[str], answer: object) -> None:
     shown.show(APPROVAL)
     for name in presses:
         shown.button(name).click()
     assert shown.answers.given == [answer]
 
 
-def test_a_denial_says_why_by_keyboard_alone(shown: Shown, qtbot: QtBot) -> None:
+def test_a_reason_for_denying_is_given_by_keyboard_alone(shown: Shown, qtbot: QtBot) -> None:
     shown.show(APPROVAL)
     with qtbot.waitSignal(shown.block.resized):
         QTest.keyClick(shown.button("Deny and say why …"), Qt.Key.Key_Return)
@@ -137,14 +137,14 @@ def test_control_enter_anywhere_in_an_approval_allows_once(shown: Shown) -> None
     assert shown.answers.given == [("ask_a", "", True, "once")]
 
 
-def test_where_nothing_can_be_remembered_nothing_is_offered(shown: Shown) -> None:
+def test_without_a_grantable_rule_nothing_is_offered_to_remember(shown: Shown) -> None:
     assert APPROVAL.approval is not None
     approval = msgspec.structs.replace(APPROVAL.approval, remembered=None, grantable=None)
     shown.show(msgspec.structs.replace(APPROVAL, approval=approval))
     assert [button.accessibleName() for button in shown.controls()] == ["Allow once", "Deny", "Deny and say why …"]
 
 
-def test_in_a_narrow_card_the_buttons_take_more_rows_and_none_is_cut(shown: Shown) -> None:
+def test_in_a_narrow_card_the_buttons_wrap_and_none_is_cut(shown: Shown) -> None:
     shown.show(APPROVAL)
     wide, width = shown.block.height(), WIDTH // 2
     shown.block.resize(width, shown.block.height_for(width))
@@ -157,7 +157,7 @@ def test_in_a_narrow_card_the_buttons_take_more_rows_and_none_is_cut(shown: Show
 
 
 @pytest.mark.parametrize(("name", "allow"), [("Go on with as much again", True), ("Stop here", False)])
-def test_a_limit_is_answered(shown: Shown, name: str, allow: bool) -> None:
+def test_a_limit_is_continued_or_stopped_by_its_buttons(shown: Shown, name: str, allow: bool) -> None:
     shown.show(LIMIT)
     shown.button(name).click()
     assert shown.answers.given == [("ask_l", "", allow, "once")]
@@ -177,7 +177,7 @@ def test_a_limit_is_raised_to_a_number_by_keyboard(shown: Shown) -> None:
 
 
 @pytest.mark.parametrize("name", UNKNOWN.choices)
-def test_an_unknown_outcome_shows_what_was_under_way_and_takes_one_of_its_choices(shown: Shown, name: str) -> None:
+def test_an_unknown_outcome_shows_the_call_and_accepts_one_of_its_choices(shown: Shown, name: str) -> None:
     shown.show(UNKNOWN)
     assert {"make deploy && ./announce.sh", UNKNOWN.text} <= set(shown.texts())
     shown.button(name).click()
@@ -194,7 +194,7 @@ def test_an_unknown_outcome_shows_what_was_under_way_and_takes_one_of_its_choice
         (UNKNOWN, "Skip it", None, "Chosen: Skip it · by window at "),
     ],
 )
-def test_a_settled_ask_says_what_by_whom_and_when_and_takes_no_answer(
+def test_a_settled_ask_shows_answer_author_and_time_and_has_no_controls(
     shown: Shown, ask: Ask, answer: str, allowed: bool | None, words: str
 ) -> None:
     at = datetime.now(UTC)
@@ -207,7 +207,7 @@ def test_a_settled_ask_says_what_by_whom_and_when_and_takes_no_answer(
     assert f"{words}{at.astimezone():%H:%M}" in shown.texts()
 
 
-def test_one_block_shows_ask_after_ask_of_every_kind(shown: Shown) -> None:
+def test_one_row_view_shows_asks_of_every_kind_in_turn(shown: Shown) -> None:
     for ask in (QUESTION, APPROVAL, LIMIT, UNKNOWN, APPROVAL, QUESTION):
         shown.show(ask)
         names = [widget.accessibleName() for widget in shown.controls()]
@@ -215,7 +215,7 @@ def test_one_block_shows_ask_after_ask_of_every_kind(shown: Shown) -> None:
     assert QUESTION.text in shown.texts() and LIMIT.text not in shown.texts()
 
 
-def test_a_command_of_a_thousand_lines_is_all_there_and_scrolls(shown: Shown) -> None:
+def test_a_command_of_a_thousand_lines_can_be_shown_in_full_and_scrolls(shown: Shown) -> None:
     assert APPROVAL.approval is not None
     command = "\n".join(f"echo {number}" for number in range(1000))
     approval = msgspec.structs.replace(APPROVAL.approval, command=command)
@@ -246,7 +246,7 @@ def with_command(command: str) -> Ask:
     return msgspec.structs.replace(APPROVAL, approval=msgspec.structs.replace(APPROVAL.approval, command=command))
 
 
-def test_a_tail_behind_two_hundred_newlines_is_told_and_can_be_shown(shown: Shown) -> None:
+def test_hidden_lines_after_two_hundred_newlines_are_counted_and_can_be_shown(shown: Shown) -> None:
     shown.show(with_command(HIDDEN))
     more = shown.button("… 177 more lines · Show all: What will run")
     before = shown.block.height_for(WIDTH)
@@ -256,12 +256,12 @@ def test_a_tail_behind_two_hundred_newlines_is_told_and_can_be_shown(shown: Show
     assert shown.block.height_for(WIDTH) == before
 
 
-def test_a_short_command_has_no_more_to_show(shown: Shown) -> None:
+def test_a_short_command_has_no_show_all_button(shown: Shown) -> None:
     shown.show(APPROVAL)
     assert not any("more line" in button.text() for button in shown.controls() if isinstance(button, QPushButton))
 
 
-def test_paths_and_reasons_of_an_approval_cannot_pretend_to_be_other_lines(shown: Shown) -> None:
+def test_line_breaks_in_paths_and_reasons_of_an_approval_are_escaped(shown: Shown) -> None:
     assert APPROVAL.approval is not None
     path = "/work/a\nWhy\u202e: harmless"
     approval = msgspec.structs.replace(APPROVAL.approval, writes=(path,), rule=f"writes outside: {path}")

@@ -31,7 +31,7 @@ def menu_of(block: RowView[Row]) -> QMenu:
     return next(menu for menu in block.findChildren(QMenu) if not menu.title())
 
 
-def test_the_switch_goes_to_the_version_before_and_after(show: MakeBlock, actions: KeptActions) -> None:
+def test_the_switch_goes_to_the_previous_and_next_version(show: MakeBlock, actions: KeptActions) -> None:
     block = show(FORK)
     button(block, "Previous version").click()
     button(block, "Next version").click()
@@ -39,9 +39,7 @@ def test_the_switch_goes_to_the_version_before_and_after(show: MakeBlock, action
     assert block.accessibleName() == "Version 2 of 3"
 
 
-def test_at_the_last_version_and_while_the_agent_works_there_is_no_next_one(
-    show: MakeBlock, actions: KeptActions
-) -> None:
+def test_at_the_last_version_and_during_a_task_next_is_disabled(show: MakeBlock, actions: KeptActions) -> None:
     block = show(replace(FORK, number=3, next_id=None))
     assert button(block, "Previous version").isEnabled() and not button(block, "Next version").isEnabled()
     actions.branches.why = "The agent is at work."
@@ -51,7 +49,7 @@ def test_at_the_last_version_and_while_the_agent_works_there_is_no_next_one(
         assert button(block, name).toolTip() == "The agent is at work."
 
 
-def test_the_keyboard_stays_in_the_switch_when_it_comes_to_an_end(show: MakeBlock) -> None:
+def test_the_switch_keeps_the_focus_at_its_last_version(show: MakeBlock) -> None:
     block = show(FORK)
     button(block, "Next version").setFocus()
     block.set_row(replace(FORK, number=3, previous_id="n2", next_id=None))
@@ -71,7 +69,7 @@ def test_a_message_is_copied_edited_and_forked_by_buttons_and_by_its_menu(
     assert actions.branches.asked == [("edit", "n1"), ("fork", "n1")] * 2
 
 
-def test_a_reply_is_tried_again_with_the_same_or_another_model(show: MakeBlock, actions: KeptActions) -> None:
+def test_a_reply_is_retried_with_the_same_or_another_model(show: MakeBlock, actions: KeptActions) -> None:
     menu = menu_of(show(reply("A poem.", "n2")))
     others = next(other for other in menu.findChildren(QMenu))
     for entry in (*menu.actions(), *others.actions()):
@@ -81,14 +79,14 @@ def test_a_reply_is_tried_again_with_the_same_or_another_model(show: MakeBlock, 
     ]  # fmt: skip
 
 
-def test_while_the_agent_works_the_menu_says_why_nothing_can_be_done(show: MakeBlock, actions: KeptActions) -> None:
+def test_during_a_task_the_menu_says_why_its_commands_are_disabled(show: MakeBlock, actions: KeptActions) -> None:
     actions.branches.why = "The agent is at work."
     entries = {entry.text(): entry for entry in menu_of(show(reply("A poem.", "n2"))).actions()}
     assert not entries["Retry"].isEnabled() and not entries["Fork here"].isEnabled()
     assert entries["Retry"].toolTip() == "The agent is at work."
 
 
-def test_while_the_agent_works_nothing_is_forked_or_retried_by_a_button(show: MakeBlock, actions: KeptActions) -> None:
+def test_during_a_task_fork_and_retry_buttons_are_disabled(show: MakeBlock, actions: KeptActions) -> None:
     message = show(user("Write a poem", "n1"))
     ending = show(replace(end("completed"), retry_id="n2", fork_id="n3"))
     button(ending, "Have it done again").setFocus()
@@ -102,7 +100,7 @@ def test_while_the_agent_works_nothing_is_forked_or_retried_by_a_button(show: Ma
     assert button(message, "Fork here").isEnabled() and button(message, "Fork here").toolTip() == "Fork here"
 
 
-def test_a_message_is_edited_in_its_place_and_what_is_typed_is_kept(show: MakeBlock, actions: KeptActions) -> None:
+def test_a_message_is_edited_inline_and_the_draft_survives(show: MakeBlock, actions: KeptActions) -> None:
     row = EditMessageRow("n1/edit", node("n1", "Write a poem", "user"), "Write a poem")
     block = show(row)
     block.take_focus()
@@ -119,7 +117,7 @@ def test_a_message_is_edited_in_its_place_and_what_is_typed_is_kept(show: MakeBl
     assert actions.branches.asked == [("resend", "n1: Write a poem now\nor later")]
 
 
-def test_esc_leaves_the_message_as_it_was_and_stops_no_task(show: MakeBlock, actions: KeptActions) -> None:
+def test_esc_cancels_the_edit_of_a_message_and_stops_no_task(show: MakeBlock, actions: KeptActions) -> None:
     block = show(EditMessageRow("n1/edit", node("n1", "Write a poem", "user"), "Write a poem"))
     (field,) = block.findChildren(MessageEditField)
     QTest.keyClicks(field, " now")
@@ -147,7 +145,9 @@ def test_a_field_grows_with_its_text(show: MakeBlock) -> None:
     assert block.height_for(600) < before + 20 * field.fontMetrics().height()
 
 
-def test_what_failed_offers_retry_in_words_and_a_done_task_quietly(show: MakeBlock, actions: KeptActions) -> None:
+def test_a_failed_task_has_a_labelled_retry_button_and_a_done_one_an_icon(
+    show: MakeBlock, actions: KeptActions
+) -> None:
     block = show(replace(end("error", error="No answer."), retry_id="n2", fork_id="n3"))
     assert names(block) == ["Fork here", "Retry"]
     button(block, "Retry").click()
@@ -157,7 +157,9 @@ def test_what_failed_offers_retry_in_words_and_a_done_task_quietly(show: MakeBlo
     assert actions.branches.asked == [("retry", "n2"), ("retry", "n1")]
 
 
-def test_an_open_end_says_so_and_leads_on(show: MakeBlock, actions: KeptActions) -> None:
+def test_the_end_of_a_branch_that_continues_elsewhere_offers_its_continuations(
+    show: MakeBlock, actions: KeptActions
+) -> None:
     block = show(BranchEndRow("n1/open", ("n2", "n3")))
     assert names(block) == ["Branch 1", "Branch 2"]
     button(block, "Branch 2").click()
@@ -168,7 +170,7 @@ def test_an_open_end_says_so_and_leads_on(show: MakeBlock, actions: KeptActions)
     assert actions.branches.asked == [("switch", "n3")]
 
 
-def test_a_message_can_be_sent_again_as_soon_as_the_agent_is_done(show: MakeBlock, actions: KeptActions) -> None:
+def test_an_edited_message_can_be_sent_as_soon_as_the_task_ends(show: MakeBlock, actions: KeptActions) -> None:
     actions.branches.why = "The agent is at work."
     row = EditMessageRow("n1/edit", node("n1", "Write", "user"), "Write", locked=True)
     block = show(row)

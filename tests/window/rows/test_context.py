@@ -30,7 +30,7 @@ def open_line(block: RowView[Row]) -> None:
     block.resize(WIDTH, block.height_for(WIDTH))
 
 
-def test_a_summary_is_a_line_that_opens_to_its_text(show: MakeBlock) -> None:
+def test_a_summary_is_one_line_that_expands_to_its_text(show: MakeBlock) -> None:
     block = summary(show)
     assert part(block, DisclosureButton, "Summary of 120 earlier entries · 82k → 3.0k tokens").isVisible()
     assert block.height() < 50
@@ -39,9 +39,7 @@ def test_a_summary_is_a_line_that_opens_to_its_text(show: MakeBlock) -> None:
     assert block.markdown() == "The **goal**."
 
 
-def test_a_summary_is_changed_in_its_place_and_what_is_typed_is_kept_until_then(
-    show: MakeBlock, actions: KeptActions
-) -> None:
+def test_a_summary_is_edited_inline_and_the_draft_survives(show: MakeBlock, actions: KeptActions) -> None:
     block = summary(show)
     open_line(block)
     part(block, QPushButton, "Edit summary").click()
@@ -56,7 +54,7 @@ def test_a_summary_is_changed_in_its_place_and_what_is_typed_is_kept_until_then(
     assert part(again, TextView, "Summary").isVisible()
 
 
-def test_esc_leaves_a_summary_as_it_was(show: MakeBlock, actions: KeptActions) -> None:
+def test_esc_cancels_the_edit_of_a_summary(show: MakeBlock, actions: KeptActions) -> None:
     block = summary(show)
     open_line(block)
     part(block, QPushButton, "Edit summary").click()
@@ -65,7 +63,7 @@ def test_esc_leaves_a_summary_as_it_was(show: MakeBlock, actions: KeptActions) -
     assert actions.context.asked == []
 
 
-def test_while_the_agent_works_a_summary_cannot_be_changed(show: MakeBlock, actions: KeptActions) -> None:
+def test_during_a_task_a_summary_cannot_be_edited(show: MakeBlock, actions: KeptActions) -> None:
     actions.branches.why = "The agent is at work here."
     block = summary(show)
     open_line(block)
@@ -73,7 +71,7 @@ def test_while_the_agent_works_a_summary_cannot_be_changed(show: MakeBlock, acti
 
 
 @pytest.mark.parametrize("row", [user("Keep this", "u"), reply("Keep this", "r", step=2)])
-def test_a_kept_message_has_a_mark_and_its_menu_lets_it_go(show: MakeBlock, actions: KeptActions, row: Row) -> None:
+def test_a_kept_message_is_marked_and_its_menu_releases_it(show: MakeBlock, actions: KeptActions, row: Row) -> None:
     block = show(row)
     marks = [label for label in block.findChildren(QLabel) if label.accessibleName() == KEPT]
     assert [mark.isVisible() for mark in marks] == [False]
@@ -90,5 +88,5 @@ def _choose(block: RowView[Row], text: str) -> None:
     next(entry for entry in menu.actions() if entry.text() == text).trigger()
 
 
-def test_a_summary_of_one_entry_is_said_so() -> None:
+def test_a_summary_of_one_entry_uses_the_singular() -> None:
     assert summary_text(SummaryBlock(text="x", until_id="n", nodes=1)) == "Summary of 1 earlier entry"

@@ -60,7 +60,7 @@ ROWS: dict[str, Callable[[], Row]] = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_no_block_of_the_transcript_reads_what_others_wrote_as_html(qtbot: QtBot, theme: Theme, name: str) -> None:
+def test_no_row_view_interprets_foreign_text_as_html(qtbot: QtBot, theme: Theme, name: str) -> None:
     row = ROWS[name]()
     block = kind_of(row).view(theme, KeptActions())
     qtbot.addWidget(block)
@@ -70,7 +70,7 @@ def test_no_block_of_the_transcript_reads_what_others_wrote_as_html(qtbot: QtBot
     assert read_as_html(block) == []
 
 
-def test_titles_that_are_cut_and_names_of_buttons_are_no_html(qtbot: QtBot, theme: Theme) -> None:
+def test_elided_titles_and_button_names_are_not_interpreted_as_html(qtbot: QtBot, theme: Theme) -> None:
     label, button = ElidedLabel(theme, HTML), IconButton(theme, "stop", HTML)
     for widget in (label, button):
         qtbot.addWidget(widget)

@@ -26,14 +26,14 @@ def unfinished(**changes: object) -> Task:
         ),
     ],
 )
-def test_an_end_that_is_no_success_is_shown_as_none_and_offers_a_retry(show: MakeBlock, task: Task, words: str) -> None:
+def test_an_unfinished_end_is_shown_as_such_and_offers_a_retry(show: MakeBlock, task: Task, words: str) -> None:
     block = show(TaskEndRow("end", task, retry_id="node_1"))
     assert block.accessibleName() == words
     assert part(block, QPushButton, "Retry").isVisible()
     assert dot_state(task) == "unfinished"
 
 
-def test_what_was_refused_stands_beside_a_good_end(show: MakeBlock) -> None:
+def test_refused_calls_are_counted_beside_a_successful_end(show: MakeBlock) -> None:
     block = show(TaskEndRow("end", unfinished(completion="replied", refused_calls=2, acting_calls=1)))
     assert block.accessibleName() == "Task complete"
     assert any("2 calls not allowed" in label.accessibleName() for label in block.findChildren(ElidedLabel))

@@ -20,13 +20,13 @@ from tests.support.rows import KeptActions, image, node, notice, reply, thinking
 from tests.window.rows.conftest import WIDTH, MakeBlock, part
 
 
-def test_what_a_person_wrote_is_shown_as_written(show: MakeBlock) -> None:
+def test_a_persons_message_is_shown_literally(show: MakeBlock) -> None:
     block = show(user("# not a heading\n<b>no tag</b> & *no stars*"))
     text = part(block, TextView, "Your message")
     assert text.toPlainText() == "# not a heading\n<b>no tag</b> & *no stars*"
 
 
-def test_whom_a_message_names_stands_out_and_an_address_does_not(show: MakeBlock, theme: Theme) -> None:
+def test_mentions_are_highlighted_and_mail_addresses_are_not(show: MakeBlock, theme: Theme) -> None:
     named = (Speaker("Ada", "teal"), Speaker("Ada 2", "violet"))
     block = show(replace(user("@ada and @Ada 2, not bob@ada.example or @Adam"), mentions=named))
     document = part(block, TextView, "Your message").document()
@@ -64,7 +64,7 @@ def test_a_reply_is_shown_as_markdown_and_copied_as_written(show: MakeBlock) -> 
     assert block.markdown() == "Some **bold** text"
 
 
-def test_the_whole_message_is_copied_not_the_piece(show: MakeBlock) -> None:
+def test_copy_takes_the_whole_message_not_one_piece(show: MakeBlock) -> None:
     assert message_markdown(node("n", "One.\n\nTwo.\n")) == "One.\n\nTwo."
 
 
@@ -74,13 +74,13 @@ def test_html_in_a_reply_stays_text(show: MakeBlock) -> None:
 
 
 @pytest.mark.parametrize("address", ["file:///etc/passwd", "http://127.0.0.1:1/x.png"])
-def test_a_picture_that_a_reply_names_is_never_fetched(show: MakeBlock, address: str) -> None:
+def test_an_image_url_in_a_reply_is_never_fetched(show: MakeBlock, address: str) -> None:
     text = part(show(reply(f"![x]({address})")), TextView, "Reply")
     kind = QTextDocument.ResourceType.ImageResource.value
     assert text.loadResource(kind, QUrl(address)) is None
 
 
-def test_a_link_goes_to_those_above(show: MakeBlock, actions: KeptActions) -> None:
+def test_a_link_is_passed_to_the_row_actions(show: MakeBlock, actions: KeptActions) -> None:
     text = part(show(reply("[here](https://example.org/a?b=1)")), TextView, "Reply")
     text.anchorClicked.emit(QUrl("https://example.org/a?b=1"))
     assert actions.links == ["https://example.org/a?b=1"]
@@ -94,7 +94,7 @@ def test_a_fence_is_a_card_with_its_language_and_a_copy_button(show: MakeBlock, 
     part(block, QToolButton, "Copied")
 
 
-def test_a_block_shows_nothing_of_the_row_before(show: MakeBlock) -> None:
+def test_a_reused_row_view_shows_nothing_of_the_previous_row(show: MakeBlock) -> None:
     block = show(reply("```python\nprint(1)\n```", step=3))
     block.set_row(reply("Prose."))
     texts = [view for view in block.findChildren(TextView) if view.isVisible()]
@@ -105,7 +105,7 @@ def test_a_block_shows_nothing_of_the_row_before(show: MakeBlock) -> None:
     assert block.height_for(WIDTH) == before
 
 
-def test_streamed_code_ends_as_finished_code_does(show: MakeBlock) -> None:
+def test_streamed_code_ends_like_code_shown_at_once(show: MakeBlock) -> None:
     code = "def f():\n    return 1\n\n\nprint(f())"
     block = show(reply("```python\n", streaming=True))
     for end in range(1, len(code) + 1):
@@ -130,7 +130,7 @@ def test_streamed_code_ends_as_finished_code_does(show: MakeBlock) -> None:
         ("", None),
     ],
 )
-def test_a_fence_is_known_by_its_first_line(markdown: str, fence: Fence | None) -> None:
+def test_a_fence_is_recognised_by_its_first_line(markdown: str, fence: Fence | None) -> None:
     assert parse_fence(markdown) == fence
 
 
@@ -151,13 +151,13 @@ def test_highlighting_keeps_every_character() -> None:
         ("\r\n " * 6_000, "c"),
     ],
 )
-def test_code_that_a_lexer_takes_minutes_for_is_shown_at_once(code: str, language: str) -> None:
+def test_code_that_is_too_slow_to_highlight_is_shown_plain_at_once(code: str, language: str) -> None:
     started = time.monotonic()
     assert "".join(run.text for run in highlight(code, language)) in (code, code.replace("\r\n", "\n"))
     assert time.monotonic() - started < 5
 
 
-def test_thinking_is_closed_until_it_is_opened(show: MakeBlock) -> None:
+def test_thinking_is_collapsed_until_it_is_expanded(show: MakeBlock) -> None:
     block = show(thinking("I wonder **why**."))
     closed = block.height_for(WIDTH)
     assert not [view for view in block.findChildren(TextView) if view.isVisible()]
@@ -167,7 +167,7 @@ def test_thinking_is_closed_until_it_is_opened(show: MakeBlock) -> None:
     assert block.height_for(WIDTH) > closed
 
 
-def test_a_closed_thought_says_its_beginning_without_marks_and_is_as_high_as_its_line(show: MakeBlock) -> None:
+def test_collapsed_thinking_previews_its_beginning_without_markup_on_one_line(show: MakeBlock) -> None:
     block = show(thinking("**First**, the `shop`.\n\n- Then *all* else"))
     line = part(block, QAbstractButton, "Thought First, the shop. Then all else")
     assert block.height_for(WIDTH) == line.sizeHint().height()
@@ -179,14 +179,14 @@ def test_a_notice_is_text_that_can_be_selected(show: MakeBlock) -> None:
     assert text.cursor_between(4, 9).selectedText() == "model"
 
 
-def test_a_broken_picture_says_so(show: MakeBlock) -> None:
+def test_an_unreadable_image_shows_an_error(show: MakeBlock) -> None:
     for data in ("not base64!", "AAAA", ""):
         block = show(image(data))
         assert part_texts(block) == ["This picture (image/png) cannot be shown."]
     assert part_texts(show(image())) == []
 
 
-def test_a_picture_is_enlarged_by_a_click_and_put_away_by_escape(show: MakeBlock) -> None:
+def test_an_image_is_enlarged_by_a_click_and_closed_by_escape(show: MakeBlock) -> None:
     block = show(image())
     QTest.keyClick(part(block, QAbstractButton, "Picture, enlarge"), Qt.Key.Key_Space)
     (dialog,) = block.findChildren(QDialog)
@@ -211,7 +211,7 @@ def test_the_menu_copies_the_message(show: MakeBlock, actions: KeptActions) -> N
     assert actions.copied == ["Some **bold** text"]
 
 
-def test_streamed_thoughts_grow_in_place_and_end_as_markdown(show: MakeBlock) -> None:
+def test_streamed_thinking_grows_in_place_and_ends_as_markdown(show: MakeBlock) -> None:
     block = show(thinking("", streaming=True))
     block.set_open(True)
     thought = "I wonder **why**.\n\nAnd how."
@@ -225,7 +225,7 @@ def test_streamed_thoughts_grow_in_place_and_end_as_markdown(show: MakeBlock) ->
     assert text.toPlainText() == "I wonder why.\nAnd how."
 
 
-def test_a_long_paste_shows_its_beginning_and_opens(show: MakeBlock, qtbot: QtBot) -> None:
+def test_a_long_message_is_shortened_and_can_be_expanded(show: MakeBlock, qtbot: QtBot) -> None:
     text = "\n".join(f"line {number}" for number in range(500))
     block = show(user(text))
     view = part(block, TextView, "Your message")

@@ -67,12 +67,12 @@ def _line(block: RowView[Row]) -> DisclosureButton:
         (tool("weather", {"city": "Oslo"}), "using weather …"),
     ],
 )
-def test_a_call_says_in_one_line_what_was_done(show: MakeBlock, row: ToolCallRow, words: str) -> None:
+def test_a_call_is_summarised_in_one_line(show: MakeBlock, row: ToolCallRow, words: str) -> None:
     line = _line(show(row))
     assert line.text() == line.accessibleName() == words
 
 
-def test_a_call_opens_in_place_to_what_it_was_given_and_printed(show: MakeBlock, qtbot: QtBot) -> None:
+def test_a_call_expands_to_its_arguments_and_output(show: MakeBlock, qtbot: QtBot) -> None:
     block = show(tool("shell", {"command": "make"}, "one\ntwo"))
     closed = block.height_for(WIDTH)
     with qtbot.waitSignals([block.resized, block.opened]):
@@ -85,7 +85,7 @@ def test_a_call_opens_in_place_to_what_it_was_given_and_printed(show: MakeBlock,
     assert block.height_for(WIDTH) == closed
 
 
-def test_an_open_call_shows_its_output_as_it_comes(show: MakeBlock) -> None:
+def test_an_expanded_call_shows_its_output_live(show: MakeBlock) -> None:
     block = show(tool("shell", {"command": "make"}, output=""))
     block.set_open(True)
     text = ""
@@ -100,7 +100,7 @@ def test_an_open_call_shows_its_output_as_it_comes(show: MakeBlock) -> None:
     assert output.toPlainText() == "all done"
 
 
-def test_of_a_very_long_output_the_end_is_shown_while_it_runs(show: MakeBlock) -> None:
+def test_a_running_call_shows_the_end_of_a_very_long_output(show: MakeBlock) -> None:
     block = show(tool("shell", {"command": "make"}))
     block.set_open(True)
     block.set_row(tool("shell", {"command": "make"}, output="".join(f"line {number}\n" for number in range(9_000))))
@@ -108,7 +108,7 @@ def test_of_a_very_long_output_the_end_is_shown_while_it_runs(show: MakeBlock) -
     assert (lines[-1], len(lines)) == ("line 8999", 200)
 
 
-def test_a_change_shows_its_diff_instead_of_its_arguments(show: MakeBlock) -> None:
+def test_a_file_change_shows_its_diff_instead_of_its_arguments(show: MakeBlock) -> None:
     row = tool("code", {"action": "patch", "path": "a.py"}, "ok", details={"diff": _DIFF, "added": 1, "removed": 1})
     block = show(row)
     block.set_open(True)
@@ -118,7 +118,7 @@ def test_a_change_shows_its_diff_instead_of_its_arguments(show: MakeBlock) -> No
     assert names == ["Changes"]
 
 
-def test_an_opened_call_stays_open_when_it_was_out_of_view(qtbot: QtBot, theme: Theme) -> None:
+def test_an_expanded_call_stays_expanded_after_scrolling_away(qtbot: QtBot, theme: Theme) -> None:
     rows = RowList([tool("shell", {"command": "make"}, "out", "t"), *(reply("x\n\ny", f"r{n}") for n in range(200))])
     theme.set_motion(False)
     view = TranscriptView(rows, theme, KeptActions())
@@ -146,28 +146,26 @@ def test_an_opened_call_stays_open_when_it_was_out_of_view(qtbot: QtBot, theme: 
         ("budget_limit", "Ended at its budget"),
     ],
 )
-def test_the_end_of_a_task_says_how_it_ended_and_what_it_took(
-    show: MakeBlock, reason: TaskStopReason, words: str
-) -> None:
+def test_the_end_of_a_task_shows_its_outcome_and_totals(show: MakeBlock, reason: TaskStopReason, words: str) -> None:
     block = show(end(reason))
     labels = [label.text() for label in block.findChildren(QLabel) if label.isVisible() and label.text()]
     assert labels == [words, "6 turns · 8,840 tokens · $0.0312 · 1 min 14 s"]
     assert block.accessibleName() == words
 
 
-def test_the_end_shows_the_summary_or_what_went_wrong(show: MakeBlock) -> None:
+def test_the_end_of_a_task_shows_its_summary_or_error(show: MakeBlock) -> None:
     assert part(show(end("completed", summary="All **done**.")), TextView, "Summary").toPlainText() == "All done."
     assert part(show(end("error", error="No *key*.")), TextView, "What went wrong").toPlainText() == "No *key*."
 
 
-def test_output_is_cleaned_of_what_steers_a_terminal() -> None:
+def test_terminal_control_sequences_are_removed_from_output() -> None:
     assert output_text("\x1b[32mok\x1b[0m\r\n10 %\r20 %\rdone\n\x07") == "ok\ndone\n"
     assert output_text("tab\tstays\r\n") == "tab\tstays\n"
     assert one_line("a\n  b   c", 20) == "a b c"
     assert one_line("x" * 50, 10) == "x" * 9 + "…"
 
 
-def test_a_change_that_looks_like_the_name_of_a_file_is_shown(show: MakeBlock) -> None:
+def test_a_diff_line_that_looks_like_a_file_header_is_shown(show: MakeBlock) -> None:
     diff = "--- a.sql\n+++ a.sql\n@@ -1 +1 @@\n--- DROP TABLE old;\n+++ DROP TABLE new\u202e;\n"
     block = show(tool("code", {"action": "patch", "path": "a.sql"}, "ok", details={"diff": diff}))
     _line(block).click()
@@ -176,5 +174,5 @@ def test_a_change_that_looks_like_the_name_of_a_file_is_shown(show: MakeBlock) -
 
 
 @pytest.mark.parametrize("icon", get_args(ToolIcon))
-def test_every_icon_that_a_tool_can_declare_has_a_picture(icon: ToolIcon) -> None:
+def test_every_icon_that_a_tool_can_declare_exists(icon: ToolIcon) -> None:
     assert (files("resources") / "icons" / f"{TOOL_ICONS[icon]}.svg").is_file()

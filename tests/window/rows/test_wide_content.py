@@ -23,7 +23,7 @@ def _opened(show: MakeBlock, row: Row) -> RowView[Row]:
     return block
 
 
-def test_of_a_long_output_the_end_is_shown_and_all_of_it_copied(show: MakeBlock, actions: KeptActions) -> None:
+def test_a_long_output_shows_its_end_and_is_copied_in_full(show: MakeBlock, actions: KeptActions) -> None:
     lines = [f"line {number} of the output" for number in range(5_000)]
     block = _opened(show, tool("shell", {"command": "make"}, "\n".join(lines)))
     output = part(block, CodeView, "Output")
@@ -35,7 +35,7 @@ def test_of_a_long_output_the_end_is_shown_and_all_of_it_copied(show: MakeBlock,
     assert actions.copied == ["\n".join(lines)]
 
 
-def test_an_output_that_is_kept_in_a_file_can_be_opened_as_a_whole(show: MakeBlock, actions: KeptActions) -> None:
+def test_an_output_stored_in_a_file_can_be_opened_in_full(show: MakeBlock, actions: KeptActions) -> None:
     details: JsonObject = {"stdout_file": "/tmp/out 1.txt", "stderr_file": None}
     block = _opened(show, tool("shell", {"command": "make"}, "the end", details=details))
     part(block, QPushButton, "Open the whole output").click()
@@ -53,13 +53,13 @@ def test_an_output_that_is_kept_in_a_file_can_be_opened_as_a_whole(show: MakeBlo
         ("and/or 12/34 12:30 a.b.c 1.2.3 //x", []),
     ],
 )  # fmt: skip
-def test_addresses_and_paths_of_an_output_can_be_clicked(text: str, links: list[str]) -> None:
+def test_urls_and_paths_in_an_output_are_links(text: str, links: list[str]) -> None:
     pieces = list(find_links(text))
     assert "".join(piece.text for piece in pieces) == text
     assert [piece.link for piece in pieces if piece.link] == links
 
 
-def test_a_wide_table_scrolls_by_itself_and_breaks_no_word(show: MakeBlock) -> None:
+def test_a_wide_table_scrolls_horizontally_and_breaks_no_word(show: MakeBlock) -> None:
     names = [f"a_long_column_name_{number}" for number in range(14)]
     row = "| " + " | ".join(names) + " |\n|" + "---|" * 14 + "\n|" + " x |" * 14
     table = part(show(reply(row)), TableView, "Table")
@@ -69,13 +69,13 @@ def test_a_wide_table_scrolls_by_itself_and_breaks_no_word(show: MakeBlock) -> N
     assert narrow.horizontalScrollBar().maximum() == 0
 
 
-def test_a_picture_of_the_web_is_not_fetched_but_named_with_its_address(show: MakeBlock) -> None:
+def test_an_image_of_the_web_is_not_fetched_but_shown_as_a_link(show: MakeBlock) -> None:
     text = part(show(reply("See ![the plan](https://example.org/x.png) here.")), TextView, "Reply")
     assert text.toPlainText() == "See Load the plan (https://example.org/x.png) here."
     assert text.cursor_between(6, 8).charFormat().anchorHref() == "https://example.org/x.png"
 
 
-def test_a_card_is_opened_and_closed_by_the_keyboard_alone(show: MakeBlock) -> None:
+def test_a_card_is_expanded_and_collapsed_by_keyboard_alone(show: MakeBlock) -> None:
     line = show(tool("shell", {"command": "ls"}, "x")).findChildren(DisclosureButton)[0]
     states: list[bool] = []
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Left, Qt.Key.Key_Return, Qt.Key.Key_Space):
@@ -84,7 +84,7 @@ def test_a_card_is_opened_and_closed_by_the_keyboard_alone(show: MakeBlock) -> N
     assert states == [True, True, False, True, False]
 
 
-def test_long_lines_of_code_are_broken_when_wanted(show: MakeBlock) -> None:
+def test_long_lines_of_code_wrap_on_request(show: MakeBlock) -> None:
     code = "```text\n" + "word " * 60 + "\nend\n```"
     block = show(reply(code))
     view = part(block, CodeView, "Code, text")

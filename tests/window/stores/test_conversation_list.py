@@ -81,7 +81,7 @@ async def stores(engine: EngineServer) -> AsyncGenerator[Stores]:
         yield made
 
 
-async def test_pinned_ones_stand_first_and_the_rest_is_paged(stores: Stores) -> None:
+async def test_pinned_conversations_come_first_and_the_rest_is_paged(stores: Stores) -> None:
     mirror = Mirror(stores.conversations)
     assert mirror.ids[:4] == ["c140", "c3", "c148", "c147"]
     assert len(mirror.ids) == 102
@@ -104,7 +104,7 @@ async def test_pinned_ones_stand_first_and_the_rest_is_paged(stores: Stores) -> 
         (numbered(3), ["removed 1"]),  # it belongs to a page that is not loaded
     ],
 )
-async def test_each_change_is_told_as_a_view_takes_it(
+async def test_each_change_is_emitted_as_row_operations(
     engine: EngineServer, stores: Stores, change: Conversation, told: list[str]
 ) -> None:
     mirror = Mirror(stores.conversations)
@@ -113,7 +113,7 @@ async def test_each_change_is_told_as_a_view_takes_it(
     assert mirror.told == told
 
 
-async def test_what_an_event_said_while_a_page_was_on_its_way_counts(engine: EngineServer, stores: Stores) -> None:
+async def test_an_event_received_during_a_page_load_wins_over_the_page(engine: EngineServer, stores: Stores) -> None:
     mirror = Mirror(stores.conversations)
     stores.conversations.load()
     stores.conversations.fetch_more()
@@ -131,7 +131,9 @@ async def test_what_an_event_said_while_a_page_was_on_its_way_counts(engine: Eng
     assert mirror.ids[2] == "c500"
 
 
-async def test_archived_ones_have_a_list_of_their_own_once_it_is_wanted(engine: EngineServer, stores: Stores) -> None:
+async def test_archived_conversations_have_a_separate_list_that_is_loaded_on_demand(
+    engine: EngineServer, stores: Stores
+) -> None:
     archived = stores.conversations.archived
     assert not archived.is_loaded
     archived.load()

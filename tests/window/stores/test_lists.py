@@ -70,7 +70,7 @@ async def test_a_change_moves_a_conversation_and_archiving_takes_it_out(engine: 
     await until(lambda: store.at(0).pinned)
 
 
-async def test_a_search_finds_messages_and_an_older_search_is_void(engine: EngineServer, stores: Stores) -> None:
+async def test_a_search_finds_messages_and_discards_an_older_search(engine: EngineServer, stores: Stores) -> None:
     engine.log.publish(TaskMessage(node=node("n1", text="A needle here.")))
     engine.log.publish(TaskMessage(node=node("n2", text="Some hay here.")))
     await engine.log.flush()
@@ -84,7 +84,7 @@ async def test_a_search_finds_messages_and_an_older_search_is_void(engine: Engin
     assert found[-1] == ConversationSearchResult(hits=())
 
 
-async def test_what_cannot_be_changed_is_told_in_words(stores: Stores) -> None:
+async def test_a_failed_change_is_reported(stores: Stores) -> None:
     said: list[str] = []
     stores.conversations.failed.connect(said.append)
     stores.conversations.rename("c249", "")
@@ -108,7 +108,7 @@ async def test_the_newest_state_of_each_task_is_known_by_conversation(engine: En
     assert stores.tasks.of_conversation("c1") == second
 
 
-async def test_asks_wait_until_somebody_settles_them(engine: EngineServer, stores: Stores) -> None:
+async def test_asks_stay_open_until_they_are_answered(engine: EngineServer, stores: Stores) -> None:
     changes: list[int] = []
     stores.asks.changed.connect(lambda: changes.append(len(stores.asks.waiting())))
     engine.log.publish(TaskUpdate(task=task()))
@@ -122,7 +122,7 @@ async def test_asks_wait_until_somebody_settles_them(engine: EngineServer, store
     assert changes == [1, 2, 1]
 
 
-async def test_equal_approvals_are_one_group_and_settled_together(engine: EngineServer, stores: Stores) -> None:
+async def test_equal_approvals_are_grouped_and_answered_together(engine: EngineServer, stores: Stores) -> None:
     assert APPROVAL.approval is not None
     other = msgspec.structs.replace(APPROVAL.approval, call_id="call_2")
     elsewhere = msgspec.structs.replace(APPROVAL.approval, working_dir="/home/anna/elsewhere")
@@ -140,7 +140,7 @@ async def test_equal_approvals_are_one_group_and_settled_together(engine: Engine
     assert {(answer.ask_id, answer.allow) for answer in engine.runner.answers} == {("k0", True), ("k1", True)}
 
 
-async def test_a_window_opened_later_knows_what_runs_and_waits(engine: EngineServer) -> None:
+async def test_a_window_opened_later_knows_running_tasks_and_open_asks(engine: EngineServer) -> None:
     engine.log.publish(TaskUpdate(task=task()))
     engine.log.publish(AskUpdate(ask=ask()))
     await engine.log.flush()

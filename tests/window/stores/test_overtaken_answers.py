@@ -46,7 +46,7 @@ async def overtaken_session(engine: EngineServer, first: Callable[[], object]) -
         await session.close()
 
 
-async def test_a_task_that_ended_meanwhile_has_ended(tmp_path: Path) -> None:
+async def test_an_outdated_answer_does_not_restart_an_ended_task(tmp_path: Path) -> None:
     branch = LoadedBranch()
     running, ended = task("t1"), task("t1", ended_at=NOW)
     reply = msgspec.structs.replace(node("n1"), task_id="t1")
@@ -66,7 +66,7 @@ async def test_a_task_that_ended_meanwhile_has_ended(tmp_path: Path) -> None:
     assert branch.tasks.get("t1") == ended
 
 
-async def test_a_personality_that_changed_meanwhile_stays_changed(tmp_path: Path) -> None:
+async def test_an_outdated_answer_does_not_revert_a_personality(tmp_path: Path) -> None:
     events: list[PersonalityUpdate | PersonalityDeleted] = [
         PersonalityDeleted(personality_id="gone"),
         PersonalityUpdate(personality=Personality(id="changed", name="After", system_prompt="")),

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication
 from app.window.stores.window_state import WindowStateStore
 
 
-def test_what_is_kept_is_there_again(qapp: QApplication, tmp_path: Path) -> None:
+def test_saved_state_is_restored(qapp: QApplication, tmp_path: Path) -> None:
     state = WindowStateStore(tmp_path / "window.json")
     state.settings.tabs = ["conv_1"]
     state.set_draft("conv_1", "half a thought")
@@ -21,12 +21,12 @@ def test_what_is_kept_is_there_again(qapp: QApplication, tmp_path: Path) -> None
     assert stat.S_IMODE((tmp_path / "window.json").stat().st_mode) == 0o600
 
 
-def test_a_file_that_cannot_be_read_starts_the_window_afresh(qapp: QApplication, tmp_path: Path) -> None:
+def test_an_unreadable_state_file_is_replaced_by_defaults(qapp: QApplication, tmp_path: Path) -> None:
     (tmp_path / "window.json").write_text('{"tabs": 7')
     assert WindowStateStore(tmp_path / "window.json").settings.tabs == []
 
 
-def test_a_folder_that_cannot_be_written_costs_no_work(qapp: QApplication, tmp_path: Path) -> None:
+def test_an_unwritable_folder_does_not_fail_the_window(qapp: QApplication, tmp_path: Path) -> None:
     state = WindowStateStore(tmp_path / "gone" / "window.json")
     state.flush()
     assert not (tmp_path / "gone").exists()

@@ -42,7 +42,7 @@ def test_icons_are_drawn_in_the_colour_asked_for_and_grey_when_disabled(theme: T
     assert abs(disabled.red() - disabled.blue()) < 40
 
 
-def test_an_icon_is_drawn_once_for_each_colour_and_anew_in_another_theme(theme: Theme) -> None:
+def test_an_icon_is_rendered_once_per_colour_and_again_for_another_theme(theme: Theme) -> None:
     first = theme.icon("check")
     assert theme.icon("check").cacheKey() == first.cacheKey()
     theme.set_mode("dark")
@@ -53,13 +53,13 @@ def _source() -> str:
     return "\n".join(file.read_text(encoding="utf-8") for file in Path(app.window.__path__[0]).rglob("*.py"))
 
 
-def test_only_the_icons_that_the_window_names_are_vendored() -> None:
+def test_only_icons_that_the_code_names_are_vendored() -> None:
     vendored = {file.stem for file in ICONS.glob("*.svg")}
     named = set(re.findall(r'"([a-z0-9-]+)"', _source()))
     assert vendored - named == set()
 
 
-def test_every_icon_that_is_named_where_one_is_drawn_is_there() -> None:
+def test_every_icon_that_the_code_names_is_vendored() -> None:
     """Icons named in tables are drawn by the tests of all views, which a missing file fails."""
     vendored = {file.stem for file in ICONS.glob("*.svg")}
     made = r"(?:IconButton|EmptyStateView)\(\s*(?:self\.)?_?theme,"
@@ -77,7 +77,7 @@ def test_fonts_have_the_size_in_pixels_and_code_is_a_little_smaller(theme: Theme
     assert code.horizontalAdvance("i") == code.horizontalAdvance("W")
 
 
-def test_a_look_changed_after_the_first_showing_keeps_the_font(theme: Theme, qtbot: QtBot) -> None:
+def test_a_style_property_changed_after_showing_keeps_the_font(theme: Theme, qtbot: QtBot) -> None:
     label = QLabel("text")
     qtbot.addWidget(label)
     set_style(label, "tone", "muted")
@@ -93,7 +93,7 @@ def test_the_application_has_its_icon_in_the_sizes_desktops_ask_for(theme: Theme
     assert {(16, 16), (32, 32), (256, 256)} <= sizes
 
 
-def test_a_mode_chosen_before_the_application_is_dressed_holds(qapp: QApplication) -> None:
+def test_a_mode_chosen_before_the_theme_is_applied_holds(qapp: QApplication) -> None:
     theme = Theme()
     theme.set_mode("dark")
     theme.apply(qapp)
@@ -101,7 +101,7 @@ def test_a_mode_chosen_before_the_application_is_dressed_holds(qapp: QApplicatio
     assert DARK.raised in qapp.styleSheet()
 
 
-def test_the_transcripts_font_is_a_persons_choice_and_told(theme: Theme) -> None:
+def test_the_transcript_font_can_be_chosen_and_emits_changed(theme: Theme) -> None:
     told: list[int] = []
     theme.changed.connect(lambda: told.append(theme.tokens.size_reading))
     theme.set_transcript_font("Some Serif", 17)
@@ -110,7 +110,7 @@ def test_the_transcripts_font_is_a_persons_choice_and_told(theme: Theme) -> None
     assert (theme.tokens.dark, theme.tokens.size_reading) == (True, 17)
 
 
-def test_motion_is_the_systems_until_a_person_says_otherwise(theme: Theme) -> None:
+def test_motion_follows_the_system_until_it_is_chosen(theme: Theme) -> None:
     system = theme.motion
     theme.set_motion(False)
     assert not theme.motion

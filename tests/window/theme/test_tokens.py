@@ -46,13 +46,13 @@ def contrast(tokens: DesignTokens, first: str, second: str) -> float:
 
 
 @THEMES
-def test_every_text_has_a_contrast_of_four_and_a_half_on_its_ground(tokens: DesignTokens) -> None:
+def test_every_text_has_a_contrast_of_four_and_a_half_on_its_background(tokens: DesignTokens) -> None:
     pairs = [*PAIRS, *((text, ground) for text in TEXT_ON_EVERYTHING for ground in GROUNDS)]
     poor = {pair: round(contrast(tokens, *pair), 2) for pair in pairs if contrast(tokens, *pair) < 4.5}
     assert poor == {}
 
 
 @THEMES
-def test_marks_edges_of_inputs_and_focus_rings_stand_out_by_three(tokens: DesignTokens) -> None:
+def test_marks_input_borders_and_focus_rings_have_a_contrast_of_three(tokens: DesignTokens) -> None:
     poor = {pair: round(contrast(tokens, *pair), 2) for pair in SHAPES if contrast(tokens, *pair) < 3}
     assert poor == {}

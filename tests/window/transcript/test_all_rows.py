@@ -57,7 +57,7 @@ def test_every_control_has_a_name_and_is_reached_by_tab(page: MakePage) -> None:
         assert interface.text(QAccessible.Text.Name), control
 
 
-def test_another_theme_repaints_all_and_moves_nothing(page: MakePage, theme: Theme) -> None:
+def test_another_theme_repaints_all_rows_and_moves_none(page: MakePage, theme: Theme) -> None:
     shown = page([*long_conversation(100), *_every_kind(), *long_conversation(100)])
     shown.view.to_row(100)
     before = (shown.texts(), [row_view.y() for row_view in shown.row_views()])
@@ -83,7 +83,7 @@ def test_a_closed_transcript_leaves_no_document(theme: Theme) -> None:
     assert _documents() <= before
 
 
-def test_what_was_shown_is_not_kept(page: MakePage) -> None:
+def test_row_views_that_scrolled_away_are_not_kept(page: MakePage) -> None:
     before = _documents()
     shown = page(long_conversation(2_000))
     for _ in range(100):

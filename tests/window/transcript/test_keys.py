@@ -48,7 +48,7 @@ def focused() -> QWidget:
     return widget
 
 
-def test_keys_go_by_lines_by_pages_and_to_both_ends(page: MakePage, qtbot: QtBot) -> None:
+def test_keys_scroll_by_lines_by_pages_and_to_both_ends(page: MakePage, qtbot: QtBot) -> None:
     shown = page(long_conversation(200))
     at_end = shown.view.shown
     QTest.keyClick(shown.view, Qt.Key.Key_PageUp)
@@ -81,7 +81,7 @@ def test_keys_and_the_wheel_over_a_text_scroll_the_transcript(page: MakePage, qt
     assert shown.view.is_at_end
 
 
-def test_the_scroll_bar_goes_anywhere(page: MakePage) -> None:
+def test_the_scroll_bar_reaches_any_position(page: MakePage) -> None:
     shown = page(long_conversation(1_000))
     bar = shown.view.verticalScrollBar()
     assert bar.value() == bar.maximum()
@@ -93,7 +93,7 @@ def test_the_scroll_bar_goes_anywhere(page: MakePage) -> None:
     assert shown.view.is_at_end
 
 
-def test_gliding_ends_where_the_key_said(page: MakePage, qtbot: QtBot, theme: Theme) -> None:
+def test_smooth_scrolling_ends_at_the_distance_of_the_key(page: MakePage, qtbot: QtBot, theme: Theme) -> None:
     shown = page(long_conversation(200))
     shown.view.to_row(50)
     theme.set_motion(True)
@@ -105,7 +105,7 @@ def test_gliding_ends_where_the_key_said(page: MakePage, qtbot: QtBot, theme: Th
     qtbot.waitUntil(lambda: shown.top_of(text) == before - 38)
 
 
-def test_tab_goes_through_the_rows_as_they_stand_and_out(page: MakePage, qtbot: QtBot) -> None:
+def test_tab_goes_through_the_rows_in_display_order_and_then_leaves(page: MakePage, qtbot: QtBot) -> None:
     shown = page([user("a question"), tool("shell", {"command": "ls"}, "x"), reply("an answer")])
     window = QWidget()
     qtbot.addWidget(window)
@@ -129,7 +129,7 @@ def test_tab_goes_through_the_rows_as_they_stand_and_out(page: MakePage, qtbot: 
     shown.view.setParent(None)  # it closes by itself
 
 
-def test_what_tab_reaches_comes_into_view(page: MakePage, qtbot: QtBot) -> None:
+def test_a_control_focused_by_tab_scrolls_into_view(page: MakePage, qtbot: QtBot) -> None:
     shown = page([tool("shell", {"command": f"echo {number}"}, "x", f"t{number}") for number in range(60)])
     activate(shown.view, qtbot)
     shown.view.to_row(20)

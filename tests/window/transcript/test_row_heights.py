@@ -19,7 +19,7 @@ def _agree(heights: RowHeights, plain: Sequence[int]) -> None:
 
 
 @given(_SIZES, st.data())
-def test_sums_stay_right_through_every_kind_of_change(sizes: list[int], data: st.DataObject) -> None:
+def test_offsets_stay_correct_through_every_kind_of_change(sizes: list[int], data: st.DataObject) -> None:
     heights, plain = RowHeights(), list(sizes)
     heights.reset(sizes)
     for _ in range(4):
@@ -44,7 +44,7 @@ def test_sums_stay_right_through_every_kind_of_change(sizes: list[int], data: st
 
 
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=60))
-def test_every_pixel_belongs_to_the_row_that_covers_it(sizes: list[int]) -> None:
+def test_row_at_returns_the_row_that_covers_a_pixel(sizes: list[int]) -> None:
     heights = RowHeights()
     heights.reset(sizes)
     for index in range(len(sizes)):
@@ -54,7 +54,7 @@ def test_every_pixel_belongs_to_the_row_that_covers_it(sizes: list[int]) -> None
     assert heights.row_at(heights.total + 5) == len(sizes) - 1
 
 
-def test_a_new_width_makes_all_heights_estimates_again() -> None:
+def test_a_new_width_turns_all_heights_into_estimates() -> None:
     heights = RowHeights()
     heights.reset([10, 20])
     heights.measure(0, 12)

@@ -39,14 +39,14 @@ def test_a_short_conversation_starts_at_the_top(page: MakePage) -> None:
     assert 0 < shown.top_of("Hello") < 50
 
 
-def test_an_empty_conversation_takes_its_first_rows(page: MakePage) -> None:
+def test_an_empty_conversation_shows_its_first_rows(page: MakePage) -> None:
     shown = page([])
     shown.rows.append(user("Hello"))
     shown.view.lay_out()
     assert shown.texts() == ["Hello"]
 
 
-def test_it_stays_at_the_end_while_rows_come_and_grow(page: MakePage) -> None:
+def test_the_view_stays_at_the_end_while_rows_are_added_and_grow(page: MakePage) -> None:
     shown = page(_many(100))
     shown.rows.append(reply("new", "s", streaming=True))
     for length in range(1, 60, 10):
@@ -74,7 +74,7 @@ def test_a_view_that_resizes_with_its_first_row_does_not_leave_the_end(
     assert shown.view.is_at_end
 
 
-def test_it_stays_in_place_while_a_person_reads_above(page: MakePage, qtbot: QtBot) -> None:
+def test_the_view_does_not_move_while_scrolled_up(page: MakePage, qtbot: QtBot) -> None:
     shown = page(_many(100))
     shown.view.scroll_by(-700)
     text = shown.texts()[2]
@@ -123,7 +123,7 @@ def test_a_new_width_keeps_the_row_at_the_top(page: MakePage) -> None:
         assert shown.view.shown.start == 200
 
 
-def test_rows_that_go_above_move_nothing(page: MakePage) -> None:
+def test_rows_removed_above_move_nothing(page: MakePage) -> None:
     shown = page(_many(200))
     shown.view.to_row(100)
     text = shown.texts()[3]
@@ -133,14 +133,14 @@ def test_rows_that_go_above_move_nothing(page: MakePage) -> None:
     assert shown.top_of(text) == before
 
 
-def test_a_row_may_become_one_of_another_kind(page: MakePage) -> None:
+def test_a_row_can_change_its_kind(page: MakePage) -> None:
     shown = page(_many(3))
     shown.rows.change(1, user("now a question", "row1"))
     shown.view.lay_out()
     assert shown.texts() == ["row 0", "now a question", "row 2"]
 
 
-def test_all_rows_may_be_new(page: MakePage) -> None:
+def test_all_rows_can_be_replaced(page: MakePage) -> None:
     shown = page(_many(300))
     shown.view.to_row(100)
     shown.rows.replace(_many(2, "other"))
@@ -175,7 +175,7 @@ def test_a_transcript_in_the_background_is_laid_out_when_it_is_shown(page: MakeP
     assert shown.texts()[-1] == "later 499"
 
 
-def test_the_column_is_760_pixels_wide_and_in_the_middle(page: MakePage) -> None:
+def test_the_column_is_760_pixels_wide_and_centred(page: MakePage) -> None:
     shown = page(_many(3))
     shown.view.resize(1_400, 600)
     row_view = shown.row_views()[0]
@@ -183,21 +183,19 @@ def test_the_column_is_760_pixels_wide_and_in_the_middle(page: MakePage) -> None
     assert abs(row_view.x() - (shown.view.viewport().width() - 760) // 2) <= 1
 
 
-def test_the_column_stays_where_it_is_when_the_scroll_bar_comes(page: MakePage) -> None:
+def test_the_scroll_bar_does_not_shift_the_column(page: MakePage) -> None:
     short, long = page(_many(1)), page(_many(200))
     assert long.view.verticalScrollBar().maximum() > 0
     assert {row_view.x() for row_view in short.row_views()} == {row_view.x() for row_view in long.row_views()}
 
 
-def test_a_shorter_conversation_is_laid_out_while_rows_of_the_longer_were_to_be_measured(
-    page: MakePage, qtbot: QtBot
-) -> None:
+def test_a_shorter_conversation_replaces_a_longer_one_with_pending_measurements(page: MakePage, qtbot: QtBot) -> None:
     found = _about_to_measure(page, qtbot)
     found.rows.replace(_many(3, "new"))
     qtbot.waitUntil(lambda: found.texts() == ["new 0", "new 1", "new 2"])
 
 
-def test_rows_that_are_removed_are_measured_no_more(page: MakePage, qtbot: QtBot) -> None:
+def test_removed_rows_are_no_longer_measured(page: MakePage, qtbot: QtBot) -> None:
     found = _about_to_measure(page, qtbot)
     found.rows.remove(3, 197)
     qtbot.waitUntil(lambda: found.texts() == ["row 0", "row 1", "row 2"])
@@ -222,7 +220,7 @@ def test_a_changed_row_is_shown_when_it_is_laid_out_wherever_it_moved(page: Make
     assert shown.texts() == ["other new 0", "new 1", "other 1", "other 2", "row 3"]
 
 
-def test_what_changes_below_the_view_is_not_laid_out(page: MakePage, qtbot: QtBot) -> None:
+def test_changes_below_the_view_are_not_laid_out(page: MakePage, qtbot: QtBot) -> None:
     shown = page(_many(100))
     shown.view.to_start()
     below = shown.view.shown.stop

@@ -87,7 +87,7 @@ THREE: list[Row] = [
 ]
 
 
-def test_a_drag_within_a_text_copies_it_as_it_is_seen(page: MakePage) -> None:
+def test_a_drag_within_one_row_copies_plain_text(page: MakePage) -> None:
     shown = page(THREE)
     text = "It is bold and code."
     Mouse(shown).drag(letter(shown, text, "is"), letter(shown, text, "code", after=True))
@@ -96,7 +96,7 @@ def test_a_drag_within_a_text_copies_it_as_it_is_seen(page: MakePage) -> None:
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_a_drag_over_rows_copies_with_the_marks_of_markdown(page: MakePage, *, backwards: bool) -> None:
+def test_a_drag_over_several_rows_copies_markdown(page: MakePage, *, backwards: bool) -> None:
     shown = page(THREE)
     start = letter(shown, "What is it?", "is")
     end = letter(shown, "And the end of it.", "end", after=True)
@@ -105,7 +105,7 @@ def test_a_drag_over_rows_copies_with_the_marks_of_markdown(page: MakePage, *, b
     assert copied(shown) == "is it?\n\nIt is **bold** and `code`.\n\nAnd the *end*"
 
 
-def test_a_click_clears_and_shift_goes_on_from_it(page: MakePage) -> None:
+def test_a_click_clears_the_selection_and_shift_click_extends_it(page: MakePage) -> None:
     shown = page(THREE)
     mouse = Mouse(shown)
     mouse.drag(letter(shown, "What is it?", "is"), letter(shown, "And the end of it.", "end"))
@@ -120,7 +120,7 @@ def test_a_click_clears_and_shift_goes_on_from_it(page: MakePage) -> None:
     assert marked(shown) == ["bold and code.", "And the"]
 
 
-def test_a_double_click_takes_a_word_and_a_third_one_the_paragraph(page: MakePage) -> None:
+def test_a_double_click_selects_a_word_and_a_triple_click_the_paragraph(page: MakePage) -> None:
     shown = page([reply("one\n\ntwo words here", "r")])
     place = letter(shown, "one\ntwo words here", "words") + QPoint(4, 0)
     mouse = Mouse(shown)
@@ -128,7 +128,7 @@ def test_a_double_click_takes_a_word_and_a_third_one_the_paragraph(page: MakePag
     assert copied(shown) == "words"
 
 
-def test_all_rows_are_copied_with_cards_as_their_line(page: MakePage) -> None:
+def test_select_all_copies_all_rows_with_cards_as_one_line(page: MakePage) -> None:
     rows: list[Row] = [
         user("Do it.", "u"),
         thinking("Hm.", "t"),
@@ -160,7 +160,7 @@ def test_all_rows_are_copied_with_cards_as_their_line(page: MakePage) -> None:
     ]
 
 
-def test_a_drag_to_the_edge_scrolls_on_and_what_went_out_of_sight_stays_selected(page: MakePage, qtbot: QtBot) -> None:
+def test_a_drag_to_the_edge_scrolls_and_keeps_hidden_rows_selected(page: MakePage, qtbot: QtBot) -> None:
     shown = page([reply(f"row {number}", f"r{number}") for number in range(200)])
     shown.view.to_start()
     mouse = Mouse(shown)
@@ -177,7 +177,7 @@ def test_a_drag_to_the_edge_scrolls_on_and_what_went_out_of_sight_stays_selected
     assert marked(shown)[:2] == ["row 1", "row 2"]
 
 
-def test_it_stays_while_text_streams_below_and_older_rows_come_above(page: MakePage) -> None:
+def test_the_selection_survives_streaming_below_and_older_rows_above(page: MakePage) -> None:
     shown = page([reply("first", "r1"), reply("second wo", "r2", streaming=True)])
     Mouse(shown).drag(letter(shown, "first", "irst"), letter(shown, "second wo", "second", after=True))
     shown.rows.change(1, reply("second word and more", "r2", streaming=True))
@@ -189,7 +189,7 @@ def test_it_stays_while_text_streams_below_and_older_rows_come_above(page: MakeP
     assert marked(shown) == []
 
 
-def test_the_menu_copies_what_is_selected(page: MakePage) -> None:
+def test_the_menu_copies_the_selection(page: MakePage) -> None:
     shown = page(THREE)
     text = "It is bold and code."
     Mouse(shown).drag(letter(shown, text, "bold"), letter(shown, text, "code", after=True))

@@ -26,7 +26,7 @@ def workspace(parent: QWidget) -> QuestionDialog:
 
 
 @pytest.mark.parametrize("question", [delete, workspace])
-def test_enter_stays_harmless_when_the_theme_changes_while_a_question_is_open(
+def test_enter_still_presses_the_safe_button_after_a_theme_change(
     question: Callable[[QWidget], QuestionDialog], qapp: QApplication, theme: Theme, qtbot: QtBot
 ) -> None:
     parent = QWidget()

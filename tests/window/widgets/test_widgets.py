@@ -19,7 +19,7 @@ from app.window.widgets.status_dot import STATE_LABELS, DotState, StatusDotView
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space])
-def test_a_button_is_pressed_by_enter_as_by_space(theme: Theme, qtbot: QtBot, key: Qt.Key) -> None:
+def test_a_button_is_pressed_by_enter_and_by_space(theme: Theme, qtbot: QtBot, key: Qt.Key) -> None:
     button = push_button("Go")
     qtbot.addWidget(button)
     with qtbot.waitSignal(button.clicked):
@@ -47,14 +47,14 @@ def test_a_badge_shows_up_to_99_and_nothing_at_zero(
 
 
 @pytest.mark.parametrize("state", STATE_LABELS)
-def test_a_state_has_a_word_beside_its_colour(theme: Theme, qtbot: QtBot, state: DotState) -> None:
+def test_a_state_has_a_label_besides_its_colour(theme: Theme, qtbot: QtBot, state: DotState) -> None:
     dot = StatusDotView(theme, PulseTimer(theme))
     qtbot.addWidget(dot)
     dot.set_state(state)
     assert dot.accessibleName() == STATE_LABELS[state]
 
 
-def test_the_pulse_runs_only_while_a_working_dot_is_seen_and_motion_is_wanted(theme: Theme, qtbot: QtBot) -> None:
+def test_the_pulse_runs_only_with_a_visible_working_dot_and_motion_enabled(theme: Theme, qtbot: QtBot) -> None:
     theme.set_motion(True)
     pulse = PulseTimer(theme)
     first, second = StatusDotView(theme, pulse), StatusDotView(theme, pulse)
@@ -73,7 +73,7 @@ def test_the_pulse_runs_only_while_a_working_dot_is_seen_and_motion_is_wanted(th
     assert not pulse.is_running
 
 
-def test_a_dot_that_is_deleted_while_it_works_leaves_the_pulse(theme: Theme, qtbot: QtBot) -> None:
+def test_a_dot_deleted_while_working_stops_the_pulse(theme: Theme, qtbot: QtBot) -> None:
     theme.set_motion(True)
     pulse = PulseTimer(theme)
     kept, deleted = StatusDotView(theme, pulse), StatusDotView(theme, pulse)
@@ -91,7 +91,7 @@ def test_a_dot_that_is_deleted_while_it_works_leaves_the_pulse(theme: Theme, qtb
     assert not pulse.is_running
 
 
-def test_a_banner_tells_acts_and_is_put_away(theme: Theme, qtbot: QtBot) -> None:
+def test_a_banner_shows_a_message_has_an_action_and_can_be_dismissed(theme: Theme, qtbot: QtBot) -> None:
     banner = BannerView(theme)
     qtbot.addWidget(banner)
     assert banner.isHidden()
@@ -118,7 +118,7 @@ def test_an_elided_label_keeps_the_whole_text_for_its_tool_tip(theme: Theme, qtb
     assert label.toolTip() == label.accessibleName() == label.full_text == "a long title that has\nno room at all"
 
 
-def test_search_waits_for_a_pause_tells_each_text_once_and_escape_clears(theme: Theme, qtbot: QtBot) -> None:
+def test_search_is_debounced_emits_each_text_once_and_escape_clears(theme: Theme, qtbot: QtBot) -> None:
     field = SearchField(theme, "Search")
     qtbot.addWidget(field)
     told: list[str] = []
@@ -132,7 +132,7 @@ def test_search_waits_for_a_pause_tells_each_text_once_and_escape_clears(theme: 
     assert (told, field.text()) == (["tests", ""], "")
 
 
-def test_a_code_box_is_as_high_as_its_text_up_to_its_most_lines(theme: Theme, qtbot: QtBot) -> None:
+def test_a_code_box_is_as_high_as_its_text_up_to_its_maximum(theme: Theme, qtbot: QtBot) -> None:
     box = CodeBoxView(theme, "What will run", most_lines=10)
     qtbot.addWidget(box)
     line = box.fontMetrics().lineSpacing()

@@ -73,7 +73,7 @@ def echo(request: ReceivedRequest) -> Reply:
     return Reply(text=f"You said {said[-1]}.")
 
 
-async def test_who_joins_is_looked_at_and_names_stand_above_what_each_says(tmp_path: Path) -> None:
+async def test_an_added_agent_is_selected_and_names_appear_above_replies(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         people = await company(stack, tmp_path, ModelServer(answer=echo))
         await until(lambda: people.store.agents.shown == people.agent("Coder"))
@@ -90,7 +90,7 @@ async def test_who_joins_is_looked_at_and_names_stand_above_what_each_says(tmp_p
         assert people.trouble == []
 
 
-async def test_two_that_work_side_by_side_each_have_a_branch_and_one_is_stopped_alone(tmp_path: Path) -> None:
+async def test_two_agents_working_at_once_have_separate_branches_and_stop_separately(tmp_path: Path) -> None:
     gate = asyncio.Event()
 
     def answer(request: ReceivedRequest) -> Reply:
@@ -126,7 +126,7 @@ async def test_two_that_work_side_by_side_each_have_a_branch_and_one_is_stopped_
         assert people.trouble == []
 
 
-async def test_what_is_chosen_for_one_is_not_sent_to_another(tmp_path: Path) -> None:
+async def test_options_of_one_agent_are_not_sent_to_another(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         people = await company(stack, tmp_path, ModelServer(answer=echo))
         store = people.store
@@ -142,7 +142,7 @@ async def test_what_is_chosen_for_one_is_not_sent_to_another(tmp_path: Path) -> 
         assert models == ["openai_compatible/own", "openai_compatible/test-model"]
 
 
-async def test_who_is_removed_is_looked_at_no_longer_and_what_it_said_stays(tmp_path: Path) -> None:
+async def test_removing_an_agent_deselects_it_and_keeps_its_messages(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         people = await company(stack, tmp_path, ModelServer(answer=echo))
         store = people.store
@@ -155,7 +155,7 @@ async def test_who_is_removed_is_looked_at_no_longer_and_what_it_said_stays(tmp_
         assert store.agents.shown == people.agent("Assistant")
 
 
-async def test_turns_are_stored_and_told_and_the_word_goes_round(tmp_path: Path) -> None:
+async def test_the_turn_order_is_stored_and_followed(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         people = await company(stack, tmp_path, ModelServer(answer=echo))
         store = people.store
@@ -173,7 +173,7 @@ async def test_turns_are_stored_and_told_and_the_word_goes_round(tmp_path: Path)
         assert [row.key for row in mirror.rows] == [row.key for row in people.mirror.rows]
 
 
-async def test_one_that_is_gone_when_the_conversation_is_read_is_not_looked_at(tmp_path: Path) -> None:
+async def test_a_selected_agent_that_no_longer_exists_is_deselected_on_load(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         people = await company(stack, tmp_path, ModelServer(answer=echo))
         stores = people.engine.stores

@@ -82,7 +82,7 @@ async def begin(stack: AsyncExitStack, home: Path, *replies: Reply) -> Talk:
     return Talk(engine, store, mirror)
 
 
-async def test_a_message_sent_in_another_form_stands_beside_the_old_one_and_both_can_be_shown(tmp_path: Path) -> None:
+async def test_a_resent_message_is_another_version_and_both_can_be_shown(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         talk = await begin(stack, tmp_path, ONE, TWO)
         old = talk.message
@@ -103,7 +103,7 @@ async def test_a_message_sent_in_another_form_stands_beside_the_old_one_and_both
         assert talk.trouble == []
 
 
-async def test_a_reply_tried_again_stands_beside_the_old_one(tmp_path: Path) -> None:
+async def test_a_retried_reply_is_another_version(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         talk = await begin(stack, tmp_path, ONE, TWO, THREE)
         assert talk.end.retry_id is not None
@@ -120,7 +120,7 @@ async def test_a_reply_tried_again_stands_beside_the_old_one(tmp_path: Path) -> 
         await talk.until_said("write a poem", "2/3", "Two.")
 
 
-async def test_who_forks_sees_where_it_went_on_and_what_is_written_there_is_another_branch(tmp_path: Path) -> None:
+async def test_a_fork_shows_its_continuations_and_the_next_message_starts_a_branch(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         talk = await begin(stack, tmp_path, ONE, TWO, THREE)
         assert talk.end.fork_id is None, "it goes on from here anyway"
@@ -140,7 +140,7 @@ async def test_who_forks_sees_where_it_went_on_and_what_is_written_there_is_anot
         await talk.until_said("write a poem", "One.", "and a second one", "1/2", "Two.")
 
 
-async def test_another_window_follows_the_head_and_learns_of_the_fork(tmp_path: Path) -> None:
+async def test_another_window_follows_the_head_and_shows_the_fork(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         talk = await begin(stack, tmp_path, ONE, TWO)
         other_store, other = await talk.engine.open(talk.task.conversation_id)
@@ -153,7 +153,7 @@ async def test_another_window_follows_the_head_and_learns_of_the_fork(tmp_path: 
         await until(lambda: other.rows == talk.mirror.rows)
 
 
-async def test_while_the_agent_works_nothing_is_switched_and_it_is_told_why(tmp_path: Path) -> None:
+async def test_during_a_task_no_branch_is_switched_and_the_reason_is_reported(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         slow = Reply(text="A long reply that takes its time.", piece_length=4, stall_after=2)
         talk = await begin(stack, tmp_path, ONE, TWO, slow)
@@ -177,7 +177,7 @@ async def test_while_the_agent_works_nothing_is_switched_and_it_is_told_why(tmp_
         assert locks == [True, False]
 
 
-async def test_an_edit_that_is_refused_keeps_what_was_typed(tmp_path: Path) -> None:
+async def test_a_refused_edit_keeps_its_draft(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         talk = await begin(stack, tmp_path, ONE, TWO)
         message = talk.message
@@ -196,7 +196,7 @@ async def test_an_edit_that_is_refused_keeps_what_was_typed(tmp_path: Path) -> N
         assert talk.said == ["write a poem", "One."]
 
 
-async def test_while_a_branch_is_loaded_again_no_message_becomes_a_field(tmp_path: Path) -> None:
+async def test_while_a_branch_is_reloading_no_message_becomes_an_edit_field(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         talk = await begin(stack, tmp_path, ONE)
         begun: list[int] = []
@@ -213,7 +213,7 @@ async def test_while_a_branch_is_loaded_again_no_message_becomes_a_field(tmp_pat
         assert begun == [0]
 
 
-async def test_a_fork_in_the_midst_of_a_task_does_not_show_how_the_task_ended(tmp_path: Path) -> None:
+async def test_a_fork_inside_a_task_does_not_show_the_end_of_the_task(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         call = Call("shell", {"command": "true"})
         talk = await begin(stack, tmp_path, Reply(text="First.", calls=(call,)), Reply(text="Second."))
@@ -228,7 +228,7 @@ async def test_a_fork_in_the_midst_of_a_task_does_not_show_how_the_task_ended(tm
         assert talk.mirror.kinds[-1] == "TaskEnd"
 
 
-async def test_a_message_in_another_branch_is_gone_to_but_a_remembered_place_is_not(tmp_path: Path) -> None:
+async def test_seeking_a_message_switches_branches_but_restoring_a_scroll_position_does_not(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         talk = await begin(stack, tmp_path, ONE, TWO)
         old = talk.message

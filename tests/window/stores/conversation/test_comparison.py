@@ -34,7 +34,7 @@ async def engine_of(stack: AsyncExitStack, home: Path, model: ModelServer) -> St
     return engine
 
 
-async def test_both_sides_begin_where_they_part_and_tell_what_their_tasks_took(tmp_path: Path) -> None:
+async def test_both_sides_start_at_the_fork_and_show_the_totals_of_their_tasks(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         engine = await engine_of(stack, tmp_path, ModelServer([Reply(text=text) for text in ("A.", "B.", "C.")]))
         task = await engine.parts.start("begin", approve="all")
@@ -69,7 +69,7 @@ async def test_both_sides_begin_where_they_part_and_tell_what_their_tasks_took(t
         await until(lambda: store.branch.ids[-1] == left)
 
 
-async def test_several_models_answer_one_message_and_two_are_seen_as_they_write(tmp_path: Path) -> None:
+async def test_several_models_answer_one_message_and_two_are_compared_live(tmp_path: Path) -> None:
     gates = {model.split("/")[1]: asyncio.Event() for model in MODELS}
 
     def answer(request: ReceivedRequest) -> Reply:

@@ -10,7 +10,7 @@ from tests.support.processes import until
 from tests.support.store_engine import store_engine
 
 
-async def test_a_summary_by_hand_becomes_a_row_and_another_text_for_it_another(tmp_path: Path) -> None:
+async def test_a_manual_summary_becomes_a_row_and_its_edit_replaces_it(tmp_path: Path) -> None:
     async with store_engine(tmp_path, ModelServer(answer=answering)) as engine:
         talked = await talk(engine.parts, 4)
         store, mirror = await engine.open(talked.conversation_id)
@@ -25,7 +25,7 @@ async def test_a_summary_by_hand_becomes_a_row_and_another_text_for_it_another(t
         assert texts == [SUMMARY, "It was about the tide."]
 
 
-async def test_a_message_is_kept_and_let_go_and_a_refusal_is_told(tmp_path: Path) -> None:
+async def test_a_message_is_kept_and_released_and_a_refusal_is_reported(tmp_path: Path) -> None:
     async with store_engine(tmp_path, ModelServer(answer=answering)) as engine:
         talked = await talk(engine.parts, 1)
         store, _ = await engine.open(talked.conversation_id)
@@ -41,7 +41,7 @@ async def test_a_message_is_kept_and_let_go_and_a_refusal_is_told(tmp_path: Path
         assert "no node" in told[0]
 
 
-async def test_in_a_conversation_that_has_not_begun_there_is_nothing_to_summarise(tmp_path: Path) -> None:
+async def test_an_empty_conversation_cannot_be_summarised(tmp_path: Path) -> None:
     async with store_engine(tmp_path, ModelServer(answer=answering)) as engine:
         store = engine.stores.open(None)
         told: list[str] = []

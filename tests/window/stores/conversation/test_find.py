@@ -57,7 +57,7 @@ def _at(store: ConversationStore, find: FindStore) -> tuple[int, int, str]:
     return find.current_number, find.total, row.node.id if isinstance(row, ReplyRow) else ""
 
 
-async def test_hits_are_gone_through_in_their_order_and_round(tmp_path: Path, qapp: QApplication) -> None:
+async def test_stepping_goes_through_the_hits_in_order_and_wraps_around(tmp_path: Path, qapp: QApplication) -> None:
     async with _searched(tmp_path) as (_, store, find):
         find.search("NEEDLE", store.count() - 6)
         assert _at(store, find) == (3, 4, "n115")
@@ -70,7 +70,7 @@ async def test_hits_are_gone_through_in_their_order_and_round(tmp_path: Path, qa
         assert _at(store, find) == (1, 4, "n110")
 
 
-async def test_what_is_above_and_not_loaded_is_told_and_gone_to(tmp_path: Path, qapp: QApplication) -> None:
+async def test_hits_that_are_not_loaded_are_counted_and_can_be_reached(tmp_path: Path, qapp: QApplication) -> None:
     async with _searched(tmp_path) as (_, store, find):
         find.search("needle", 0)
         await until(lambda: bool(find.earlier))
@@ -82,7 +82,7 @@ async def test_what_is_above_and_not_loaded_is_told_and_gone_to(tmp_path: Path, 
         assert [hit.node_id for hit in find.elsewhere] == ["x11"]
 
 
-async def test_what_comes_meanwhile_is_found_too(tmp_path: Path, qapp: QApplication) -> None:
+async def test_new_rows_are_searched_too(tmp_path: Path, qapp: QApplication) -> None:
     async with _searched(tmp_path) as (engine, _, find):
         find.search("needle", 0)
         at = find.current
@@ -92,7 +92,7 @@ async def test_what_comes_meanwhile_is_found_too(tmp_path: Path, qapp: QApplicat
         assert (find.current, find.current_number) == (at, 1)
 
 
-async def test_signs_of_patterns_are_just_letters_and_an_empty_text_finds_nothing(
+async def test_pattern_characters_are_literal_and_an_empty_text_finds_nothing(
     tmp_path: Path, qapp: QApplication
 ) -> None:
     async with _searched(tmp_path) as (_, _, find):
@@ -112,9 +112,9 @@ async def test_signs_of_patterns_are_just_letters_and_an_empty_text_finds_nothin
         "2 * 3 * 4 = 24",
     ],
 )
-def test_a_text_is_searched_as_it_is_read(theme: Theme, markdown: str) -> None:
+def test_the_displayed_text_is_searched_not_its_markdown(theme: Theme, markdown: str) -> None:
     assert row_text(reply(markdown)).strip() == markdown_document(markdown, theme).toPlainText()
 
 
-def test_a_call_is_searched_in_what_it_was_given_and_printed() -> None:
+def test_the_arguments_and_output_of_a_call_are_searched() -> None:
     assert row_text(tool("shell", {"command": "make test"}, "12 passed\x1b[0m")) == "make test\n12 passed"

@@ -31,7 +31,7 @@ def calls(branch: LoadedBranch) -> list[ToolCallRow]:
     return [row for row in branch.rows("n1") if isinstance(row, ToolCallRow)]
 
 
-def test_a_call_without_a_result_is_shown_as_interrupted_until_the_task_goes_on() -> None:
+def test_a_call_without_a_result_is_interrupted_until_the_task_resumes() -> None:
     branch = branch_of(the_task("tool_executing"))
     assert [row.interrupted for row in calls(branch)] == [False]
     assert "n1" in branch.tasks.put(the_task("interrupted"))

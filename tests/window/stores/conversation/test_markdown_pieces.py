@@ -14,7 +14,7 @@ TEXTS = st.lists(LINES, max_size=14).map("\n".join)
 
 
 @given(TEXTS)
-def test_joined_pieces_are_the_text(text: str) -> None:
+def test_the_joined_pieces_equal_the_text(text: str) -> None:
     assert "".join(split_markdown(text)) == text
 
 
@@ -27,7 +27,7 @@ def test_appending_changes_the_last_piece_only(text: str, data: st.DataObject) -
 
 
 @given(TEXTS, st.integers(1, 7))
-def test_the_steps_in_which_a_text_comes_do_not_matter(text: str, step: int) -> None:
+def test_the_pieces_do_not_depend_on_how_the_text_was_chunked(text: str, step: int) -> None:
     pieces = MarkdownPieces()
     got: tuple[str, ...] = ()
     for at in range(0, len(text), step):
@@ -55,11 +55,11 @@ def test_the_steps_in_which_a_text_comes_do_not_matter(text: str, step: int) -> 
         ("In 2026.\n2. is no list", ("In 2026.\n2. is no list",)),
     ],
 )
-def test_pieces_are_whole_blocks(text: str, pieces: tuple[str, ...]) -> None:
+def test_each_piece_is_a_whole_markdown_block(text: str, pieces: tuple[str, ...]) -> None:
     assert split_markdown(text) == pieces
 
 
-def test_a_cut_is_made_before_its_line_is_complete() -> None:
+def test_a_new_piece_starts_before_its_first_line_is_complete() -> None:
     pieces = MarkdownPieces()
     assert pieces.append("One.\n\nT") == ("One.\n\n", "T")
     assert pieces.append("wo.\n\n- a\n\n-") == ("One.\n\n", "Two.\n\n", "- a\n\n-")

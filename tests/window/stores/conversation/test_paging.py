@@ -73,7 +73,7 @@ async def opened(stores: Stores) -> Mirror:
     return mirror
 
 
-async def test_older_pages_come_above_and_every_call_has_its_own_result(tmp_path: Path) -> None:
+async def test_older_pages_are_prepended_and_every_call_keeps_its_result(tmp_path: Path) -> None:
     async with engine_server(tmp_path / "home") as engine, stores_on(engine.endpoint) as stores:
         await store_turns(engine, 0, 60)
         mirror = await opened(stores)
@@ -109,7 +109,7 @@ def replies_of_one_agent() -> list[Node]:
 
 
 @pytest.mark.parametrize("cut", range(1, 9))
-def test_names_above_replies_are_those_of_the_whole_branch_wherever_a_page_begins(cut: int) -> None:
+def test_speaker_names_do_not_depend_on_where_a_page_begins(cut: int) -> None:
     nodes = replies_of_one_agent()
     speakers = {"a1": Speaker("Anna", ""), "a2": Speaker("Ben", "")}
     whole = LoadedBranch()
@@ -142,7 +142,7 @@ def test_an_older_page_keeps_the_text_that_has_streamed_so_far() -> None:
     assert [row.markdown for row in branch.rows("r0") if isinstance(row, ReplyRow)] == ["Some words"]
 
 
-async def test_a_node_far_above_is_found_with_all_that_is_between(tmp_path: Path) -> None:
+async def test_seeking_a_node_far_above_loads_all_pages_up_to_it(tmp_path: Path) -> None:
     async with engine_server(tmp_path / "home") as engine, stores_on(engine.endpoint) as stores:
         await store_turns(engine, 0, 60)
         store = stores.open("c1")
@@ -178,7 +178,7 @@ async def test_the_end_of_the_oldest_of_many_tasks_is_shown(tmp_path: Path) -> N
         assert [type(store.row(index)) for index in range(4)] == [UserRow, ToolCallRow, AskRow, TaskEndRow]
 
 
-async def test_what_was_missed_while_the_line_was_down_is_added_and_the_rest_stays(tmp_path: Path) -> None:
+async def test_events_missed_while_disconnected_are_added_and_other_rows_stay(tmp_path: Path) -> None:
     async with (
         engine_server(tmp_path / "home") as engine,
         cable_to(engine.endpoint()) as cable,
@@ -199,7 +199,7 @@ async def test_what_was_missed_while_the_line_was_down_is_added_and_the_rest_sta
         assert all(how == "changed" or first >= 12 for how, first, _ in mirror.changes[1:])
 
 
-async def test_an_engine_whose_record_is_another_one_is_read_anew(tmp_path: Path) -> None:
+async def test_an_engine_with_another_event_log_causes_a_reload(tmp_path: Path) -> None:
     async with cable_to(None) as cable:
         async with engine_server(tmp_path / "one") as engine:
             await store_turns(engine, 0, 4)
@@ -218,7 +218,7 @@ async def test_an_engine_whose_record_is_another_one_is_read_anew(tmp_path: Path
             await context.__aexit__(None, None, None)
 
 
-async def test_a_conversation_that_is_not_there_is_told_in_words(tmp_path: Path) -> None:
+async def test_a_missing_conversation_is_reported(tmp_path: Path) -> None:
     async with engine_server(tmp_path / "home") as engine, stores_on(engine.endpoint) as stores:
         store = stores.open("gone")
         said: list[str] = []
@@ -229,7 +229,7 @@ async def test_a_conversation_that_is_not_there_is_told_in_words(tmp_path: Path)
         stores.close(store)
 
 
-async def test_without_an_engine_the_session_says_why_and_can_try_again(tmp_path: Path) -> None:
+async def test_without_an_engine_the_session_gives_the_reason_and_can_retry(tmp_path: Path) -> None:
     async with cable_to(None) as cable, stores_on(cable.find) as stores:
         assert (stores.session.state, stores.session.reason) == ("lost", "No engine runs.")
         said: list[str] = []

@@ -53,7 +53,7 @@ def sections_of(numbers: list[list[int]]) -> list[tuple[str, list[Row]]]:
 
 
 @given(SECTIONS, SECTIONS)
-def test_who_keeps_rows_by_what_is_told_has_the_same_rows(before: list[list[int]], after: list[list[int]]) -> None:
+def test_applying_the_signals_reproduces_the_rows(before: list[list[int]], after: list[list[int]]) -> None:
     listener = Listener()
     listener.list.replace(sections_of(before))
     listener.list.replace(sections_of(after))
@@ -61,7 +61,7 @@ def test_who_keeps_rows_by_what_is_told_has_the_same_rows(before: list[list[int]
 
 
 @given(SECTIONS)
-def test_the_same_rows_again_are_no_change(sections: list[list[int]]) -> None:
+def test_identical_rows_emit_no_change(sections: list[list[int]]) -> None:
     listener = Listener()
     listener.list.replace(sections_of(sections))
     listener.told.clear()
@@ -69,7 +69,7 @@ def test_the_same_rows_again_are_no_change(sections: list[list[int]]) -> None:
     assert listener.told == []
 
 
-def test_a_section_changes_in_its_place() -> None:
+def test_a_section_is_replaced_in_place() -> None:
     listener = Listener()
     listener.list.replace([("a", [row("1"), row("2")]), ("b", []), ("c", [row("3")])])
     listener.told.clear()
@@ -87,7 +87,7 @@ def test_a_section_changes_in_its_place() -> None:
     assert [one.key for one in listener.rows] == ["1", "6", "2", "4", "5", "7"]
 
 
-def test_older_sections_come_first_and_later_changes_find_their_place() -> None:
+def test_prepended_sections_come_first_and_later_changes_reach_their_rows() -> None:
     listener = Listener()
     listener.list.fill([("b", [row("2")])])
     listener.rows = [listener.list[0]]
@@ -98,7 +98,7 @@ def test_older_sections_come_first_and_later_changes_find_their_place() -> None:
 
 
 @given(SECTIONS, st.data())
-def test_the_tail_of_a_section_is_replaced_alone(numbers: list[list[int]], data: st.DataObject) -> None:
+def test_only_the_tail_of_a_section_is_replaced(numbers: list[list[int]], data: st.DataObject) -> None:
     listener = Listener()
     sections = sections_of([*numbers, [50]])
     listener.list.replace(sections)
@@ -115,7 +115,7 @@ def test_the_tail_of_a_section_is_replaced_alone(numbers: list[list[int]], data:
     ]
 
 
-def test_text_that_grows_changes_one_row_and_adds_those_after_it() -> None:
+def test_growing_text_changes_one_row_and_adds_new_ones() -> None:
     listener = Listener()
     listener.list.put("a", [row("1"), row("2")])
     listener.told.clear()

@@ -56,7 +56,7 @@ async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_
         assert isinstance(end, TaskEndRow) and end.task.summary == "all done"
 
 
-async def test_what_the_engine_tells_an_agent_is_a_remark_and_no_message_of_the_person(tmp_path: Path) -> None:
+async def test_messages_of_the_engine_to_an_agent_are_notices_not_user_rows(tmp_path: Path) -> None:
     async with store_engine(tmp_path, ModelServer(turns=[Reply(text="Thinking."), DONE])) as engine:
         task = await engine.parts.start("do it", mode="task")
         store, mirror = await engine.open(task.conversation_id)
@@ -68,7 +68,7 @@ async def test_what_the_engine_tells_an_agent_is_a_remark_and_no_message_of_the_
         assert mirror.kinds[0] == "EditMessage"
 
 
-async def test_a_conversation_read_again_has_the_same_rows(tmp_path: Path) -> None:
+async def test_a_reloaded_conversation_has_the_same_rows(tmp_path: Path) -> None:
     turns = [Reply(text="I ask.", calls=(QUESTION,)), Reply(text="Bye.")]
     async with store_engine(tmp_path, ModelServer(turns=turns)) as engine:
         task = await engine.parts.start("do it", approve="ask")
@@ -102,7 +102,7 @@ async def test_while_a_reply_streams_only_its_last_row_changes(tmp_path: Path) -
         assert "".join(texts_of(mirror)) == LONG
 
 
-async def test_who_comes_while_a_reply_streams_sees_its_text_so_far_and_a_stop_keeps_it(tmp_path: Path) -> None:
+async def test_subscribing_during_a_reply_gives_the_text_so_far_and_a_stop_keeps_it(tmp_path: Path) -> None:
     reply = Reply(text=LONG, piece_length=12, stall_after=30)
     async with store_engine(tmp_path, ModelServer(turns=[reply])) as engine:
         task = await engine.parts.start("tell")
@@ -120,7 +120,7 @@ async def test_who_comes_while_a_reply_streams_sees_its_text_so_far_and_a_stop_k
         assert LONG.startswith(said) and len(said) > 300
 
 
-async def test_what_is_sent_starts_a_conversation_steers_the_task_at_work_and_starts_the_next(tmp_path: Path) -> None:
+async def test_send_starts_a_conversation_then_steers_then_starts_the_next_task(tmp_path: Path) -> None:
     gate = asyncio.Event()
     turns = [
         Reply(text="One.", calls=(Call("shell", {"command": "true"}),), gate=gate),
@@ -147,7 +147,7 @@ async def test_what_is_sent_starts_a_conversation_steers_the_task_at_work_and_st
         await until(lambda: mirror.kinds.count("TaskEnd") == 2)
 
 
-async def test_a_second_message_begins_no_second_conversation(tmp_path: Path) -> None:
+async def test_a_second_message_starts_no_second_conversation(tmp_path: Path) -> None:
     async with store_engine(tmp_path, ModelServer(turns=[Reply(text="One.")])) as engine:
         engine.parts.services.settings.set("default_api_base", engine.parts.model.url)
         store = engine.stores.open(None)
@@ -183,7 +183,7 @@ async def test_files_that_go_with_an_answer_are_read_with_it(tmp_path: Path) -> 
         assert str(sample) in str(engine.parts.model.requests[1].messages[-1]["content"])
 
 
-async def test_a_text_that_is_not_taken_is_given_back_with_the_reason(tmp_path: Path) -> None:
+async def test_a_message_that_is_not_accepted_returns_with_the_reason(tmp_path: Path) -> None:
     async with store_engine(tmp_path, ModelServer(turns=[DONE])) as engine:
         store = engine.stores.open(None)
         back: list[str] = []
@@ -206,7 +206,7 @@ async def test_a_text_that_is_not_taken_is_given_back_with_the_reason(tmp_path: 
         assert store.count() == 0
 
 
-async def test_an_approval_knows_what_waits_for_the_same_elsewhere(tmp_path: Path) -> None:
+async def test_an_approval_lists_equal_approvals_of_other_conversations(tmp_path: Path) -> None:
     shell = Reply(calls=(Call("shell", {"command": "touch a"}),))
     async with store_engine(tmp_path, ModelServer(turns=[shell, DONE])) as engine:
         task = await engine.parts.start("one", approve="ask")
@@ -225,7 +225,7 @@ async def test_an_approval_knows_what_waits_for_the_same_elsewhere(tmp_path: Pat
         assert [ask.status for ask in store.requests.waiting] == ["waiting"]
 
 
-async def test_live_output_stands_once_however_often_more_of_it_comes(tmp_path: Path) -> None:
+async def test_live_output_is_appended_to_one_row(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     # The shell holds the gate open: opened for each step, it could meet the writer of the previous step and its end.

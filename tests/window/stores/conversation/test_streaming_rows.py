@@ -43,7 +43,7 @@ def words(rows: list[Row]) -> list[tuple[str, bool, int]]:
 
 
 @given(STEPS)
-def test_who_takes_each_tail_has_all_rows(steps: list[tuple[bool, str]]) -> None:
+def test_applying_each_tail_gives_all_rows(steps: list[tuple[bool, str]]) -> None:
     streaming = streamed()
     rows, blocks = list[Row](), list[Block]()
     for begins, text in steps:
@@ -58,7 +58,7 @@ def test_who_takes_each_tail_has_all_rows(steps: list[tuple[bool, str]]) -> None
     assert words(rows) == words(streamed(*blocks).rows(()))
 
 
-def test_a_text_that_starts_anew_takes_the_place_of_all_after_it() -> None:
+def test_a_text_that_restarts_replaces_all_rows_after_it() -> None:
     streaming = streamed()
     rows: list[Row] = []
     take(rows, streaming.add(delta("a thought", 0, 0, "thinking")))
@@ -69,7 +69,7 @@ def test_a_text_that_starts_anew_takes_the_place_of_all_after_it() -> None:
     assert words(rows) == [("four", True, 3)]
 
 
-def test_of_a_growing_text_only_the_last_row_is_another_one() -> None:
+def test_growing_text_replaces_only_its_last_row() -> None:
     streaming = streamed()
     streaming.add(delta("one\n\ntwo", 0))
     tail = streaming.add(delta(" more\n\nthree", 8))

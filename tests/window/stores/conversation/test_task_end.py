@@ -71,7 +71,7 @@ def ended(reason: TaskStopReason, error: str | None = None) -> Task:
     ],
     ids=lambda value: value.kind if isinstance(value, NoticeBlock) else None,
 )
-def test_the_end_says_who_stopped_it_and_what_was_left_but_no_error_twice(
+def test_the_end_shows_who_stopped_it_and_leftovers_but_no_error_twice(
     task: Task, notice: NoticeBlock, remarks: tuple[str, ...]
 ) -> None:
     closing = msgspec.structs.replace(node("n2"), role="system", author="engine", blocks=(notice,))

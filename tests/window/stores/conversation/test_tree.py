@@ -48,7 +48,7 @@ def said(tree: TreeStore) -> list[str]:
     return [f"{line.text}{' <' if line.is_head else ''}" for line in tree.lines]
 
 
-async def test_it_shows_all_branches_and_where_the_agent_stands(tmp_path: Path) -> None:
+async def test_the_tree_shows_all_branches_and_the_head_of_the_agent(tmp_path: Path) -> None:
     async with store_engine(tmp_path, ModelServer(replies=[shell("true"), DONE, Reply(text="Two.")])) as engine:
         first = await say(engine, "first")
         reply = engine.parts.watcher.nodes()[1]
@@ -63,7 +63,7 @@ async def test_it_shows_all_branches_and_where_the_agent_stands(tmp_path: Path) 
         assert tree.has_forks
 
 
-async def test_what_comes_while_it_is_closed_is_there_when_it_opens_again(tmp_path: Path) -> None:
+async def test_reopening_the_tree_shows_what_happened_meanwhile(tmp_path: Path) -> None:
     async with store_engine(tmp_path, ModelServer(replies=REPLIES)) as engine:
         first = await say(engine, "first")
         store, _ = await engine.open(first.conversation_id)
@@ -76,7 +76,7 @@ async def test_what_comes_while_it_is_closed_is_there_when_it_opens_again(tmp_pa
         await until(lambda: said(tree) == ["first", "second <"])
 
 
-async def test_going_to_another_branch_shows_it_there_and_to_the_same_one_only_scrolls(tmp_path: Path) -> None:
+async def test_going_to_another_branch_switches_and_to_the_same_one_scrolls(tmp_path: Path) -> None:
     async with store_engine(tmp_path, ModelServer(replies=REPLIES)) as engine:
         first = await say(engine, "first")
         message = engine.parts.watcher.nodes()[0]
@@ -99,7 +99,7 @@ async def test_going_to_another_branch_shows_it_there_and_to_the_same_one_only_s
         assert store.agents.shown == agent
 
 
-async def test_while_the_agent_works_no_other_branch_is_gone_to_and_that_is_told(tmp_path: Path) -> None:
+async def test_during_a_task_the_tree_switches_no_branch_and_reports_it(tmp_path: Path) -> None:
     replies = [Reply(text="One."), Reply(text="Two."), shell("sleep 60")]
     async with store_engine(tmp_path, ModelServer(replies=replies)) as engine:
         first = await say(engine, "first")

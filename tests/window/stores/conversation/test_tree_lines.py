@@ -34,7 +34,7 @@ def test_the_replies_to_a_message_are_folded_into_its_line() -> None:
     assert [line.tasks for line in lines] == [(task(),), ()]
 
 
-def test_the_branch_written_to_last_goes_straight_on_and_the_others_stand_before_it() -> None:
+def test_the_newest_branch_continues_the_lane_and_the_others_precede_it() -> None:
     tree = nodes(
         ("m1", None, "user"),
         ("old", "m1", "assistant"),
@@ -49,7 +49,7 @@ def test_the_branch_written_to_last_goes_straight_on_and_the_others_stand_before
     assert drawn(tree_lines(tree, "m3", {})) == ["*m1", "!-oold", "!om2", "!-omid", "*new", "@m3"]
 
 
-def test_a_task_stands_where_its_first_reply_does_and_before_that_at_its_message() -> None:
+def test_a_task_is_shown_at_its_first_reply_or_at_its_message_before_that() -> None:
     alone = nodes(("m1", None, "user"))
     assert [line.tasks for line in tree_lines(alone, "m1", {"t1": task()})] == [(task(),)]
     forked = nodes(("m1", None, "user"), ("r1", "m1", "assistant"), ("r2", "m1", "assistant"))

@@ -40,9 +40,7 @@ def panel_on(store: ConversationStore, engine: StoreEngine, theme: Theme, qtbot:
     return panel
 
 
-async def test_one_branch_says_how_to_make_another_and_two_are_drawn(
-    tmp_path: Path, theme: Theme, qtbot: QtBot
-) -> None:
+async def test_a_single_branch_shows_a_hint_and_two_are_drawn(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
     async with store_engine(tmp_path, ModelServer(replies=[Reply(text="Roses."), Reply(text="Violets.")])) as engine:
         task = await say(engine)
         reply = engine.parts.watcher.nodes()[1]
@@ -62,7 +60,7 @@ async def test_one_branch_says_how_to_make_another_and_two_are_drawn(
         ]
 
 
-async def test_enter_goes_to_the_branch_of_a_line(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+async def test_enter_switches_to_the_branch_of_a_line(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
     async with store_engine(tmp_path, ModelServer(replies=[Reply(text="Roses."), Reply(text="Violets.")])) as engine:
         task = await say(engine)
         reply = engine.parts.watcher.nodes()[1]
@@ -79,7 +77,7 @@ async def test_enter_goes_to_the_branch_of_a_line(tmp_path: Path, theme: Theme, 
         assert places.currentIndex().row() == 1
 
 
-async def test_the_branch_of_a_line_is_written_to_a_file(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+async def test_the_branch_of_a_line_is_exported_to_a_file(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     async with desk(qapp, theme, tmp_path, [Reply(text="Violets.")]) as place:
         await place.finish()
         await retry(place.engine, place.engine.parts.watcher.nodes()[1].id)
@@ -105,9 +103,7 @@ async def test_the_branch_of_a_line_is_written_to_a_file(qapp: QApplication, the
         dialog.reject()
 
 
-async def test_the_tree_opens_beside_a_conversation_with_the_keyboard_and_closes_again(
-    tmp_path: Path, theme: Theme, qtbot: QtBot
-) -> None:
+async def test_the_tree_panel_is_opened_and_closed_by_keyboard(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
     replies = [Reply(text=text) for text in ("Roses.", "Violets.", "Lilies.")]
     async with store_engine(tmp_path, ModelServer(replies=replies)) as engine:
         task = await say(engine)
@@ -132,9 +128,7 @@ async def test_the_tree_opens_beside_a_conversation_with_the_keyboard_and_closes
         await until(lambda: len(panel.lines) == 4)
 
 
-async def test_before_the_first_task_the_tree_says_how_branches_come_to_be(
-    tmp_path: Path, theme: Theme, qtbot: QtBot
-) -> None:
+async def test_before_the_first_task_the_tree_explains_branches(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
     async with store_engine(tmp_path, ModelServer()) as engine:
         panel = panel_on(engine.stores.open(None), engine, theme, qtbot)
         assert "This conversation has one branch" in panel.note

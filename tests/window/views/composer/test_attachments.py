@@ -54,7 +54,7 @@ def chips(person: Desk) -> list[str]:
     return [Path(path).name for path in person.view.composer.attachments.paths]
 
 
-async def test_a_picture_and_a_file_that_are_dropped_go_with_the_message(person: Desk, tmp_path: Path) -> None:
+async def test_a_dropped_image_and_a_dropped_file_are_sent_with_the_message(person: Desk, tmp_path: Path) -> None:
     shot, notes = tmp_path / "shot.png", tmp_path / "notes.txt"
     picture().save(str(shot))
     notes.write_text("a line")
@@ -72,7 +72,7 @@ async def test_a_picture_and_a_file_that_are_dropped_go_with_the_message(person:
     assert [row.file.name for row in rows if isinstance(row, FileRow)] == ["notes.txt"]
 
 
-async def test_a_pasted_picture_is_a_file_of_its_owner_alone_and_gone_when_it_is_taken_away(person: Desk) -> None:
+async def test_a_pasted_image_is_a_private_file_and_deleted_with_its_chip(person: Desk) -> None:
     mime = QMimeData()
     mime.setImageData(picture())
     person.view.composer.field.insertFromMimeData(mime)
@@ -92,7 +92,7 @@ async def test_text_is_pasted_as_text(person: Desk) -> None:
     assert (person.view.composer.text, chips(person)) == ("some words", [])
 
 
-async def test_a_text_too_long_to_be_written_in_is_attached_as_a_file(person: Desk) -> None:
+async def test_a_pasted_text_that_is_too_long_is_attached_as_a_file(person: Desk) -> None:
     mime = QMimeData()
     mime.setText("x" * 60_000)
     person.view.composer.field.insertFromMimeData(mime)
@@ -103,7 +103,7 @@ async def test_a_text_too_long_to_be_written_in_is_attached_as_a_file(person: De
     assert (chips(person), path.exists()) == ([], False)
 
 
-async def test_what_is_refused_keeps_the_text_and_its_files(person: Desk, tmp_path: Path) -> None:
+async def test_a_refused_message_keeps_its_text_and_files(person: Desk, tmp_path: Path) -> None:
     why: list[str] = []
     person.view.store.failed.connect(why.append)
     notes = tmp_path / "notes.txt"
@@ -118,7 +118,7 @@ async def test_what_is_refused_keeps_the_text_and_its_files(person: Desk, tmp_pa
     assert (person.view.composer.text, chips(person)) == ("Read it", ["notes.txt"])
 
 
-async def test_a_pipe_is_told_and_not_waited_for(person: Desk, tmp_path: Path) -> None:
+async def test_a_pipe_is_refused_without_blocking(person: Desk, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.png")
     refused: list[str] = []
     person.view.composer.attachments.refused.connect(refused.append)
@@ -138,7 +138,7 @@ async def test_at_most_twenty_files_go_with_a_message(person: Desk, tmp_path: Pa
     assert (len(chips(person)), len(why)) == (20, 1)
 
 
-async def test_a_folder_is_where_a_new_conversation_works_and_named_in_one_that_has_begun(
+async def test_a_dropped_folder_is_the_workspace_of_a_new_conversation_and_text_in_a_started_one(
     person: Desk, theme: Theme, tmp_path: Path
 ) -> None:
     folder = tmp_path / "project"
@@ -154,7 +154,7 @@ async def test_a_folder_is_where_a_new_conversation_works_and_named_in_one_that_
     foot.deleteLater()
 
 
-async def test_a_text_over_the_limit_is_told_and_kept(person: Desk) -> None:
+async def test_a_message_over_the_limit_is_reported_and_kept(person: Desk) -> None:
     why: list[str] = []
     person.view.store.failed.connect(why.append)
     person.view.composer.set_text("words " * 200_000)

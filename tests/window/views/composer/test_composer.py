@@ -51,7 +51,7 @@ def composer(qtbot: QtBot, theme: Theme) -> ComposerView:
         (ComposerState(connected=False), "do it", "send", False),
     ],
 )
-def test_the_button_does_what_the_moment_asks_for(
+def test_the_button_changes_with_the_state_of_the_task(
     composer: ComposerView, situation: ComposerState, text: str, mode: ComposerMode, can_press: bool
 ) -> None:
     composer.show_state(situation)
@@ -60,7 +60,7 @@ def test_the_button_does_what_the_moment_asks_for(
     assert composer.button.accessibleName() == mode.capitalize()
 
 
-def test_enter_sends_and_empties_shift_enter_breaks_alt_enter_queues(composer: ComposerView) -> None:
+def test_enter_sends_shift_enter_breaks_the_line_and_alt_enter_queues(composer: ComposerView) -> None:
     sent, queued = texts(composer.submitted), texts(composer.queued)
     QTest.keyClicks(composer.field, "one")
     QTest.keyClick(composer.field, Qt.Key.Key_Return, _SHIFT)
@@ -71,7 +71,7 @@ def test_enter_sends_and_empties_shift_enter_breaks_alt_enter_queues(composer: C
     assert (sent, queued, composer.text) == (["one\ntwo"], ["later"], "")
 
 
-def test_nothing_is_sent_while_the_engine_is_away_and_the_text_stays(composer: ComposerView) -> None:
+def test_while_disconnected_nothing_is_sent_and_the_text_stays(composer: ComposerView) -> None:
     sent = texts(composer.submitted)
     composer.show_state(ComposerState(connected=False))
     QTest.keyClicks(composer.field, "do it")
@@ -96,12 +96,12 @@ def test_the_field_grows_with_its_text_up_to_twelve_lines(composer: ComposerView
     assert twelve == pytest.approx(one + 11 * (two - one), abs=11)
 
 
-def test_a_question_stands_as_the_placeholder(composer: ComposerView) -> None:
+def test_an_open_question_is_the_placeholder(composer: ComposerView) -> None:
     composer.show_state(ComposerState(active=True, question="Which one?"))
     assert composer.field.placeholderText() == "Which one?"
 
 
-def test_up_recalls_only_in_an_empty_field(composer: ComposerView) -> None:
+def test_up_edits_the_last_message_only_in_an_empty_field(composer: ComposerView) -> None:
     asked: list[None] = []
     composer.edit_last_requested.connect(lambda: asked.append(None))
     QTest.keyClick(composer.field, Qt.Key.Key_Up)
@@ -110,7 +110,7 @@ def test_up_recalls_only_in_an_empty_field(composer: ComposerView) -> None:
     assert len(asked) == 1
 
 
-def test_a_line_that_would_make_typing_slow_is_to_be_attached_and_a_megabyte_of_lines_is_not(
+def test_a_very_long_line_is_attached_and_a_megabyte_of_short_lines_is_not(
     composer: ComposerView,
 ) -> None:
     told: list[str] = []
@@ -128,9 +128,7 @@ def test_a_line_that_would_make_typing_slow_is_to_be_attached_and_a_megabyte_of_
     assert len(composer.text) == 16 * 65_000 and len(told) == 1
 
 
-def test_the_caret_stops_blinking_where_nobody_types_and_blinks_again_at_a_key(
-    composer: ComposerView, qtbot: QtBot
-) -> None:
+def test_the_caret_stops_blinking_when_idle_and_blinks_again_at_a_key(composer: ComposerView, qtbot: QtBot) -> None:
     field = composer.findChild(PromptEditView)
     assert isinstance(field, PromptEditView)
     field.setFocus()
@@ -145,7 +143,7 @@ def test_the_caret_stops_blinking_where_nobody_types_and_blinks_again_at_a_key(
     assert QApplication.cursorFlashTime() == before
 
 
-def test_the_way_goes_to_the_oldest_and_back_to_what_was_being_written() -> None:
+def test_the_history_goes_to_the_oldest_message_and_back_to_the_unsent_text() -> None:
     history = PromptHistory()
     shown = ["half a thought"]
     for by in (-1, -1, -1, -1, 1, 1, 1, 1):
@@ -153,12 +151,12 @@ def test_the_way_goes_to_the_oldest_and_back_to_what_was_being_written() -> None
     assert shown[1:] == ["newest", "older", "oldest", "oldest", "older", "newest", "half a thought", "half a thought"]
 
 
-def test_a_message_that_was_changed_on_the_way_is_what_is_being_written() -> None:
+def test_an_edited_history_entry_becomes_the_unsent_text() -> None:
     history = PromptHistory()
     history.step(-1, SAID, "")
     assert history.step(-1, SAID, "newest, but other") == "newest"
     assert history.step(1, SAID, "newest") == "newest, but other"
 
 
-def test_without_messages_nothing_changes() -> None:
+def test_without_messages_the_history_is_empty() -> None:
     assert PromptHistory().step(-1, [], "a word") is None

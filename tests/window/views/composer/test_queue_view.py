@@ -21,7 +21,7 @@ async def person(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGener
         yield opened
 
 
-async def test_what_waits_stands_above_the_input_until_the_agent_has_read_it(person: Desk) -> None:
+async def test_queued_messages_are_shown_above_the_input_until_the_agent_reads_them(person: Desk) -> None:
     assert person.view.input_panel.queue.isHidden()
     await person.follow_up("then rest")
     person.view.store.requests.send("mind the hidden ones")
@@ -32,7 +32,7 @@ async def test_what_waits_stands_above_the_input_until_the_agent_has_read_it(per
     assert (person.waiting, person.view.input_panel.queue.isVisible()) == ([], False)
 
 
-async def test_it_is_edited_moved_sent_now_and_removed_with_the_mouse(person: Desk) -> None:
+async def test_a_queued_message_is_edited_moved_sent_and_removed_by_mouse(person: Desk) -> None:
     await person.follow_up("one", "two", "three", "four")
     press(person.row(0), "Remove")
     await person.until_waiting(3)
@@ -47,7 +47,7 @@ async def test_it_is_edited_moved_sent_now_and_removed_with_the_mouse(person: De
     assert await person.finish() == ["Begin", "four", "three", "2"]
 
 
-async def test_all_of_it_is_done_with_the_keyboard_alone(person: Desk) -> None:
+async def test_a_queued_message_is_edited_moved_sent_and_removed_by_keyboard(person: Desk) -> None:
     await person.follow_up("one", "two", "three")
     QTest.keyClick(person.row(0), Qt.Key.Key_Down, _ALT)
     await until(lambda: person.waiting[1] == "after this work: one")
@@ -63,7 +63,7 @@ async def test_all_of_it_is_done_with_the_keyboard_alone(person: Desk) -> None:
     assert await person.finish() == ["Begin", "2", "three"]
 
 
-async def test_esc_leaves_an_edit_and_stops_nothing(person: Desk) -> None:
+async def test_esc_cancels_the_edit_of_a_queued_message_and_stops_no_task(person: Desk) -> None:
     await person.follow_up("one")
     row = person.row(0)
     row.edit()
@@ -72,7 +72,7 @@ async def test_esc_leaves_an_edit_and_stops_nothing(person: Desk) -> None:
     assert (row.is_editing, person.waiting, person.task.stopping) == (False, ["after this work: one"], False)
 
 
-async def test_a_change_of_a_text_that_was_read_meanwhile_comes_back_to_the_input_with_the_reason(
+async def test_an_edit_of_a_message_already_read_returns_to_the_input_with_the_reason(
     person: Desk,
 ) -> None:
     why: list[str] = []
@@ -86,7 +86,7 @@ async def test_a_change_of_a_text_that_was_read_meanwhile_comes_back_to_the_inpu
     assert "has read this text already" in why[0]
 
 
-async def test_a_file_that_is_dropped_into_a_waiting_text_is_named_in_it(person: Desk, tmp_path: Path) -> None:
+async def test_a_file_dropped_into_a_queued_message_is_inserted_as_its_path(person: Desk, tmp_path: Path) -> None:
     await person.follow_up("one")
     row = person.row(0)
     row.edit()
@@ -96,7 +96,7 @@ async def test_a_file_that_is_dropped_into_a_waiting_text_is_named_in_it(person:
     assert row.changed_text == str(tmp_path)
 
 
-async def test_more_than_four_lines_scroll(person: Desk) -> None:
+async def test_more_than_four_queued_lines_scroll(person: Desk) -> None:
     heights: list[int] = []
     for number in range(6):
         await person.follow_up(f"text {number}")

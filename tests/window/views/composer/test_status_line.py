@@ -26,7 +26,7 @@ RUNNING = records.task(step_count=1)
 ENDED = msgspec.structs.replace(RUNNING, status="completed", stop_reason="completed", ended_at=records.NOW)
 
 
-async def test_limits_that_are_near_are_named_until_the_task_ends(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+async def test_near_limits_are_shown_until_the_task_ends(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
     async with store_engine(tmp_path, ModelServer()) as engine:
         line = StatusLineView(theme, ContextBarView(ContextUsageStore(engine.stores.session), theme))
         qtbot.addWidget(line)
@@ -41,9 +41,7 @@ async def test_limits_that_are_near_are_named_until_the_task_ends(tmp_path: Path
         assert line.text == ""
 
 
-async def test_what_the_agent_does_is_read_whole_where_there_is_little_room(
-    tmp_path: Path, theme: Theme, qtbot: QtBot
-) -> None:
+async def test_an_elided_activity_has_its_full_text_in_the_tool_tip(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
     async with store_engine(tmp_path, ModelServer()) as engine:
         line = StatusLineView(theme, ContextBarView(ContextUsageStore(engine.stores.session), theme))
         qtbot.addWidget(line)
@@ -56,7 +54,7 @@ async def test_what_the_agent_does_is_read_whole_where_there_is_little_room(
         assert shown[1].endswith("…")
 
 
-async def test_a_wait_for_a_limit_counts_down_while_it_is_seen_and_can_be_ended(
+async def test_a_rate_limit_wait_counts_down_while_visible_and_can_be_ended(
     tmp_path: Path, theme: Theme, qtbot: QtBot
 ) -> None:
     async with store_engine(tmp_path, ModelServer()) as engine:
@@ -123,7 +121,7 @@ def offer(button: ModeSwitchView) -> str:
         (msgspec.structs.replace(ENDED, decided="chat", stop_reason="manual_stop"), ""),
     ],
 )
-def test_the_other_way_is_offered_where_there_is_one(task: Task, offered: str, qtbot: QtBot) -> None:
+def test_the_other_mode_is_offered_where_there_is_one(task: Task, offered: str, qtbot: QtBot) -> None:
     button = ModeSwitchView()
     qtbot.addWidget(button)
     button.show_task(task)
@@ -132,7 +130,7 @@ def test_the_other_way_is_offered_where_there_is_one(task: Task, offered: str, q
     assert offer(button) == ""
 
 
-async def test_a_chat_goes_on_as_a_task_and_a_task_is_made_a_chat(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+async def test_a_chat_becomes_a_task_and_a_task_a_chat(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
     gate = asyncio.Event()
     server = ModelServer(replies=[Reply(text="You could."), shell("true"), DONE, shell("true"), Reply(gate=gate)])
     async with store_engine(tmp_path, server) as engine:

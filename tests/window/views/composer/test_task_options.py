@@ -70,7 +70,7 @@ def test_the_next_task_goes_to_the_same_server_until_another_model_is_chosen(cho
     assert (params.model, params.api_base) == ("m/code", None)
 
 
-def test_a_model_that_nobody_chose_is_not_sent_however_late_its_agent_is_known(choices: TaskOptionsView) -> None:
+def test_a_default_model_is_not_sent_even_if_the_agent_is_known_late(choices: TaskOptionsView) -> None:
     coder = msgspec.structs.replace(agent("a1"), personality_id="coder")
     choices.show_task(msgspec.structs.replace(task(), model="m/code"))
     assert choices.options.model == "m/code", "it is not the default"
@@ -82,7 +82,7 @@ def test_a_model_that_nobody_chose_is_not_sent_however_late_its_agent_is_known(c
     assert choices.options.model is None
 
 
-def test_what_another_agent_was_started_with_is_not_for_this_one(choices: TaskOptionsView) -> None:
+def test_the_options_of_another_agents_task_are_not_used(choices: TaskOptionsView) -> None:
     choices.set_defaults(replace(OFFER, agent=agent("a2")))
     choices.show_task(msgspec.structs.replace(task("t1"), model="m/code", mode="chat"))
     assert (choices.options.model, choices.options.mode, choices.model) == (None, "chat", "m/code")
@@ -93,7 +93,7 @@ def test_what_another_agent_was_started_with_is_not_for_this_one(choices: TaskOp
     assert choices.options.model == "m/mine"
 
 
-def test_a_level_of_thinking_that_nobody_chose_for_this_agent_is_not_sent(choices: TaskOptionsView) -> None:
+def test_the_thinking_level_of_another_agent_or_of_the_personality_is_not_sent(choices: TaskOptionsView) -> None:
     coder = msgspec.structs.replace(agent("a1"), personality_id="coder")
     choices.set_defaults(replace(OFFER, agent=coder))
     choices.show_task(msgspec.structs.replace(task("t1"), agent_id="another", thinking_level="low"))
@@ -104,7 +104,7 @@ def test_a_level_of_thinking_that_nobody_chose_for_this_agent_is_not_sent(choice
     assert choices.options.thinking_level == "off"
 
 
-def test_all_is_chosen_in_the_panel_and_what_is_unusual_stands_in_the_row(choices: TaskOptionsView) -> None:
+def test_the_dialog_has_all_options_and_the_bar_shows_those_that_were_changed(choices: TaskOptionsView) -> None:
     dialog = panel(choices)
     take(dialog.personality, "Coder")
     take(dialog.mode, "Task")
@@ -126,7 +126,7 @@ def test_a_personality_brings_its_own_model_and_thinking(choices: TaskOptionsVie
     dialog.close()
 
 
-def test_a_budget_that_is_no_amount_is_marked_and_not_taken(choices: TaskOptionsView) -> None:
+def test_an_invalid_budget_is_marked_and_not_used(choices: TaskOptionsView) -> None:
     dialog = panel(choices)
     QTest.keyClicks(dialog.budget, "2x")
     assert (dialog.budget.property("state"), choices.options.budget_usd) == ("wrong", 2.0)
@@ -139,7 +139,7 @@ def test_a_budget_that_is_no_amount_is_marked_and_not_taken(choices: TaskOptions
     dialog.close()
 
 
-def test_that_all_is_allowed_is_asked_once_and_then_told_in_amber(choices: TaskOptionsView) -> None:
+def test_allowing_everything_is_confirmed_once_and_then_shown_in_amber(choices: TaskOptionsView) -> None:
     dialog = panel(choices)
     take(dialog.approvals, "Allow all")
     assert choices.options.approve == "ask"
@@ -151,7 +151,7 @@ def test_that_all_is_allowed_is_asked_once_and_then_told_in_amber(choices: TaskO
     dialog.close()
 
 
-def test_a_narrow_row_folds_to_icons_that_keep_their_names(choices: TaskOptionsView) -> None:
+def test_a_narrow_bar_collapses_to_icons_with_accessible_names(choices: TaskOptionsView) -> None:
     buttons = (choices.folder_button, choices.model_button, choices.more_button)
     assert all(button.text() for button in buttons)
     choices.resize(sum(button.sizeHint().width() for button in buttons) - 1, 40)
@@ -161,7 +161,7 @@ def test_a_narrow_row_folds_to_icons_that_keep_their_names(choices: TaskOptionsV
     assert all(button.accessibleName() for button in buttons)
 
 
-def test_choices_are_kept_for_new_conversations_but_never_that_all_is_allowed(tmp_path: Path) -> None:
+def test_options_are_remembered_except_that_everything_is_allowed(tmp_path: Path) -> None:
     state = WindowStateStore(tmp_path / "window.json")
     chosen = TaskOptions(mode="chat", approve="all", budget_usd=0.5, personality_id="coder", workspace="/work")
     state.set_options(chosen)
@@ -169,7 +169,7 @@ def test_choices_are_kept_for_new_conversations_but_never_that_all_is_allowed(tm
     assert WindowStateStore(tmp_path / "window.json").settings.options == replace(chosen, approve="ask")
 
 
-async def test_the_next_task_is_started_as_chosen_and_what_was_chosen_stays(person: Desk) -> None:
+async def test_the_next_task_uses_the_chosen_options_and_they_stay(person: Desk) -> None:
     await person.finish()
     foot = person.view.input_panel
     await until(lambda: len(person.engine.stores.personalities.all) >= 2)

@@ -125,7 +125,7 @@ OVERLAYS = (
 )
 
 
-async def test_esc_closes_whatever_is_open_over_a_task_at_work_and_stops_nothing(at_work: Office) -> None:
+async def test_esc_closes_what_is_open_and_stops_no_task(at_work: Office) -> None:
     findings: list[str] = []
     view = at_work.front
     for overlay in OVERLAYS:
@@ -190,7 +190,7 @@ async def test_a_task_is_stopped_by_a_second_esc_soon_after_the_first_one(
         assert not reminds(view)
 
 
-async def test_the_stop_button_needs_no_second_press(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+async def test_the_stop_button_needs_no_confirmation(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     async with desk(qapp, theme, tmp_path, ()) as place:
         press(place.view.composer, "Stop")
         await until(lambda: is_stopping(place.view))

@@ -90,7 +90,7 @@ def _count(bar: FindBarView) -> str:
     return bar.count.text()
 
 
-async def test_every_hit_in_view_is_marked_and_the_one_looked_at_more(
+async def test_every_visible_hit_is_highlighted_and_the_current_one_differently(
     tmp_path: Path, theme: Theme, qtbot: QtBot
 ) -> None:
     async with searched(tmp_path, theme, qtbot) as found:
@@ -106,7 +106,7 @@ async def test_every_hit_in_view_is_marked_and_the_one_looked_at_more(
         assert _count(found.bar) != before
 
 
-async def test_a_hit_far_away_comes_into_view(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+async def test_a_distant_hit_scrolls_into_view(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
     async with searched(tmp_path, theme, qtbot) as found:
         found.bar.open()
         found.type("message 1,")
@@ -115,7 +115,7 @@ async def test_a_hit_far_away_comes_into_view(tmp_path: Path, theme: Theme, qtbo
         assert ("Message 1,", "hit_now") in found.marked()
 
 
-async def test_a_closed_card_tells_its_hits_and_opens_for_the_one_looked_at(
+async def test_a_collapsed_card_counts_its_hits_and_expands_for_the_current_one(
     tmp_path: Path, theme: Theme, qtbot: QtBot
 ) -> None:
     async with searched(tmp_path, theme, qtbot) as found:
@@ -130,7 +130,7 @@ async def test_a_closed_card_tells_its_hits_and_opens_for_the_one_looked_at(
         assert line.text().endswith("· 2 found")
 
 
-async def test_leaving_clears_the_marks_and_gives_the_keyboard_back(
+async def test_closing_the_find_bar_clears_the_highlights_and_restores_the_focus(
     tmp_path: Path, theme: Theme, qtbot: QtBot, qapp: QApplication
 ) -> None:
     async with searched(tmp_path, theme, qtbot) as found:
@@ -146,7 +146,9 @@ async def test_leaving_clears_the_marks_and_gives_the_keyboard_back(
         assert found.page.focusWidget() is found.composer
 
 
-async def test_words_marked_after_a_jump_go_with_the_next_click(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+async def test_words_highlighted_after_a_jump_are_cleared_by_the_next_click(
+    tmp_path: Path, theme: Theme, qtbot: QtBot
+) -> None:
     async with searched(tmp_path, theme, qtbot) as found:
         found.transcript.hits.highlight_words(["read", "message"])
         assert {word for word, _ in found.marked()} == {"Message", "read"}

@@ -32,7 +32,7 @@ def names(place: Desk) -> list[str]:
     return [chip.accessibleName() for chip in place.view.input_panel.agents.chips]
 
 
-async def test_the_row_comes_with_the_second_agent_and_says_who_works_and_who_is_looked_at(
+async def test_the_bar_appears_with_the_second_agent_and_shows_status_and_selection(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
@@ -55,7 +55,7 @@ async def test_the_row_comes_with_the_second_agent_and_says_who_works_and_who_is
         assert foot.composer.mode == "steer"
 
 
-async def test_names_are_offered_after_an_at_sign_and_taken_by_keys(
+async def test_names_are_completed_after_an_at_sign_by_keyboard(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
@@ -91,7 +91,9 @@ async def test_names_are_offered_after_an_at_sign_and_taken_by_keys(
         assert not mentions.isVisible(), "it was not wanted"
 
 
-async def test_an_agent_is_added_with_what_the_dialog_says(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+async def test_an_agent_is_added_with_the_values_of_the_dialog(
+    qapp: QApplication, theme: Theme, tmp_path: Path
+) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
         await until(lambda: bool(place.engine.stores.personalities.all))
         place.view.input_panel.add_agent()
@@ -107,7 +109,7 @@ async def test_an_agent_is_added_with_what_the_dialog_says(qapp: QApplication, t
         assert (ada.name, ada.personality_id, ada.color) == ("Ada", "researcher", "violet")
 
 
-async def test_the_second_agent_is_asked_for_beside_the_input(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+async def test_the_second_agent_is_added_from_the_input_panel(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
         await until(lambda: place.view.store.agents.shown is not None)
         place.view.input_panel.task_options.more_button.click()
@@ -118,7 +120,7 @@ async def test_the_second_agent_is_asked_for_beside_the_input(qapp: QApplication
         await until(lambda: place.view.input_panel.agents.isVisible())
 
 
-async def test_turns_are_set_and_told_beside_the_row(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+async def test_the_turn_order_is_set_and_shown_in_the_bar(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
         coder = await joined(place)
         place.view.input_panel.set_turns()
@@ -137,7 +139,7 @@ async def test_turns_are_set_and_told_beside_the_row(qapp: QApplication, theme: 
         assert place.view.input_panel.agents.turns.text() == "a moderator · 0 of 4"
 
 
-async def test_an_agent_is_removed_only_after_asking(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+async def test_an_agent_is_removed_only_after_a_confirmation(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
         await joined(place)
         store, foot = place.view.store, place.view.input_panel
@@ -150,7 +152,7 @@ async def test_an_agent_is_removed_only_after_asking(qapp: QApplication, theme: 
         assert not foot.agents.isVisible()
 
 
-async def test_what_another_agent_asks_is_gone_to_on_its_branch(
+async def test_going_to_another_agents_ask_switches_to_its_branch(
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:
     async with desk(qapp, theme, tmp_path, [_QUESTION]) as place:

@@ -31,7 +31,9 @@ def page_of(settings: Settings) -> DataPageView:
     return page
 
 
-async def test_the_parts_of_the_folder_are_shown_with_their_sizes(settings: Settings, engine: EngineServer) -> None:
+async def test_the_parts_of_the_data_folder_are_shown_with_their_sizes(
+    settings: Settings, engine: EngineServer
+) -> None:
     await fill(engine)
     settings.dialog.open_page("data")
     await settings.see("2 conversations, 1 of them archived")
@@ -39,7 +41,7 @@ async def test_the_parts_of_the_folder_are_shown_with_their_sizes(settings: Sett
         await settings.see(text)
 
 
-async def test_everything_is_exported_and_taken_in_again(
+async def test_everything_is_exported_and_imported_again(
     settings: Settings, engine: EngineServer, tmp_path: Path
 ) -> None:
     await fill(engine)
@@ -56,7 +58,7 @@ async def test_everything_is_exported_and_taken_in_again(
     assert len(list((tmp_path / "pages").glob("*.md"))) == 2
 
 
-async def test_old_ones_are_counted_before_they_are_deleted(settings: Settings, engine: EngineServer) -> None:
+async def test_old_conversations_are_counted_before_they_are_deleted(settings: Settings, engine: EngineServer) -> None:
     await fill(engine)
     settings.dialog.open_page("data")
     await settings.see("2 conversations")
@@ -75,7 +77,7 @@ async def test_old_ones_are_counted_before_they_are_deleted(settings: Settings, 
     await settings.see("No archived conversation is that old.")
 
 
-async def test_conversations_without_an_agent_are_listed_with_sizes_before_they_go(
+async def test_conversations_without_an_agent_are_listed_with_sizes_before_deletion(
     settings: Settings, engine: EngineServer
 ) -> None:
     await fill(engine)

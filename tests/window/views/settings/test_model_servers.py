@@ -136,7 +136,7 @@ async def test_a_server_is_renamed_keeps_its_key_and_loses_it_when_asked(page: P
     assert stored is None
 
 
-async def test_a_server_is_removed_after_a_question(page: Page) -> None:
+async def test_a_server_is_removed_after_a_confirmation(page: Page) -> None:
     async with own_server() as server:
         await page.press("Add a server …")
         page.fill(name="Lab", address=server.url)
@@ -152,7 +152,7 @@ async def test_a_server_is_removed_after_a_question(page: Page) -> None:
         await until(lambda: not page.has("Remove Lab"))
 
 
-async def test_what_is_refused_stays_in_the_form_and_esc_leaves_it_alone(page: Page) -> None:
+async def test_refused_values_stay_in_the_form_and_esc_cancels_it(page: Page) -> None:
     async with own_server() as server:
         await page.press("Add a server …")
         page.fill(name="Lab", address="ftp://nowhere")
@@ -168,7 +168,7 @@ async def test_what_is_refused_stays_in_the_form_and_esc_leaves_it_alone(page: P
         assert page.dialog.focusWidget() is page.button("Add a server …")
 
 
-async def test_a_server_that_is_away_says_so_in_its_row(page: Page) -> None:
+async def test_an_unreachable_server_is_reported_in_its_row(page: Page) -> None:
     await page.press("Add a server …")
     page.fill(name="Away", address="http://127.0.0.1:9")
     await page.press("Save")

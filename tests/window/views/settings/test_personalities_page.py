@@ -37,7 +37,9 @@ def prompt(settings: Settings) -> QPlainTextEdit:
     return field
 
 
-async def test_a_new_one_is_written_saved_and_deleted_after_asking(settings: Settings, engine: EngineServer) -> None:
+async def test_a_personality_is_created_saved_and_deleted_after_a_confirmation(
+    settings: Settings, engine: EngineServer
+) -> None:
     await open_page(settings)
     settings.buttons()["New personality"].click()
     settings.type("Name", "Pirate")
@@ -57,7 +59,9 @@ async def test_a_new_one_is_written_saved_and_deleted_after_asking(settings: Set
     assert await stored(engine, "Pirate") is None
 
 
-async def test_what_is_not_saved_is_not_lost_by_a_slip(settings: Settings, engine: EngineServer) -> None:
+async def test_unsaved_changes_are_discarded_only_after_a_confirmation(
+    settings: Settings, engine: EngineServer
+) -> None:
     await open_page(settings)
     settings.buttons()["Edit Assistant"].click()
     prompt(settings).setPlainText("Be brief.")
@@ -79,7 +83,7 @@ async def test_what_is_not_saved_is_not_lost_by_a_slip(settings: Settings, engin
     assert assistant is not None and assistant.system_prompt == ""
 
 
-async def test_what_the_engine_refuses_is_said_and_stays_in_the_fields(settings: Settings) -> None:
+async def test_a_personality_refused_by_the_engine_stays_in_the_form_with_the_reason(settings: Settings) -> None:
     await open_page(settings)
     settings.buttons()["Duplicate Assistant"].click()
     assert settings.fields()["Name"].text() == "Assistant copy"
@@ -89,13 +93,13 @@ async def test_what_the_engine_refuses_is_said_and_stays_in_the_fields(settings:
     assert settings.fields()["Name"].text() == "Assistant"
 
 
-async def test_what_another_window_saves_is_shown_at_once(settings: Settings, engine: EngineServer) -> None:
+async def test_a_personality_saved_in_another_window_is_shown_at_once(settings: Settings, engine: EngineServer) -> None:
     await open_page(settings)
     engine.log.publish(PersonalityUpdate(personality=PIRATE))
     await until(lambda: "Edit Pirate" in settings.buttons())
 
 
-async def test_a_file_becomes_a_new_one_and_nothing_is_stored_before_save(
+async def test_an_imported_personality_is_stored_only_on_save(
     settings: Settings, engine: EngineServer, tmp_path: Path
 ) -> None:
     file = tmp_path / "pirate.json"
@@ -112,7 +116,7 @@ async def test_a_file_becomes_a_new_one_and_nothing_is_stored_before_save(
     await settings.see("cannot be read: No such file or directory.")
 
 
-async def test_a_file_of_none_but_unknown_tools_gives_no_personality_that_may_use_all(
+async def test_an_imported_personality_with_only_unknown_tools_cannot_be_saved(
     settings: Settings, tmp_path: Path
 ) -> None:
     file = tmp_path / "seer.json"
@@ -123,13 +127,13 @@ async def test_a_file_of_none_but_unknown_tools_gives_no_personality_that_may_us
     assert "Save" not in settings.buttons()
 
 
-def test_a_file_that_holds_no_personality_says_so(tmp_path: Path) -> None:
+def test_a_file_without_a_personality_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text('{"id": 1}')
     with pytest.raises(NotAPersonality, match="holds no personality"):
         personality_file.read(tmp_path / "bad.json")
 
 
-async def test_colour_and_temperature_are_chosen_and_kept(settings: Settings, engine: EngineServer) -> None:
+async def test_colour_and_temperature_are_saved(settings: Settings, engine: EngineServer) -> None:
     page = await open_page(settings)
     settings.buttons()["Edit Assistant"].click()
     (color,) = page.findChildren(ColorComboBox)

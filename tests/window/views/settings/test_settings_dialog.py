@@ -105,9 +105,7 @@ async def test_every_declared_setting_is_there_with_its_help(settings: Settings,
     assert titles - controls == set()
 
 
-async def test_a_value_is_stored_when_enter_is_pressed_and_goes_back_to_its_default(
-    settings: Settings, engine: EngineServer
-) -> None:
+async def test_a_value_is_stored_on_enter_and_can_be_reset(settings: Settings, engine: EngineServer) -> None:
     await until(lambda: "Turns" in settings.fields())
     settings.type("Turns", "7")
     await until(lambda: engine.services.settings.values.max_turns == 7)
@@ -118,14 +116,14 @@ async def test_a_value_is_stored_when_enter_is_pressed_and_goes_back_to_its_defa
     await until(lambda: back not in settings.buttons() and settings.fields()["Turns"].text() == "50")
 
 
-async def test_text_where_a_number_belongs_is_refused_beside_the_field_and_stays(settings: Settings) -> None:
+async def test_text_in_a_number_field_is_refused_and_stays(settings: Settings) -> None:
     await until(lambda: "Minutes" in settings.fields())
     settings.type("Minutes", "a while")
     await settings.see("This takes a number, such as 30.")
     assert settings.fields()["Minutes"].text() == "a while"
 
 
-async def test_a_number_below_its_least_is_refused_beside_the_field(settings: Settings, engine: EngineServer) -> None:
+async def test_a_number_below_its_minimum_is_refused(settings: Settings, engine: EngineServer) -> None:
     await until(lambda: "Turns" in settings.fields())
     settings.type("Turns", "0")
     await settings.see("This cannot be less than 1.")
@@ -133,14 +131,16 @@ async def test_a_number_below_its_least_is_refused_beside_the_field(settings: Se
     assert engine.services.settings.values.max_turns == 50
 
 
-async def test_what_the_engine_refuses_is_told_beside_the_field(settings: Settings, engine: EngineServer) -> None:
+async def test_a_value_refused_by_the_engine_shows_the_reason_at_its_field(
+    settings: Settings, engine: EngineServer
+) -> None:
     await until(lambda: "Turns" in settings.fields())
     settings.type("Turns", "9" * 40)
     await settings.see("Setting max_turns: Expected int <= 1000000.")
     assert engine.services.settings.values.max_turns == 50
 
 
-async def test_a_setting_with_choices_is_chosen_from_a_box(settings: Settings, engine: EngineServer) -> None:
+async def test_a_setting_with_choices_has_a_combo_box(settings: Settings, engine: EngineServer) -> None:
     await until(lambda: "Turns" in settings.fields())
     box = next(box for box in settings.dialog.findChildren(QComboBox) if box.isVisible())
     assert (box.accessibleName(), box.currentText()) == ("Thinking level", "off")
@@ -149,7 +149,7 @@ async def test_a_setting_with_choices_is_chosen_from_a_box(settings: Settings, e
     await until(lambda: engine.services.settings.values.thinking_level == "low")
 
 
-async def test_the_search_leaves_what_has_all_its_words(settings: Settings) -> None:
+async def test_the_search_shows_settings_that_contain_all_words(settings: Settings) -> None:
     await until(lambda: "Budget" in settings.fields())
     settings.type("Search settings", "dollars day")
     await until(lambda: "Turns" not in settings.fields())
@@ -158,7 +158,7 @@ async def test_the_search_leaves_what_has_all_its_words(settings: Settings) -> N
     await settings.see("No setting has these words.")
 
 
-async def test_a_key_goes_in_and_is_never_shown(settings: Settings, engine: EngineServer) -> None:
+async def test_an_api_key_is_stored_and_never_shown(settings: Settings, engine: EngineServer) -> None:
     settings.dialog.open_page("providers")
     await settings.see("No key (OPENAI_API_KEY)")
     settings.buttons()["Add key … OpenAI"].click()
@@ -170,7 +170,9 @@ async def test_a_key_goes_in_and_is_never_shown(settings: Settings, engine: Engi
     await until(lambda: "Add key … OpenAI" in settings.buttons())
 
 
-async def test_a_provider_is_tried_for_real_and_can_be_tried_again(settings: Settings, engine: EngineServer) -> None:
+async def test_a_provider_is_tested_with_a_real_call_and_can_be_tested_again(
+    settings: Settings, engine: EngineServer
+) -> None:
     gate = asyncio.Event()
     replies = [Reply(status=401, error="no"), Reply(text="OK", gate=gate)]
     async with ModelServer(replies) as server:
@@ -192,7 +194,7 @@ async def test_a_provider_is_tried_for_real_and_can_be_tried_again(settings: Set
         assert len(server.requests) == 2
 
 
-async def test_the_list_of_a_provider_is_fetched_and_what_fails_is_said_on_its_row(
+async def test_the_model_list_of_a_provider_is_fetched_and_a_failure_is_shown_in_its_row(
     settings: Settings, engine: EngineServer
 ) -> None:
     async with ModelServer(models=("first-model", "second-model")) as server:
@@ -206,7 +208,7 @@ async def test_the_list_of_a_provider_is_fetched_and_what_fails_is_said_on_its_r
     await settings.see("OpenAI could not be reached; the list from before is kept.")
 
 
-async def test_a_grant_is_shown_exactly_and_revoked(settings: Settings, engine: EngineServer) -> None:
+async def test_a_grant_is_shown_in_full_and_can_be_revoked(settings: Settings, engine: EngineServer) -> None:
     engine.log.publish(GrantUpdate(grant=GRANT))
     await engine.log.flush()
     settings.dialog.open_page("permissions")
@@ -221,7 +223,7 @@ async def test_a_grant_is_shown_exactly_and_revoked(settings: Settings, engine: 
     await settings.see("Nothing is remembered")
 
 
-async def test_about_says_where_the_data_is(settings: Settings, tmp_path: Path) -> None:
+async def test_about_shows_the_data_folder(settings: Settings, tmp_path: Path) -> None:
     settings.dialog.open_page("about")
     await settings.see(str(tmp_path / "home"))
 
@@ -233,7 +235,7 @@ async def test_the_appearance_changes_at_once(settings: Settings, theme: Theme) 
     assert theme.tokens.dark
 
 
-async def test_without_an_engine_what_was_typed_stays_and_nothing_is_stored(
+async def test_without_an_engine_typed_values_stay_and_nothing_is_stored(
     settings: Settings, engine: EngineServer
 ) -> None:
     await until(lambda: "Turns" in settings.fields())
@@ -256,16 +258,14 @@ async def test_every_control_of_every_page_has_a_name_and_is_reached_by_tab(sett
         assert unreached == []
 
 
-async def test_the_keyboard_alone_goes_from_page_to_page(settings: Settings) -> None:
+async def test_the_pages_are_reached_by_keyboard_alone(settings: Settings) -> None:
     names = settings.dialog.findChildren(QListWidget)[0]
     QTest.keyClick(names, Qt.Key.Key_Down)
     await settings.see("Models and keys")
     await until(lambda: any(isinstance(button, QPushButton) for button in settings.buttons().values()))
 
 
-async def test_a_setting_is_gone_to_by_its_name_the_keyboard_in_its_field(
-    settings: Settings, engine: EngineServer
-) -> None:
+async def test_opening_a_setting_by_name_focuses_its_field(settings: Settings, engine: EngineServer) -> None:
     wanted = next(setting for setting in reversed(engine.services.settings.all()) if setting.kind == "integer")
     settings.dialog.open_setting(wanted.name)
     await until(lambda: wanted.title in settings.fields())

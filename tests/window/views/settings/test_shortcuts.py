@@ -56,7 +56,7 @@ def press(page: QWidget, action: str, key: Qt.Key, modifiers: Qt.KeyboardModifie
     QTest.keyClick(keys, key, modifiers)
 
 
-def test_keys_are_the_tables_until_others_are_chosen_and_those_are_kept(
+def test_shortcuts_are_the_defaults_until_others_are_chosen_and_saved(
     shortcuts: ShortcutStore, state: WindowStateStore, tmp_path: Path
 ) -> None:
     assert shortcuts.keys("new_task") == ("Ctrl+T", "Ctrl+N")
@@ -68,7 +68,7 @@ def test_keys_are_the_tables_until_others_are_chosen_and_those_are_kept(
     assert not again.any_changed
 
 
-def test_keys_taken_from_an_action_are_lost_to_it_and_its_default_does_not_take_them_back(
+def test_a_shortcut_taken_from_an_action_does_not_return_to_its_default(
     shortcuts: ShortcutStore,
 ) -> None:
     shortcuts.bind("tour", "Ctrl+T")
@@ -80,15 +80,15 @@ def test_keys_taken_from_an_action_are_lost_to_it_and_its_default_does_not_take_
 
 
 @pytest.mark.parametrize("keys", ["Return", "Esc", "A", "Shift+A", "Tab", "Alt+Return", "Ctrl+C", "Ctrl+3"])
-def test_keys_that_are_needed_elsewhere_are_refused_in_words(keys: str) -> None:
+def test_reserved_keys_are_refused_with_a_reason(keys: str) -> None:
     assert shortcut_conflict(keys).endswith(".")
 
 
-def test_no_key_of_the_table_would_be_refused() -> None:
+def test_no_default_shortcut_would_be_refused() -> None:
     assert [keys for action in ACTIONS for keys in action.shortcuts if shortcut_conflict(keys)] == []
 
 
-def test_new_keys_work_at_once_in_every_window(qtbot: QtBot, shortcuts: ShortcutStore) -> None:
+def test_a_new_shortcut_works_at_once_in_every_window(qtbot: QtBot, shortcuts: ShortcutStore) -> None:
     done: list[str] = []
     slots: dict[ActionName, Callable[[], None]] = {a.name: partial(done.append, a.name) for a in ACTIONS}
     window = QWidget()
@@ -102,7 +102,7 @@ def test_new_keys_work_at_once_in_every_window(qtbot: QtBot, shortcuts: Shortcut
     assert done == ["tour"]
 
 
-def test_a_tool_tip_names_the_keys_in_force_when_it_is_shown(qtbot: QtBot, shortcuts: ShortcutStore) -> None:
+def test_a_tool_tip_shows_the_current_shortcut(qtbot: QtBot, shortcuts: ShortcutStore) -> None:
     slots: dict[ActionName, Callable[[], None]] = {a.name: lambda: None for a in ACTIONS}
     window = QWidget()
     qtbot.addWidget(window)
@@ -118,7 +118,9 @@ def test_a_tool_tip_names_the_keys_in_force_when_it_is_shown(qtbot: QtBot, short
     assert tips == ["Allow once (Ctrl+Return)", "Allow once (F8)", "Allow once"]
 
 
-def test_pressed_keys_are_taken_and_shown_and_can_be_reset(page: ShortcutsPageView, shortcuts: ShortcutStore) -> None:
+def test_a_pressed_shortcut_is_recorded_shown_and_can_be_reset(
+    page: ShortcutsPageView, shortcuts: ShortcutStore
+) -> None:
     press(page, "Play the tour", Qt.Key.Key_Y)
     assert shortcuts.keys("tour") == ("Ctrl+Y",)
     assert button(page, "Play the tour:").text() == "Ctrl+Y"
@@ -126,7 +128,7 @@ def test_pressed_keys_are_taken_and_shown_and_can_be_reset(page: ShortcutsPageVi
     assert shortcuts.keys("tour") == ()
 
 
-def test_keys_of_another_action_are_named_and_kept_or_replaced(
+def test_a_conflicting_shortcut_names_the_other_action_and_is_kept_or_replaced(
     page: ShortcutsPageView, shortcuts: ShortcutStore
 ) -> None:
     press(page, "Play the tour", Qt.Key.Key_W)
@@ -138,7 +140,7 @@ def test_keys_of_another_action_are_named_and_kept_or_replaced(
     assert (shortcuts.keys("tour"), shortcuts.keys("close_tab")) == (("Ctrl+W",), ())
 
 
-def test_refused_keys_say_why_and_escape_and_backspace_leave_and_clear(
+def test_a_refused_shortcut_gives_the_reason_esc_cancels_and_backspace_clears(
     page: ShortcutsPageView, shortcuts: ShortcutStore
 ) -> None:
     press(page, "Stop the task in front", Qt.Key.Key_Return, Qt.KeyboardModifier.NoModifier)
@@ -150,7 +152,7 @@ def test_refused_keys_say_why_and_escape_and_backspace_leave_and_clear(
     assert button(page, "Stop the task in front:").text() == "None"
 
 
-def test_the_page_is_searched_by_words_and_by_keys(page: ShortcutsPageView, qtbot: QtBot) -> None:
+def test_the_shortcuts_page_is_searched_by_words_and_by_keys(page: ShortcutsPageView, qtbot: QtBot) -> None:
     field = page.findChild(QLineEdit)
     assert isinstance(field, QLineEdit)
     field.setText("ctrl+shift+t")
@@ -158,7 +160,7 @@ def test_the_page_is_searched_by_words_and_by_keys(page: ShortcutsPageView, qtbo
     assert "Reopen closed tab" in texts(page)
 
 
-def test_the_sheet_shows_the_keys_in_force(qtbot: QtBot, theme: Theme, shortcuts: ShortcutStore) -> None:
+def test_the_shortcuts_dialog_shows_the_current_shortcuts(qtbot: QtBot, theme: Theme, shortcuts: ShortcutStore) -> None:
     shortcuts.bind("new_task", "Ctrl+Alt+T")
     parent = QWidget()
     qtbot.addWidget(parent)

@@ -24,7 +24,7 @@ def workspace(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "url", ["http://example.org", "https://example.org/a?b#c", "HTTPS://example.org", "mailto:anna@example.org"]
 )
-def test_the_web_and_mail_are_opened(url: str) -> None:
+def test_web_and_mail_links_are_opened(url: str) -> None:
     assert link_target(url, "") == LinkTarget("web")
 
 
@@ -42,7 +42,7 @@ def test_the_web_and_mail_are_opened(url: str) -> None:
         ("shop/no%20such%20file", "refused", None),
     ],
 )
-def test_a_file_is_opened_and_one_outside_of_the_workspace_only_after_asking(
+def test_a_file_is_opened_but_outside_the_workspace_only_after_a_confirmation(
     workspace: Path, url: str, kind: TargetKind, opened: str | None
 ) -> None:
     target = link_target(url.format(work=workspace), str(workspace))
@@ -50,7 +50,7 @@ def test_a_file_is_opened_and_one_outside_of_the_workspace_only_after_asking(
 
 
 @pytest.mark.parametrize("url", ["run", "start.desktop"])
-def test_of_a_program_only_the_folder_is_opened(workspace: Path, url: str) -> None:
+def test_for_a_program_only_its_folder_is_opened(workspace: Path, url: str) -> None:
     assert link_target(url, str(workspace)) == LinkTarget("inside", workspace)
 
 
@@ -68,6 +68,6 @@ def test_of_a_program_only_the_folder_is_opened(workspace: Path, url: str) -> No
         *("http://[", "file:///%00", "a%00b", "~nobody-has-this-name/a"),
     ],
 )
-def test_all_other_links_are_refused_in_words(url: str) -> None:
+def test_all_other_links_are_refused_with_a_reason(url: str) -> None:
     target = link_target(url, "/tmp")
     assert target.kind == "refused" and target.reason

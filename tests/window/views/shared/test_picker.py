@@ -31,7 +31,7 @@ def field_of(picker: PickerDialog) -> QLineEdit:
     return field
 
 
-def test_all_typed_words_must_occur_and_enter_takes_the_marked_one(picker: PickerDialog) -> None:
+def test_all_typed_words_must_match_and_enter_chooses_the_selected_item(picker: PickerDialog) -> None:
     chosen: list[str] = []
     picker.chosen.connect(chosen.append)
     field = field_of(picker)
@@ -42,7 +42,7 @@ def test_all_typed_words_must_occur_and_enter_takes_the_marked_one(picker: Picke
     assert (chosen, picker.isVisible()) == (["c"], False)
 
 
-def test_where_nothing_matches_it_says_so_and_enter_does_nothing(picker: PickerDialog) -> None:
+def test_without_a_match_the_picker_says_so_and_enter_does_nothing(picker: PickerDialog) -> None:
     chosen: list[str] = []
     picker.chosen.connect(chosen.append)
     QTest.keyClicks(field_of(picker), "zebra")
@@ -50,14 +50,14 @@ def test_where_nothing_matches_it_says_so_and_enter_does_nothing(picker: PickerD
     assert (picker.shown, chosen, picker.isVisible()) == ((), [], True)
 
 
-def test_escape_leaves_without_a_choice(picker: PickerDialog) -> None:
+def test_escape_closes_the_picker_without_a_choice(picker: PickerDialog) -> None:
     chosen: list[str] = []
     picker.chosen.connect(chosen.append)
     QTest.keyClick(field_of(picker), Qt.Key.Key_Escape)
     assert (chosen, picker.isVisible()) == ([], False)
 
 
-def test_what_is_found_meanwhile_is_added_once_and_the_mark_stays(picker: PickerDialog) -> None:
+def test_items_found_later_are_added_once_and_the_selection_stays(picker: PickerDialog) -> None:
     chosen: list[str] = []
     picker.chosen.connect(chosen.append)
     QTest.keyClicks(field_of(picker), "tab")

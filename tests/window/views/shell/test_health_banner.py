@@ -15,7 +15,7 @@ from tests.support.processes import until
 from tests.support.store_engine import store_engine
 
 
-async def test_a_full_disk_is_shown_with_the_tasks_that_wait_until_there_is_room(tmp_path: Path, theme: Theme) -> None:
+async def test_a_full_disk_is_shown_with_the_tasks_that_wait_for_space(tmp_path: Path, theme: Theme) -> None:
     gate = asyncio.Event()
     async with store_engine(tmp_path, ModelServer(replies=[Reply(text="Hello.", gate=gate)])) as engine:
         banner = HealthBannerView(engine.stores.session, theme)

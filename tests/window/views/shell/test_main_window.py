@@ -57,7 +57,7 @@ async def test_every_action_has_a_slot_and_no_shortcut_is_given_twice(window: Ma
             popup.close()
 
 
-async def test_there_is_one_blank_page_however_often_it_is_asked_for(window: MainWindow) -> None:
+async def test_there_is_at_most_one_new_empty_conversation(window: MainWindow) -> None:
     window.commands.trigger("new_task")
     assert len(window.tabs.bar.keys) == 1
     QTest.keyClicks(window.tabs.active.composer.field, "half a thought")
@@ -68,7 +68,7 @@ async def test_there_is_one_blank_page_however_often_it_is_asked_for(window: Mai
     assert len(window.tabs.bar.keys) == 1
 
 
-async def test_an_engine_that_does_not_start_is_told_and_nothing_is_sent(window: MainWindow) -> None:
+async def test_an_engine_that_does_not_start_is_reported_and_nothing_is_sent(window: MainWindow) -> None:
     stores = window.stores
     await stores.session.start()
     assert window.connection.isVisible()
@@ -79,7 +79,7 @@ async def test_an_engine_that_does_not_start_is_told_and_nothing_is_sent(window:
     assert window.tabs.active.composer.text == "do it"
 
 
-async def test_the_window_can_be_as_narrow_as_700_and_tabs_stay_readable(window: MainWindow) -> None:
+async def test_the_window_can_be_700_pixels_wide_with_readable_tabs(window: MainWindow) -> None:
     long = TaskOptions(workspace="/work/a_folder_with_a_name_that_is_as_long_as_it_gets", model="o/" + "m" * 60)
     window.tabs.active.input_panel.set_options(long)
     window.resize(700, 600)
@@ -96,9 +96,7 @@ def _is_reached(control: QWidget) -> bool:
     return bool(control.focusPolicy() & Qt.FocusPolicy.TabFocus)
 
 
-async def test_a_draft_and_the_files_with_it_survive_a_restart(
-    qapp: QApplication, theme: Theme, tmp_path: Path
-) -> None:
+async def test_a_draft_and_its_attachments_survive_a_restart(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("a line")
     drafts: list[tuple[str, tuple[str, ...]]] = []

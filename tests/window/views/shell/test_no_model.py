@@ -30,7 +30,7 @@ async def window(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGener
         window.deleteLater()
 
 
-async def test_a_message_that_no_model_could_read_stays_and_the_window_leads_to_one(window: MainWindow) -> None:
+async def test_without_a_model_the_message_stays_and_a_banner_leads_to_the_providers(window: MainWindow) -> None:
     view = window.conversations.active
     window.dialogs.settings_closed.emit()  # searches for models again
     await until(lambda: view.welcome.currentWidget() is view.welcome.without_model and view.composer.mode == "send")

@@ -44,7 +44,9 @@ async def window(
     window.deleteLater()
 
 
-async def test_a_pinned_tab_is_kept_and_not_closed_with_the_others(window: MainWindow, state: WindowStateStore) -> None:
+async def test_a_pinned_tab_is_restored_and_not_closed_with_the_others(
+    window: MainWindow, state: WindowStateStore
+) -> None:
     for name in ("conv_1", "conv_2", "conv_3"):
         window.conversations.open(name)
     window.conversations.open("conv_2")
@@ -57,7 +59,7 @@ async def test_a_pinned_tab_is_kept_and_not_closed_with_the_others(window: MainW
     assert state.settings.pinned == []
 
 
-async def test_a_tab_goes_to_a_window_of_its_own_and_back(window: MainWindow) -> None:
+async def test_a_tab_moves_to_its_own_window_and_back(window: MainWindow) -> None:
     window.conversations.open("conv_1")
     window.conversations.open("conv_2")
     view = window.conversations.active
@@ -75,7 +77,7 @@ async def test_a_tab_goes_to_a_window_of_its_own_and_back(window: MainWindow) ->
     assert window.conversations.active is view
 
 
-async def test_a_window_of_its_own_is_closed_like_a_tab_and_reopened_as_one(window: MainWindow) -> None:
+async def test_a_conversation_window_closes_like_a_tab_and_reopens_as_one(window: MainWindow) -> None:
     window.conversations.open("conv_1")
     window.commands.trigger("own_window")
     window.commands.trigger("close_tab")
@@ -84,7 +86,7 @@ async def test_a_window_of_its_own_is_closed_like_a_tab_and_reopened_as_one(wind
     assert window.tabs.open_ids == ("conv_1",)
 
 
-async def test_the_title_of_a_window_of_its_own_says_how_its_task_is_and_what_is_new(window: MainWindow) -> None:
+async def test_the_title_of_a_conversation_window_shows_task_state_and_unread_count(window: MainWindow) -> None:
     for name in ("conv_1", "conv_2"):
         window.conversations.open(name)
         window.commands.trigger("own_window")
@@ -98,7 +100,7 @@ async def test_the_title_of_a_window_of_its_own_says_how_its_task_is_and_what_is
     assert own.windowTitle() == "New task · done — Errand"
 
 
-async def test_keys_work_in_a_window_of_its_own_and_trouble_is_told_there(window: MainWindow) -> None:
+async def test_shortcuts_and_error_banners_work_in_a_conversation_window(window: MainWindow) -> None:
     window.conversations.open("conv_1")
     window.commands.trigger("own_window")
     (own,) = window.conversations.windows
@@ -109,7 +111,7 @@ async def test_keys_work_in_a_window_of_its_own_and_trouble_is_told_there(window
     assert window.conversations.windows == ()
 
 
-async def test_a_window_of_its_own_goes_to_tabs_by_number_and_has_none_to_pin_or_move(window: MainWindow) -> None:
+async def test_a_conversation_window_can_go_to_tabs_by_number_but_not_pin_or_move_them(window: MainWindow) -> None:
     for name in ("conv_1", "conv_2", "conv_3"):
         window.conversations.open(name)
     window.commands.trigger("own_window")
@@ -122,7 +124,7 @@ async def test_a_window_of_its_own_goes_to_tabs_by_number_and_has_none_to_pin_or
     assert (window.conversations.active_window, window.conversations.active_id) == (None, "conv_1")
 
 
-async def test_windows_are_there_again_with_their_size_after_a_restart(
+async def test_conversation_windows_are_restored_with_their_size(
     window: MainWindow, state: WindowStateStore, theme: Theme, tmp_path: Path, qapp: QApplication
 ) -> None:
     window.conversations.open("conv_1")
@@ -140,7 +142,7 @@ async def test_windows_are_there_again_with_their_size_after_a_restart(
     second.deleteLater()
 
 
-async def test_titles_stand_on_the_tabs_before_the_engine_is_there(
+async def test_tabs_have_their_titles_before_the_engine_is_connected(
     window: MainWindow, theme: Theme, tmp_path: Path, qapp: QApplication
 ) -> None:
     for name in ("conv_1", "conv_2"):
@@ -160,7 +162,7 @@ async def test_titles_stand_on_the_tabs_before_the_engine_is_there(
     second.deleteLater()
 
 
-async def test_the_tree_beside_a_conversation_is_there_again_as_wide_as_it_was(
+async def test_the_tree_panel_is_restored_with_its_width(
     window: MainWindow, theme: Theme, tmp_path: Path, qapp: QApplication
 ) -> None:
     for name in ("conv_1", "conv_2"):
@@ -184,7 +186,7 @@ async def test_the_tree_beside_a_conversation_is_there_again_as_wide_as_it_was(
     second.deleteLater()
 
 
-async def test_what_was_deleted_is_closed_wherever_it_is_open_and_not_reopened(window: MainWindow) -> None:
+async def test_a_deleted_conversation_is_closed_everywhere_and_not_reopened(window: MainWindow) -> None:
     for name in ("conv_1", "conv_2", "conv_3"):
         window.conversations.open(name)
     window.commands.trigger("own_window")
@@ -195,14 +197,14 @@ async def test_what_was_deleted_is_closed_wherever_it_is_open_and_not_reopened(w
     assert window.tabs.open_ids == ("conv_1",)
 
 
-async def test_the_sidebar_is_hidden_and_searching_brings_it_back(window: MainWindow, state: WindowStateStore) -> None:
+async def test_the_sidebar_can_be_hidden_and_search_shows_it_again(window: MainWindow, state: WindowStateStore) -> None:
     window.commands.trigger("sidebar")
     assert (window.sidebar.isVisible(), state.settings.sidebar_hidden) == (False, True)
     window.commands.trigger("search")
     assert (window.sidebar.isVisible(), state.settings.sidebar_hidden) == (True, False)
 
 
-async def test_the_look_that_was_chosen_is_kept(window: MainWindow, state: WindowStateStore, theme: Theme) -> None:
+async def test_the_chosen_theme_is_saved(window: MainWindow, state: WindowStateStore, theme: Theme) -> None:
     theme.set_transcript_font("Some Serif", 17)
     theme.set_motion(False)
     theme.set_mode("dark")

@@ -28,18 +28,18 @@ def test_keys_stay_with_their_tabs_when_these_are_moved(tabs: TabBarView) -> Non
     assert (tabs.keys, tabs.current, tabs.currentIndex()) == (("b", "c", "a"), "a", 2)
 
 
-def test_a_tab_says_its_state_and_what_is_new_in_words(tabs: TabBarView) -> None:
+def test_the_accessible_name_of_a_tab_has_its_state_and_unread_count(tabs: TabBarView) -> None:
     tabs.show_state("b", TabState("Mend the shop", "waiting", 2))
     assert tabs.tabToolTip(1) == tabs.accessibleTabName(1) == "Mend the shop · waiting for you · 2 new"
 
 
-def test_a_long_title_is_cut_and_the_whole_one_is_the_tool_tip(tabs: TabBarView) -> None:
+def test_a_long_title_is_elided_with_the_full_one_as_tool_tip(tabs: TabBarView) -> None:
     title = "A title that goes on and on & on"
     tabs.show_state("a", TabState(title))
     assert (tabs.tabText(0), tabs.tabToolTip(0)) == ("A title that goes on an…", title)
 
 
-def test_where_there_are_many_tabs_a_mark_takes_no_room_from_the_title(tabs: TabBarView) -> None:
+def test_with_many_tabs_a_status_dot_takes_no_space_from_the_title(tabs: TabBarView) -> None:
     for number in range(20):
         tabs.add(f"n{number}", TabState("A title of some length", "done", number % 2))
     QApplication.processEvents()
@@ -57,14 +57,14 @@ def test_a_middle_click_asks_to_close(tabs: TabBarView) -> None:
     assert closed == ["b"]
 
 
-def test_a_tab_that_works_can_be_removed_while_it_pulses(tabs: TabBarView) -> None:
+def test_a_tab_with_a_pulsing_dot_can_be_removed(tabs: TabBarView) -> None:
     tabs.show_state("a", TabState("Title a", "working"))
     assert tabs.tabButton(0, QTabBar.ButtonPosition.LeftSide).isVisible()
     tabs.remove("a")
     assert tabs.keys == ("b", "c")
 
 
-def test_pinned_tabs_stand_left_in_the_order_they_were_pinned_and_are_short(tabs: TabBarView) -> None:
+def test_pinned_tabs_are_narrow_and_on_the_left_in_pinning_order(tabs: TabBarView) -> None:
     tabs.show_state("c", TabState("Title of the third"))
     wide = tabs.tabRect(2).width()
     tabs.show_state("c", TabState("Title of the third", pinned=True))
@@ -76,7 +76,7 @@ def test_pinned_tabs_stand_left_in_the_order_they_were_pinned_and_are_short(tabs
     assert tabs.accessibleTabName(0) == "Title of the third · pinned"
 
 
-def test_a_tab_is_moved_by_keys_but_not_past_the_pinned_ones(tabs: TabBarView) -> None:
+def test_a_tab_is_moved_by_keys_but_not_past_pinned_tabs(tabs: TabBarView) -> None:
     tabs.show_state("a", TabState("Title a", pinned=True))
     tabs.go_to("c")
     tabs.shift(-1)
@@ -87,7 +87,7 @@ def test_a_tab_is_moved_by_keys_but_not_past_the_pinned_ones(tabs: TabBarView) -
     assert tabs.keys == ("a", "c", "b")
 
 
-def test_delete_asks_to_close_the_tab_in_front_and_its_button_says_which(tabs: TabBarView) -> None:
+def test_delete_requests_closing_the_current_tab_and_its_button_names_it(tabs: TabBarView) -> None:
     closed: list[str] = []
     tabs.close_requested.connect(closed.append)
     tabs.go_to("b")
@@ -96,7 +96,7 @@ def test_delete_asks_to_close_the_tab_in_front_and_its_button_says_which(tabs: T
     assert tabs.tabButton(1, QTabBar.ButtonPosition.RightSide).accessibleName() == "Close Title b"
 
 
-def test_a_tab_dragged_off_the_bar_asks_to_leave(tabs: TabBarView) -> None:
+def test_a_tab_dragged_off_the_bar_requests_its_own_window(tabs: TabBarView) -> None:
     left: list[str] = []
     tabs.own_window_requested.connect(left.append)
     tabs.go_to("b")
@@ -105,7 +105,7 @@ def test_a_tab_dragged_off_the_bar_asks_to_leave(tabs: TabBarView) -> None:
     assert left == ["b"]
 
 
-def test_the_bar_tells_when_not_all_tabs_are_in_view(tabs: TabBarView) -> None:
+def test_the_bar_reports_when_not_all_tabs_fit(tabs: TabBarView) -> None:
     assert not tabs.overflows(tabs.width())
     for number in range(30):
         tabs.add(f"more {number}", TabState(f"Title {number}"))

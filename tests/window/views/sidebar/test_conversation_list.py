@@ -81,7 +81,7 @@ def press(
     QTest.keyClick(view, key, modifiers)
 
 
-async def test_pinned_ones_stand_on_top_under_a_heading_of_their_own(
+async def test_pinned_conversations_are_on_top_under_a_separate_heading(
     engine: EngineServer, view: ConversationListView
 ) -> None:
     assert shown(view)[:4] == ["[Today]", "Title 0", "[Yesterday]", "Title 1"]
@@ -95,7 +95,7 @@ async def test_pinned_ones_stand_on_top_under_a_heading_of_their_own(
     await until(lambda: "Title 4" in shown(view)[4:])
 
 
-async def test_the_marked_one_stays_marked_while_others_come_and_move(
+async def test_the_selected_conversation_stays_selected_while_others_are_added_and_moved(
     engine: EngineServer, view: ConversationListView
 ) -> None:
     view.select("c2")
@@ -105,7 +105,7 @@ async def test_the_marked_one_stays_marked_while_others_come_and_move(
     assert view.selected is not None and view.selected.id == "c2"
 
 
-async def test_a_title_is_changed_in_its_place_though_the_list_moves_meanwhile(
+async def test_a_title_is_edited_inline_while_the_list_moves(
     engine: EngineServer, stores: Stores, view: ConversationListView
 ) -> None:
     view.setFocus()
@@ -138,7 +138,7 @@ async def test_an_empty_title_changes_nothing(view: ConversationListView, stores
     assert said == []
 
 
-async def test_keys_and_the_menu_do_the_same(view: ConversationListView) -> None:
+async def test_shortcuts_and_the_context_menu_do_the_same(view: ConversationListView) -> None:
     opened: list[str] = []
     behind: list[str] = []
     view.opened.connect(opened.append)
@@ -162,7 +162,7 @@ async def test_keys_and_the_menu_do_the_same(view: ConversationListView) -> None
     await until(lambda: "Title 1" not in shown(view))
 
 
-async def test_one_is_exported_with_the_keyboard_in_the_form_that_was_chosen(
+async def test_a_conversation_is_exported_by_keyboard_in_the_chosen_format(
     view: ConversationListView, stores: Stores, tmp_path: Path
 ) -> None:
     told: list[str] = []
@@ -183,7 +183,7 @@ async def test_one_is_exported_with_the_keyboard_in_the_form_that_was_chosen(
         await until(lambda: not view.findChildren(ExportDialog))
 
 
-def test_a_title_becomes_a_name_that_every_system_takes() -> None:
+def test_a_title_becomes_a_portable_file_name() -> None:
     assert file_name("../a/b: «ü»? CON.") == "a-b-ü-CON"
     assert file_name("???") == "conversation"
     assert len(file_name("word " * 100)) <= 60
@@ -201,5 +201,5 @@ def test_a_title_becomes_a_name_that_every_system_takes() -> None:
         (NOW - timedelta(days=400), "October 2025", "16 Oct"),
     ],
 )
-def test_a_moment_stands_under_its_day(moment: datetime, heading: str, time: str) -> None:
+def test_a_date_has_the_heading_of_its_day(moment: datetime, heading: str, time: str) -> None:
     assert (day_heading(moment, NOW), short_time(moment, NOW)) == (heading, time)

@@ -84,7 +84,7 @@ def headings(inbox: InboxView) -> list[str]:
 
 
 @pytest.mark.parametrize(("key", "allow"), [(Qt.Key.Key_A, True), (Qt.Key.Key_D, False)])
-async def test_an_approval_is_settled_by_one_key_once_all_of_it_was_shown(
+async def test_an_approval_is_answered_by_one_key_once_it_was_fully_shown(
     engine: EngineServer, inbox: InboxView, key: Qt.Key, allow: bool
 ) -> None:
     await ask(engine, inbox, APPROVAL)
@@ -98,7 +98,7 @@ async def test_an_approval_is_settled_by_one_key_once_all_of_it_was_shown(
     assert [(answer.ask_id, answer.allow) for answer in engine.runner.answers] == [("ask_a", allow)]
 
 
-async def test_control_enter_allows_what_has_the_keyboard(engine: EngineServer, inbox: InboxView) -> None:
+async def test_control_enter_allows_the_focused_approval(engine: EngineServer, inbox: InboxView) -> None:
     await ask(engine, inbox, APPROVAL)
     reach(inbox.rows[0])
     await until(lambda: inbox.rows[0].detail is not None and inbox.rows[0].detail.can_decide)
@@ -106,7 +106,7 @@ async def test_control_enter_allows_what_has_the_keyboard(engine: EngineServer, 
     await until(lambda: asking(inbox) == [])
 
 
-async def test_what_is_too_long_for_here_is_opened_and_not_allowed(engine: EngineServer, inbox: InboxView) -> None:
+async def test_an_approval_too_long_for_the_inbox_is_opened_not_allowed(engine: EngineServer, inbox: InboxView) -> None:
     assert APPROVAL.approval is not None
     command = "\n".join(f"echo {number}" for number in range(40))
     long = msgspec.structs.replace(APPROVAL.approval, command=command)
@@ -121,7 +121,7 @@ async def test_what_is_too_long_for_here_is_opened_and_not_allowed(engine: Engin
     assert (opened, engine.runner.answers) == (["c1", "c1"], [])
 
 
-async def test_equal_approvals_are_one_entry_and_one_answer(engine: EngineServer, inbox: InboxView) -> None:
+async def test_equal_approvals_share_one_entry_and_one_answer(engine: EngineServer, inbox: InboxView) -> None:
     others = [msgspec.structs.replace(APPROVAL, id=f"ask_{number}", task_id=f"t{number}") for number in range(3)]
     await ask(engine, inbox, *others)
     await until(lambda: asking(inbox) == ["3 × Run a command: python -m pytest -q && rm -rf build"])
@@ -133,7 +133,7 @@ async def test_equal_approvals_are_one_entry_and_one_answer(engine: EngineServer
     assert {answer.ask_id for answer in engine.runner.answers} == {"ask_0", "ask_1", "ask_2"}
 
 
-async def test_a_question_is_answered_right_there(engine: EngineServer, inbox: InboxView) -> None:
+async def test_a_question_is_answered_in_the_inbox(engine: EngineServer, inbox: InboxView) -> None:
     await ask(engine, inbox, QUESTION, msgspec.structs.replace(QUESTION, id="ask_2", text="And why?", choices=()))
     first, second = (row for row in inbox.rows if row.entry.asks)
     reach(first)
@@ -149,7 +149,7 @@ async def test_a_question_is_answered_right_there(engine: EngineServer, inbox: I
     assert {answer.text for answer in engine.runner.answers} == {"Blue", "Add a doc"}
 
 
-async def test_the_arrows_go_between_entries_and_enter_goes_there(engine: EngineServer, inbox: InboxView) -> None:
+async def test_the_arrow_keys_move_between_entries_and_enter_opens_one(engine: EngineServer, inbox: InboxView) -> None:
     await ask(engine, inbox, LIMIT, QUESTION)
     opened: list[str] = []
     inbox.opened.connect(opened.append)
@@ -162,7 +162,7 @@ async def test_the_arrows_go_between_entries_and_enter_goes_there(engine: Engine
     assert (first.detail is not None, opened) == (True, ["c1"])
 
 
-async def test_finished_tasks_have_a_section_and_are_put_away_one_by_one_or_all(
+async def test_finished_tasks_have_a_section_and_are_dismissed_one_by_one_or_all(
     engine: EngineServer, inbox: InboxView, stores: Stores
 ) -> None:
     later = NOW + timedelta(days=10_000)
@@ -181,7 +181,9 @@ async def test_finished_tasks_have_a_section_and_are_put_away_one_by_one_or_all(
     await until(lambda: not any(heading.startswith("Finished") for heading in headings(inbox)))
 
 
-async def test_what_a_task_said_at_its_end_stands_there_without_marks(engine: EngineServer, inbox: InboxView) -> None:
+async def test_the_entry_of_a_finished_task_shows_its_summary_without_markup(
+    engine: EngineServer, inbox: InboxView
+) -> None:
     ended = task("t1", started_at=NOW, ended_at=NOW + timedelta(days=10_000))
     engine.log.publish(
         TaskUpdate(task=msgspec.structs.replace(ended, summary="**All 3** tests of `shop` pass:\n\n- now"))
@@ -189,7 +191,7 @@ async def test_what_a_task_said_at_its_end_stands_there_without_marks(engine: En
     await until(lambda: [row.entry.detail for row in inbox.rows] == ["All 3 tests of shop pass: now"])
 
 
-async def test_more_than_six_are_shown_when_they_are_wanted(engine: EngineServer, inbox: InboxView) -> None:
+async def test_more_than_six_entries_are_shown_on_demand(engine: EngineServer, inbox: InboxView) -> None:
     for number in range(9):
         engine.log.publish(TaskUpdate(task=task(f"t{number}", started_at=NOW + timedelta(seconds=number))))
     await until(lambda: headings(inbox) == ["Running (9)"])
@@ -214,7 +216,7 @@ async def test_rows_are_touched_only_when_what_they_show_has_changed(
     assert row.entry is entry
 
 
-async def test_what_was_interrupted_stands_by_itself_and_is_resumed_at_once(
+async def test_interrupted_tasks_have_a_section_and_are_resumed_together(
     engine: EngineServer, stores: Stores, inbox: InboxView
 ) -> None:
     resumed: list[str] = []

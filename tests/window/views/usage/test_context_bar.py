@@ -43,7 +43,7 @@ def window_of(engine: StoreEngine) -> int:
     return window
 
 
-async def test_it_says_how_much_of_the_window_is_used_and_opens_its_parts_by_keyboard(
+async def test_the_bar_shows_the_used_share_and_its_popover_opens_by_keyboard(
     tmp_path: Path, theme: Theme, qtbot: QtBot
 ) -> None:
     replies = [Reply(calls=(Call("shell", {"command": "echo hi"}),)), Reply(text="Done.", usage=(90_000, 5))]
@@ -68,7 +68,7 @@ async def test_it_says_how_much_of_the_window_is_used_and_opens_its_parts_by_key
         assert not bar.popover.isVisible()
 
 
-async def test_it_turns_amber_when_the_window_is_nearly_full(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
+async def test_the_bar_turns_amber_when_the_window_is_nearly_full(tmp_path: Path, theme: Theme, qtbot: QtBot) -> None:
     server = ModelServer(answer=lambda request: Reply(text="Done.", usage=(used, 5)))
     used = 0
     async with store_engine(tmp_path, server) as engine:
@@ -77,7 +77,7 @@ async def test_it_turns_amber_when_the_window_is_nearly_full(tmp_path: Path, the
         assert (bar.text(), bar.is_nearly_full) == ("85 %", True)
 
 
-async def test_where_the_window_is_not_known_it_says_the_count_alone(
+async def test_without_a_known_window_size_the_bar_shows_only_the_count(
     tmp_path: Path, theme: Theme, qtbot: QtBot
 ) -> None:
     async with store_engine(tmp_path, ModelServer(replies=[Reply(text="Done.", usage=(1234, 5))])) as engine:
@@ -85,7 +85,7 @@ async def test_where_the_window_is_not_known_it_says_the_count_alone(
         assert (bar.text(), bar.is_nearly_full) == ("1,234 tokens of context", False)
 
 
-async def test_what_it_opens_has_the_older_part_summarised_unless_the_agent_is_at_work(
+async def test_the_popover_summarises_older_messages_unless_a_task_runs(
     tmp_path: Path, theme: Theme, qtbot: QtBot
 ) -> None:
     async with store_engine(tmp_path, ModelServer(replies=[Reply(text="Done.", usage=(1234, 5))])) as engine:

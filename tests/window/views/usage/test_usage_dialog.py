@@ -41,7 +41,7 @@ def test_a_chart_has_a_bar_for_each_day_also_for_those_without_use() -> None:
     assert (bars.bars[1].description, axis_maximum(bars)) == ("19 November 2026: nothing used", pytest.approx(0.6))
 
 
-def test_where_nothing_was_paid_the_chart_shows_tokens_and_many_days_become_months() -> None:
+def test_without_costs_the_chart_shows_tokens_and_long_periods_are_grouped_by_month() -> None:
     days = [row("2026-01-31", 0.0, 1000), row("2026-02-01", 0.0, 2000), row("2026-02-28", None, 500, 2)]
     bars = make_bars(report(*days, total=row("", 0.0)), None, TODAY)
     assert bars.title == "Tokens per month"
@@ -53,7 +53,7 @@ def test_where_nothing_was_paid_the_chart_shows_tokens_and_many_days_become_mont
     assert (len(bars.bars), axis_maximum(bars)) == (11, 4000)
 
 
-def test_a_copy_for_a_spreadsheet_has_every_row_and_no_formula() -> None:
+def test_the_csv_copy_has_every_row_and_no_formula() -> None:
     found = UsageReportResult(
         total=row("", 1.0),
         days=(row("2026-11-20", 1.0),),
@@ -97,7 +97,7 @@ def texts(dialog: UsageDialog) -> list[str]:
     return [label.text() for label in dialog.findChildren(QLabel) if label.isVisible()]
 
 
-async def test_totals_chart_and_tables_are_those_of_the_chosen_period(
+async def test_totals_chart_and_tables_cover_the_chosen_period(
     engine: StoreEngine, theme: Theme, qapp: QApplication, qtbot: QtBot
 ) -> None:
     await store_turns(engine)
@@ -114,7 +114,7 @@ async def test_totals_chart_and_tables_are_those_of_the_chosen_period(
     assert [found.key for found in dialog.table.rows] == ["mine/x", "openai/gpt-5.4"]
 
 
-async def test_the_arrow_keys_go_from_bar_to_bar_and_tell_each(
+async def test_the_arrow_keys_move_between_bars_and_describe_each(
     engine: StoreEngine, theme: Theme, qapp: QApplication, qtbot: QtBot
 ) -> None:
     await store_turns(engine)
@@ -129,7 +129,7 @@ async def test_the_arrow_keys_go_from_bar_to_bar_and_tell_each(
     assert dialog.chart.accessibleDescription() == dialog.chart.description
 
 
-async def test_it_says_that_nothing_was_used_and_follows_when_a_task_ends(
+async def test_the_dialog_says_that_nothing_was_used_and_updates_when_a_task_ends(
     engine: StoreEngine, theme: Theme, qapp: QApplication, qtbot: QtBot
 ) -> None:
     dialog = dialog_on(engine, theme, qapp, qtbot)
@@ -145,9 +145,7 @@ async def test_it_says_that_nothing_was_used_and_follows_when_a_task_ends(
     assert (opened, dialog.isVisible()) == ([done.conversation_id], False)
 
 
-async def test_it_is_copied_for_a_spreadsheet(
-    engine: StoreEngine, theme: Theme, qapp: QApplication, qtbot: QtBot
-) -> None:
+async def test_the_usage_is_copied_as_csv(engine: StoreEngine, theme: Theme, qapp: QApplication, qtbot: QtBot) -> None:
     await store_turns(engine)
     dialog = dialog_on(engine, theme, qapp, qtbot)
     await until(dialog.copy_button.isEnabled)
@@ -155,7 +153,7 @@ async def test_it_is_copied_for_a_spreadsheet(
     assert "model,openai/gpt-5.4,openai/gpt-5.4,0.25,1000" in qapp.clipboard().text()
 
 
-async def test_without_an_engine_it_says_so(
+async def test_without_an_engine_the_usage_dialog_shows_an_error(
     engine: StoreEngine, theme: Theme, qapp: QApplication, qtbot: QtBot
 ) -> None:
     await engine.stores.session.close()
