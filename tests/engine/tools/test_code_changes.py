@@ -182,6 +182,18 @@ async def test_access_has_real_paths_and_previews_the_change(context: ToolContex
     assert code.access({"action": "read", "path": "~/x"}).reads == (context.workspace.parent / "x",)
 
 
+async def test_the_preview_of_a_write_names_the_binary_file_that_it_replaces(context: ToolContext, code: Tool) -> None:
+    (context.workspace / "logo.png").write_bytes(b"\x89PNG\0" + bytes(995))
+    note = "It replaces a binary file of 1,000 bytes."
+    assert (
+        code.access({"action": "write", "path": "logo.png", "content": "a\n"}).preview == f"{note}\n@@ -0,0 +1 @@\n+a\n"
+    )
+    assert code.access({"action": "write", "path": "logo.png", "content": ""}).preview == note
+    for name, data in (("empty", b""), ("marked", b"\xef\xbb\xbf")):
+        (context.workspace / name).write_bytes(data)
+        assert "binary" not in code.access({"action": "write", "path": name, "content": "a\n"}).preview
+
+
 async def test_stored_output_of_the_task_can_be_read_without_approval(context: ToolContext, code: Tool) -> None:
     own = context.output_dir / "call_1-stdout.txt"
     assert code.access({"action": "read", "path": str(own)}).tier == "free"

@@ -236,11 +236,13 @@ class Code:
                     "the whole file" if wanted.action == "write" else f"{_counted(len(wanted.old), 'character')} of it"
                 )
                 return f"Too large to be compared: {_counted(len(new), 'character')} for {part} ({size:,} bytes now).\n"
-            before = self._files.current_file(path).text
-            new_text = self._new_text(wanted, before, path)
-            change: TextDiff = diff_texts(before, new_text, self._files.name(path), longest=3 * _LARGEST_PREVIEWED)
+            file = self._files.current_file(path)
+            new_text = self._new_text(wanted, file.text, path)
+            change: TextDiff = diff_texts(file.text, new_text, self._files.name(path), longest=3 * _LARGEST_PREVIEWED)
         except (ToolError, OSError):
             return ""
+        if size and not (file.text or file.bom):
+            return "\n".join((f"It replaces a binary file of {size:,} bytes.", *change.diff.split("\n", 2)[2:]))
         return change.diff
 
     def _list(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
