@@ -53,14 +53,14 @@ async def person(qapp: QApplication, own_errand: Errand, model: ModelServer) -> 
 
 
 @pytest.fixture
-async def attention(
+async def integration(
     person: OpenWindow, own_errand: Errand, desktop: NotificationServer
 ) -> AsyncGenerator[DesktopIntegration]:
-    state, door = WindowStateStore(own_errand.home / "quick.json"), Paths(own_errand.home).window_instance_file
+    state, instance_file = WindowStateStore(own_errand.home / "quick.json"), Paths(own_errand.home).window_instance_file
     async with desktop_integration(
-        person.application, person.window, person.stores, person.theme, state, door
-    ) as attention:
-        yield attention
+        person.application, person.window, person.stores, person.theme, state, instance_file
+    ) as integration:
+        yield integration
 
 
 async def begin(person: OpenWindow, folder: Path, prompt: str) -> None:
@@ -76,7 +76,7 @@ def dialog(person: OpenWindow) -> QuitDialog:
 
 
 async def test_an_approval_is_given_from_its_notification_and_the_end_is_notified(
-    person: OpenWindow, attention: DesktopIntegration, desktop: NotificationServer, workspace: Path
+    person: OpenWindow, integration: DesktopIntegration, desktop: NotificationServer, workspace: Path
 ) -> None:
     person.window.hide()
     await begin(person, workspace, "make it")
@@ -94,7 +94,7 @@ async def test_an_approval_is_given_from_its_notification_and_the_end_is_notifie
 
 
 async def test_an_ask_answered_in_the_window_withdraws_its_notification(
-    person: OpenWindow, attention: DesktopIntegration, desktop: NotificationServer, workspace: Path
+    person: OpenWindow, integration: DesktopIntegration, desktop: NotificationServer, workspace: Path
 ) -> None:
     person.front.input_panel.set_options(TaskOptions(workspace=str(workspace)))
     person.type("make it")
@@ -111,7 +111,7 @@ async def test_an_ask_answered_in_the_window_withdraws_its_notification(
     await person.until(lambda: person.window.windowTitle() == "Errand — make it")
 
 
-async def test_without_running_tasks_quit_shows_no_dialog(person: OpenWindow, attention: DesktopIntegration) -> None:
+async def test_without_running_tasks_quit_shows_no_dialog(person: OpenWindow, integration: DesktopIntegration) -> None:
     left: list[bool] = []
     person.window.closed.connect(lambda: left.append(True))
     person.window.commands.trigger("quit")
@@ -119,7 +119,7 @@ async def test_without_running_tasks_quit_shows_no_dialog(person: OpenWindow, at
 
 
 async def test_quit_can_stop_all_tasks_and_end_the_engine(
-    person: OpenWindow, attention: DesktopIntegration, own_errand: Errand, workspace: Path
+    person: OpenWindow, integration: DesktopIntegration, own_errand: Errand, workspace: Path
 ) -> None:
     await begin(person, workspace, "make it")
     engine, left = own_errand.engine_pid(), asyncio.Event()
@@ -135,7 +135,7 @@ async def test_quit_can_stop_all_tasks_and_end_the_engine(
 
 
 async def test_quit_can_keep_the_tasks_running_and_can_be_cancelled(
-    person: OpenWindow, attention: DesktopIntegration, own_errand: Errand, workspace: Path
+    person: OpenWindow, integration: DesktopIntegration, own_errand: Errand, workspace: Path
 ) -> None:
     await begin(person, workspace, "make it")
     left: list[bool] = []
@@ -150,8 +150,8 @@ async def test_quit_can_keep_the_tasks_running_and_can_be_cancelled(
     assert len(person.stores.asks.waiting()) == 1
 
 
-async def test_without_a_tray_closing_ends_the_window(person: OpenWindow, attention: DesktopIntegration) -> None:
-    assert attention.tray is None
+async def test_without_a_tray_closing_ends_the_window(person: OpenWindow, integration: DesktopIntegration) -> None:
+    assert integration.tray is None
     left: list[bool] = []
     person.window.closed.connect(lambda: left.append(True))
     person.window.close()
@@ -159,25 +159,25 @@ async def test_without_a_tray_closing_ends_the_window(person: OpenWindow, attent
 
 
 async def test_with_a_tray_closing_hides_the_window_until_it_is_shown_again(
-    person: OpenWindow, attention: DesktopIntegration, own_errand: Errand
+    person: OpenWindow, integration: DesktopIntegration, own_errand: Errand
 ) -> None:
     person.window.has_tray = True
     left: list[bool] = []
     person.window.closed.connect(lambda: left.append(True))
     person.window.close()
     assert (left, person.window.isVisible()) == ([], False)
-    door = Paths(own_errand.home).window_instance_file
-    assert await asyncio.to_thread(wake_running_window, door, "show")
+    instance_file = Paths(own_errand.home).window_instance_file
+    assert await asyncio.to_thread(wake_running_window, instance_file, "show")
     await person.until(person.window.isVisible)
     person.window.has_tray = False
 
 
 async def test_a_quick_task_is_started_in_the_background_and_opened_from_there(
-    person: OpenWindow, attention: DesktopIntegration, own_errand: Errand
+    person: OpenWindow, integration: DesktopIntegration, own_errand: Errand
 ) -> None:
-    door = Paths(own_errand.home).window_instance_file
-    assert await asyncio.to_thread(wake_running_window, door, "quick")
-    quick = attention.quick_task.dialog
+    instance_file = Paths(own_errand.home).window_instance_file
+    assert await asyncio.to_thread(wake_running_window, instance_file, "quick")
+    quick = integration.quick_task.dialog
     assert quick is not None
     await person.until(quick.field.hasFocus)
     QTest.keyClicks(quick.field, "half a thought")
@@ -198,7 +198,7 @@ async def test_a_quick_task_is_started_in_the_background_and_opened_from_there(
 
 
 async def test_the_quick_task_shortcut_is_bound_or_the_command_to_bind_is_shown(
-    person: OpenWindow, attention: DesktopIntegration, desktop: NotificationServer
+    person: OpenWindow, integration: DesktopIntegration, desktop: NotificationServer
 ) -> None:
     person.window.commands.trigger("quick_key")
     await person.until(lambda: "errand quick" in person.window.error_banner.accessibleName())
@@ -206,7 +206,7 @@ async def test_the_quick_task_shortcut_is_bound_or_the_command_to_bind_is_shown(
     person.window.commands.trigger("quick_key")
     await person.until(lambda: "Ctrl+Alt+Space" in person.window.error_banner.accessibleName())
     portal.press("quick")
-    await person.until(lambda: attention.quick_task.dialog is not None and attention.quick_task.dialog.isVisible())
+    await person.until(lambda: integration.quick_task.dialog is not None and integration.quick_task.dialog.isVisible())
     await portal.leave()
 
 

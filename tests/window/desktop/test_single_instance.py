@@ -17,9 +17,9 @@ from tests.support.window import until
 class Opened:
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.door = InstanceServer(file)
-        self.wishes: list[WakeRequest] = []
-        self.door.wake_requested.connect(self.wishes.append)
+        self.server = InstanceServer(file)
+        self.requests: list[WakeRequest] = []
+        self.server.wake_requested.connect(self.requests.append)
 
     @property
     def address(self) -> InstanceAddress:
@@ -29,9 +29,9 @@ class Opened:
 @pytest.fixture
 async def opened(qapp: object, tmp_path: Path) -> AsyncGenerator[Opened]:
     opened = Opened(tmp_path / "window.json")
-    await opened.door.open()
+    await opened.server.open()
     yield opened
-    opened.door.close()
+    opened.server.close()
 
 
 async def say(port: int, words: bytes) -> bytes:
@@ -45,7 +45,7 @@ async def say(port: int, words: bytes) -> bytes:
 async def test_a_wake_request_is_accepted_and_answered(opened: Opened) -> None:
     taken = await asyncio.to_thread(wake_running_window, opened.file, "open", "conv_1", "activation")
     assert taken
-    assert [(wish.what, wish.conversation_id, wish.activation) for wish in opened.wishes] == [
+    assert [(wish.what, wish.conversation_id, wish.activation) for wish in opened.requests] == [
         ("open", "conv_1", "activation")
     ]
     assert stat.S_IMODE(opened.file.stat().st_mode) == 0o600
@@ -57,7 +57,7 @@ async def test_a_wake_request_is_accepted_and_answered(opened: Opened) -> None:
 )
 async def test_a_caller_without_the_token_is_rejected(opened: Opened, words: bytes) -> None:
     assert await say(opened.address.port, words) == b""
-    assert opened.wishes == []
+    assert opened.requests == []
 
 
 async def test_a_proof_for_other_nonces_is_rejected(opened: Opened) -> None:
@@ -65,12 +65,12 @@ async def test_a_proof_for_other_nonces_is_rejected(opened: Opened) -> None:
     for own in (proof(token, "asks", "n", "m"), proof("guess", "asks", "n", ""), token):
         reader, writer = await asyncio.open_connection("127.0.0.1", opened.address.port)
         writer.write(b'{"nonce": "n"}\n')
-        door = msgspec.json.decode(await reader.readline(), type=InstanceProof)
-        assert is_valid_proof(door.proof, token, "answers", "n", door.nonce)
+        answer = msgspec.json.decode(await reader.readline(), type=InstanceProof)
+        assert is_valid_proof(answer.proof, token, "answers", "n", answer.nonce)
         writer.write(msgspec.json.encode(WakeRequest(own, "show")) + b"\n")
         assert await reader.read() == b""
         writer.close()
-    assert opened.wishes == []
+    assert opened.requests == []
 
 
 async def test_many_silent_callers_do_not_block_a_second_start(opened: Opened) -> None:
@@ -114,7 +114,7 @@ async def test_the_stale_file_of_a_killed_window_is_ignored(opened: Opened, tmp_
     left = tmp_path / "left.json"
     left.touch(0o600)
     left.write_bytes(opened.file.read_bytes())
-    opened.door.close()
+    opened.server.close()
     assert not opened.file.exists()
     assert not await asyncio.to_thread(wake_running_window, left, "show", timeout_s=0.1)
     left.write_bytes(b"{half")
@@ -124,7 +124,7 @@ async def test_the_stale_file_of_a_killed_window_is_ignored(opened: Opened, tmp_
 async def test_a_second_start_waits_for_a_window_that_is_just_starting(qapp: object, tmp_path: Path) -> None:
     late = Opened(tmp_path / "late.json")
     ringing = asyncio.get_running_loop().create_task(asyncio.to_thread(wake_running_window, late.file, "show"))
-    await late.door.open()
+    await late.server.open()
     await until(ringing.done)
     assert ringing.result()
-    late.door.close()
+    late.server.close()

@@ -87,16 +87,16 @@ async def test_a_tray_notification_is_shown_once_and_its_click_opens_the_newest(
     qapp: QApplication, stores: Stores
 ) -> None:
     tray = Tray(stores)
-    balloons = TrayNotifications(tray.icon)
+    notifications = TrayNotifications(tray.icon)
     acted: list[str] = []
 
     def on_acted(key: str, button: str, activation: str) -> None:
         acted.append(key)
 
-    balloons.button_clicked.connect(on_acted)
+    notifications.button_clicked.connect(on_acted)
     first, second = ended_notification(ended("task_1"), "One"), ended_notification(ended("task_2"), "Two")
-    balloons.show((first, second))
-    balloons.show((first,))
+    notifications.show((first, second))
+    notifications.show((first,))
     tray.icon.messageClicked.emit()
     assert acted == ["task_2"]
     tray.icon.hide()

@@ -13,15 +13,15 @@ from app.window.rows.row import Row
 from app.window.theme.theme import Theme
 from tests.support.rows import KeptActions
 
-MakeBlock = Callable[[Row], RowView[Row]]
+MakeRowView = Callable[[Row], RowView[Row]]
 W = TypeVar("W", bound=QWidget)
 
 WIDTH = 700
 
 
-def part(block: RowView[Row], kind: type[W], name: str) -> W:
+def part(row_view: RowView[Row], kind: type[W], name: str) -> W:
     """The visible part with this accessible name."""
-    for widget in block.findChildren(kind):
+    for widget in row_view.findChildren(kind):
         if widget.isVisible() and widget.accessibleName() == name:
             return widget
     raise AssertionError(f"no {kind.__name__} named {name}")
@@ -33,18 +33,18 @@ def actions() -> KeptActions:
 
 
 @pytest.fixture
-def show(qtbot: QtBot, theme: Theme, actions: KeptActions) -> MakeBlock:
+def show(qtbot: QtBot, theme: Theme, actions: KeptActions) -> MakeRowView:
     """Shows a row in a separate view."""
 
     kept: list[RowView[Row]] = []  # qtbot has only a weak reference
 
     def make(row: Row) -> RowView[Row]:
-        block = kind_of(row).view(theme, actions)
-        qtbot.addWidget(block)
-        block.set_row(row)
-        block.resize(WIDTH, block.height_for(WIDTH))
-        block.show()
-        kept.append(block)
-        return block
+        row_view = kind_of(row).view(theme, actions)
+        qtbot.addWidget(row_view)
+        row_view.set_row(row)
+        row_view.resize(WIDTH, row_view.height_for(WIDTH))
+        row_view.show()
+        kept.append(row_view)
+        return row_view
 
     return make

@@ -23,28 +23,28 @@ class Shown:
 
     def __init__(self, theme: Theme, qtbot: QtBot) -> None:
         self.answers = Answers()
-        self.block = AskView(theme, self.answers)
-        qtbot.addWidget(self.block)
+        self.row_view = AskView(theme, self.answers)
+        qtbot.addWidget(self.row_view)
 
     def show(self, ask: Ask, others: tuple[Ask, ...] = ()) -> None:
-        self.block.set_row(AskRow(key=ask.id, ask=ask, others=others))
-        self.block.resize(WIDTH, self.block.height_for(WIDTH))
-        self.block.show()
+        self.row_view.set_row(AskRow(key=ask.id, ask=ask, others=others))
+        self.row_view.resize(WIDTH, self.row_view.height_for(WIDTH))
+        self.row_view.show()
 
     def texts(self) -> list[str]:
-        boxes = [box.toPlainText() for box in self.block.findChildren(QPlainTextEdit) if box.isVisible()]
-        return [label.text() for label in self.block.findChildren(QLabel) if label.isVisible()] + boxes
+        boxes = [box.toPlainText() for box in self.row_view.findChildren(QPlainTextEdit) if box.isVisible()]
+        return [label.text() for label in self.row_view.findChildren(QLabel) if label.isVisible()] + boxes
 
     def button(self, name: str) -> QPushButton:
-        buttons = self.block.findChildren(QPushButton)
+        buttons = self.row_view.findChildren(QPushButton)
         return next(button for button in buttons if button.accessibleName() == name and button.isVisible())
 
     def field(self) -> QLineEdit:
-        return next(field for field in self.block.findChildren(QLineEdit) if field.isVisible())
+        return next(field for field in self.row_view.findChildren(QLineEdit) if field.isVisible())
 
     def controls(self) -> list[QWidget]:
         kinds = (QPushButton, QLineEdit)
-        return [widget for kind in kinds for widget in self.block.findChildren(kind) if widget.isVisible()]
+        return [widget for kind in kinds for widget in self.row_view.findChildren(kind) if widget.isVisible()]
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_an_approval_is_answered_by_its_buttons(shown: Shown, presses: list[str]
 
 def test_a_reason_for_denying_is_given_by_keyboard_alone(shown: Shown, qtbot: QtBot) -> None:
     shown.show(APPROVAL)
-    with qtbot.waitSignal(shown.block.resized):
+    with qtbot.waitSignal(shown.row_view.resized):
         QTest.keyClick(shown.button("Deny and say why …"), Qt.Key.Key_Return)
     QTest.keyClicks(shown.field(), "use the other folder")
     QTest.keyClick(shown.field(), Qt.Key.Key_Return)
@@ -146,14 +146,14 @@ def test_without_a_grantable_rule_nothing_is_offered_to_remember(shown: Shown) -
 
 def test_in_a_narrow_card_the_buttons_wrap_and_none_is_cut(shown: Shown) -> None:
     shown.show(APPROVAL)
-    wide, width = shown.block.height(), WIDTH // 2
-    shown.block.resize(width, shown.block.height_for(width))
+    wide, width = shown.row_view.height(), WIDTH // 2
+    shown.row_view.resize(width, shown.row_view.height_for(width))
     buttons = [shown.button(name) for name in ("Allow once", "Allow from now on …", "Deny", "Deny and say why …")]
     card = buttons[0].parentWidget()
     assert all(button.width() >= button.sizeHint().width() for button in buttons)
     assert card is not None and all(card.rect().contains(button.geometry()) for button in buttons)
     assert buttons[0].y() < buttons[-1].y()
-    assert shown.block.height() > wide
+    assert shown.row_view.height() > wide
 
 
 @pytest.mark.parametrize(("name", "allow"), [("Go on with as much again", True), ("Stop here", False)])
@@ -221,7 +221,7 @@ def test_a_command_of_a_thousand_lines_can_be_shown_in_full_and_scrolls(shown: S
     approval = msgspec.structs.replace(APPROVAL.approval, command=command)
     shown.show(msgspec.structs.replace(APPROVAL, approval=approval))
     assert command in shown.texts()
-    assert shown.block.height() < 1200
+    assert shown.row_view.height() < 1200
 
 
 def test_equal_approvals_are_counted_and_settled_together(shown: Shown) -> None:
@@ -249,11 +249,11 @@ def with_command(command: str) -> Ask:
 def test_hidden_lines_after_two_hundred_newlines_are_counted_and_can_be_shown(shown: Shown) -> None:
     shown.show(with_command(HIDDEN))
     more = shown.button("… 177 more lines · Show all: What will run")
-    before = shown.block.height_for(WIDTH)
+    before = shown.row_view.height_for(WIDTH)
     more.click()
-    assert shown.block.height_for(WIDTH) > before + 2000
+    assert shown.row_view.height_for(WIDTH) > before + 2000
     shown.button("Show less: What will run").click()
-    assert shown.block.height_for(WIDTH) == before
+    assert shown.row_view.height_for(WIDTH) == before
 
 
 def test_a_short_command_has_no_show_all_button(shown: Shown) -> None:

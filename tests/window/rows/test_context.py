@@ -13,37 +13,37 @@ from app.window.rows.edit import MessageEditField
 from app.window.rows.row import Row, SummaryRow
 from app.window.rows.text_view import TextView
 from tests.support.rows import KeptActions, node, reply, user
-from tests.window.rows.conftest import WIDTH, MakeBlock, part
+from tests.window.rows.conftest import WIDTH, MakeRowView, part
 
 SUMMARY = SummaryBlock(text="The **goal**.", until_id="n0", nodes=120, tokens_before=82_400, tokens_after=3_040)
 KEPT = "Kept in context: it stays word for word, whatever is summarised"
 
 
-def summary(show: MakeBlock) -> RowView[Row]:
+def summary(show: MakeRowView) -> RowView[Row]:
     return show(SummaryRow("s/0", node("s", role="system"), SUMMARY))
 
 
-def open_line(block: RowView[Row]) -> None:
-    line = next(one for one in block.findChildren(DisclosureButton))
+def open_line(row_view: RowView[Row]) -> None:
+    line = next(one for one in row_view.findChildren(DisclosureButton))
     line.setFocus()
     QTest.keyClick(line, Qt.Key.Key_Return)
-    block.resize(WIDTH, block.height_for(WIDTH))
+    row_view.resize(WIDTH, row_view.height_for(WIDTH))
 
 
-def test_a_summary_is_one_line_that_expands_to_its_text(show: MakeBlock) -> None:
-    block = summary(show)
-    assert part(block, DisclosureButton, "Summary of 120 earlier entries · 82k → 3.0k tokens").isVisible()
-    assert block.height() < 50
-    open_line(block)
-    assert part(block, TextView, "Summary").toPlainText() == "The goal."
-    assert block.markdown() == "The **goal**."
+def test_a_summary_is_one_line_that_expands_to_its_text(show: MakeRowView) -> None:
+    row_view = summary(show)
+    assert part(row_view, DisclosureButton, "Summary of 120 earlier entries · 82k → 3.0k tokens").isVisible()
+    assert row_view.height() < 50
+    open_line(row_view)
+    assert part(row_view, TextView, "Summary").toPlainText() == "The goal."
+    assert row_view.markdown() == "The **goal**."
 
 
-def test_a_summary_is_edited_inline_and_the_draft_survives(show: MakeBlock, actions: KeptActions) -> None:
-    block = summary(show)
-    open_line(block)
-    part(block, QPushButton, "Edit summary").click()
-    field = part(block, MessageEditField, "Text of the summary")
+def test_a_summary_is_edited_inline_and_the_draft_survives(show: MakeRowView, actions: KeptActions) -> None:
+    row_view = summary(show)
+    open_line(row_view)
+    part(row_view, QPushButton, "Edit summary").click()
+    field = part(row_view, MessageEditField, "Text of the summary")
     assert field.toPlainText() == "The **goal**."
     field.setPlainText("Another goal.")
     again = summary(show)
@@ -54,37 +54,37 @@ def test_a_summary_is_edited_inline_and_the_draft_survives(show: MakeBlock, acti
     assert part(again, TextView, "Summary").isVisible()
 
 
-def test_esc_cancels_the_edit_of_a_summary(show: MakeBlock, actions: KeptActions) -> None:
-    block = summary(show)
-    open_line(block)
-    part(block, QPushButton, "Edit summary").click()
-    QTest.keyClick(part(block, MessageEditField, "Text of the summary"), Qt.Key.Key_Escape)
-    assert part(block, TextView, "Summary").isVisible()
+def test_esc_cancels_the_edit_of_a_summary(show: MakeRowView, actions: KeptActions) -> None:
+    row_view = summary(show)
+    open_line(row_view)
+    part(row_view, QPushButton, "Edit summary").click()
+    QTest.keyClick(part(row_view, MessageEditField, "Text of the summary"), Qt.Key.Key_Escape)
+    assert part(row_view, TextView, "Summary").isVisible()
     assert actions.context.asked == []
 
 
-def test_during_a_task_a_summary_cannot_be_edited(show: MakeBlock, actions: KeptActions) -> None:
+def test_during_a_task_a_summary_cannot_be_edited(show: MakeRowView, actions: KeptActions) -> None:
     actions.branches.why = "The agent is at work here."
-    block = summary(show)
-    open_line(block)
-    assert not part(block, QPushButton, "Edit summary").isEnabled()
+    row_view = summary(show)
+    open_line(row_view)
+    assert not part(row_view, QPushButton, "Edit summary").isEnabled()
 
 
 @pytest.mark.parametrize("row", [user("Keep this", "u"), reply("Keep this", "r", step=2)])
-def test_a_kept_message_is_marked_and_its_menu_releases_it(show: MakeBlock, actions: KeptActions, row: Row) -> None:
-    block = show(row)
-    marks = [label for label in block.findChildren(QLabel) if label.accessibleName() == KEPT]
+def test_a_kept_message_is_marked_and_its_menu_releases_it(show: MakeRowView, actions: KeptActions, row: Row) -> None:
+    row_view = show(row)
+    marks = [label for label in row_view.findChildren(QLabel) if label.accessibleName() == KEPT]
     assert [mark.isVisible() for mark in marks] == [False]
-    _choose(block, "Keep in context")
+    _choose(row_view, "Keep in context")
     assert [mark.isVisible() for mark in marks] == [True]
-    _choose(block, "Let go of context")
+    _choose(row_view, "Let go of context")
     assert [mark.isVisible() for mark in marks] == [False]
     assert [name for name, _ in actions.context.asked] == ["keep", "release"]
 
 
-def _choose(block: RowView[Row], text: str) -> None:
+def _choose(row_view: RowView[Row], text: str) -> None:
     menu = QMenu()
-    block.fill_menu(menu)
+    row_view.fill_menu(menu)
     next(entry for entry in menu.actions() if entry.text() == text).trigger()
 
 

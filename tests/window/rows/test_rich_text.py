@@ -62,12 +62,12 @@ ROWS: dict[str, Callable[[], Row]] = {
 @pytest.mark.parametrize("name", ROWS)
 def test_no_row_view_interprets_foreign_text_as_html(qtbot: QtBot, theme: Theme, name: str) -> None:
     row = ROWS[name]()
-    block = kind_of(row).view(theme, KeptActions())
-    qtbot.addWidget(block)
-    block.set_row(row)
-    block.resize(500, block.height_for(500))
-    block.show()
-    assert read_as_html(block) == []
+    row_view = kind_of(row).view(theme, KeptActions())
+    qtbot.addWidget(row_view)
+    row_view.set_row(row)
+    row_view.resize(500, row_view.height_for(500))
+    row_view.show()
+    assert read_as_html(row_view) == []
 
 
 def test_elided_titles_and_button_names_are_not_interpreted_as_html(qtbot: QtBot, theme: Theme) -> None:

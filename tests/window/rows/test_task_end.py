@@ -9,7 +9,7 @@ from app.window.rows.row import TaskEndRow
 from app.window.widgets.labels import ElidedLabel
 from app.window.widgets.status_dot import dot_state
 from tests.support.protocol_events import ended
-from tests.window.rows.conftest import MakeBlock, part
+from tests.window.rows.conftest import MakeRowView, part
 
 
 def unfinished(**changes: object) -> Task:
@@ -26,14 +26,14 @@ def unfinished(**changes: object) -> Task:
         ),
     ],
 )
-def test_an_unfinished_end_is_shown_as_such_and_offers_a_retry(show: MakeBlock, task: Task, words: str) -> None:
-    block = show(TaskEndRow("end", task, retry_id="node_1"))
-    assert block.accessibleName() == words
-    assert part(block, QPushButton, "Retry").isVisible()
+def test_an_unfinished_end_is_shown_as_such_and_offers_a_retry(show: MakeRowView, task: Task, words: str) -> None:
+    row_view = show(TaskEndRow("end", task, retry_id="node_1"))
+    assert row_view.accessibleName() == words
+    assert part(row_view, QPushButton, "Retry").isVisible()
     assert dot_state(task) == "unfinished"
 
 
-def test_refused_calls_are_counted_beside_a_successful_end(show: MakeBlock) -> None:
-    block = show(TaskEndRow("end", unfinished(completion="replied", refused_calls=2, acting_calls=1)))
-    assert block.accessibleName() == "Task complete"
-    assert any("2 calls not allowed" in label.accessibleName() for label in block.findChildren(ElidedLabel))
+def test_refused_calls_are_counted_beside_a_successful_end(show: MakeRowView) -> None:
+    row_view = show(TaskEndRow("end", unfinished(completion="replied", refused_calls=2, acting_calls=1)))
+    assert row_view.accessibleName() == "Task complete"
+    assert any("2 calls not allowed" in label.accessibleName() for label in row_view.findChildren(ElidedLabel))

@@ -22,13 +22,13 @@ from app.window.theme.theme import Theme
 from app.window.transcript.view import TranscriptView
 from app.window.widgets.labels import one_line
 from tests.support.rows import KeptActions, RowList, end, reply, tool
-from tests.window.rows.conftest import WIDTH, MakeBlock, part
+from tests.window.rows.conftest import WIDTH, MakeRowView, part
 
 _DIFF = "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-old\n+new\n"
 
 
-def _line(block: RowView[Row]) -> DisclosureButton:
-    return block.findChildren(DisclosureButton)[0]
+def _line(row_view: RowView[Row]) -> DisclosureButton:
+    return row_view.findChildren(DisclosureButton)[0]
 
 
 @pytest.mark.parametrize(
@@ -67,54 +67,54 @@ def _line(block: RowView[Row]) -> DisclosureButton:
         (tool("weather", {"city": "Oslo"}), "using weather …"),
     ],
 )
-def test_a_call_is_summarised_in_one_line(show: MakeBlock, row: ToolCallRow, words: str) -> None:
+def test_a_call_is_summarised_in_one_line(show: MakeRowView, row: ToolCallRow, words: str) -> None:
     line = _line(show(row))
     assert line.text() == line.accessibleName() == words
 
 
-def test_a_call_expands_to_its_arguments_and_output(show: MakeBlock, qtbot: QtBot) -> None:
-    block = show(tool("shell", {"command": "make"}, "one\ntwo"))
-    closed = block.height_for(WIDTH)
-    with qtbot.waitSignals([block.resized, block.opened]):
-        QTest.mouseClick(_line(block), Qt.MouseButton.LeftButton)
-    block.resize(WIDTH, block.height_for(WIDTH))
-    assert part(block, CodeView, "Arguments").toPlainText() == "make"
-    assert part(block, CodeView, "Output").toPlainText() == "one\ntwo"
-    assert block.height() > closed
-    QTest.keyClick(_line(block), Qt.Key.Key_Space)
-    assert block.height_for(WIDTH) == closed
+def test_a_call_expands_to_its_arguments_and_output(show: MakeRowView, qtbot: QtBot) -> None:
+    row_view = show(tool("shell", {"command": "make"}, "one\ntwo"))
+    closed = row_view.height_for(WIDTH)
+    with qtbot.waitSignals([row_view.resized, row_view.opened]):
+        QTest.mouseClick(_line(row_view), Qt.MouseButton.LeftButton)
+    row_view.resize(WIDTH, row_view.height_for(WIDTH))
+    assert part(row_view, CodeView, "Arguments").toPlainText() == "make"
+    assert part(row_view, CodeView, "Output").toPlainText() == "one\ntwo"
+    assert row_view.height() > closed
+    QTest.keyClick(_line(row_view), Qt.Key.Key_Space)
+    assert row_view.height_for(WIDTH) == closed
 
 
-def test_an_expanded_call_shows_its_output_live(show: MakeBlock) -> None:
-    block = show(tool("shell", {"command": "make"}, output=""))
-    block.set_open(True)
+def test_an_expanded_call_shows_its_output_live(show: MakeRowView) -> None:
+    row_view = show(tool("shell", {"command": "make"}, output=""))
+    row_view.set_open(True)
     text = ""
     for number in range(100):
         text += f"line {number}\n"
-        block.set_row(tool("shell", {"command": "make"}, output=text))
-    block.resize(WIDTH, block.height_for(WIDTH))
-    output = part(block, CodeView, "Output")
+        row_view.set_row(tool("shell", {"command": "make"}, output=text))
+    row_view.resize(WIDTH, row_view.height_for(WIDTH))
+    output = part(row_view, CodeView, "Output")
     assert output.toPlainText() == text.rstrip("\n")
     assert output.height() < 500
-    block.set_row(tool("shell", {"command": "make"}, "all done"))
+    row_view.set_row(tool("shell", {"command": "make"}, "all done"))
     assert output.toPlainText() == "all done"
 
 
-def test_a_running_call_shows_the_end_of_a_very_long_output(show: MakeBlock) -> None:
-    block = show(tool("shell", {"command": "make"}))
-    block.set_open(True)
-    block.set_row(tool("shell", {"command": "make"}, output="".join(f"line {number}\n" for number in range(9_000))))
-    lines = part(block, CodeView, "Output").toPlainText().splitlines()
+def test_a_running_call_shows_the_end_of_a_very_long_output(show: MakeRowView) -> None:
+    row_view = show(tool("shell", {"command": "make"}))
+    row_view.set_open(True)
+    row_view.set_row(tool("shell", {"command": "make"}, output="".join(f"line {number}\n" for number in range(9_000))))
+    lines = part(row_view, CodeView, "Output").toPlainText().splitlines()
     assert (lines[-1], len(lines)) == ("line 8999", 200)
 
 
-def test_a_file_change_shows_its_diff_instead_of_its_arguments(show: MakeBlock) -> None:
+def test_a_file_change_shows_its_diff_instead_of_its_arguments(show: MakeRowView) -> None:
     row = tool("code", {"action": "patch", "path": "a.py"}, "ok", details={"diff": _DIFF, "added": 1, "removed": 1})
-    block = show(row)
-    block.set_open(True)
-    block.set_row(row)
-    assert part(block, DiffView, "Changes").toPlainText() == "@@ -1 +1 @@\n-old\n+new"
-    names = [view.accessibleName() for view in block.findChildren(TextView) if view.isVisible()]
+    row_view = show(row)
+    row_view.set_open(True)
+    row_view.set_row(row)
+    assert part(row_view, DiffView, "Changes").toPlainText() == "@@ -1 +1 @@\n-old\n+new"
+    names = [view.accessibleName() for view in row_view.findChildren(TextView) if view.isVisible()]
     assert names == ["Changes"]
 
 
@@ -131,8 +131,8 @@ def test_an_expanded_call_stays_expanded_after_scrolling_away(qtbot: QtBot, them
     view.to_end()
     view.to_start()
     made: list[RowView[Row]] = view.findChildren(RowView)
-    block = next(block for block in made if block.isVisible() and block.findChildren(DisclosureButton))
-    assert part(block, CodeView, "Output").toPlainText() == "out"
+    row_view = next(row_view for row_view in made if row_view.isVisible() and row_view.findChildren(DisclosureButton))
+    assert part(row_view, CodeView, "Output").toPlainText() == "out"
 
 
 @pytest.mark.parametrize(
@@ -146,14 +146,14 @@ def test_an_expanded_call_stays_expanded_after_scrolling_away(qtbot: QtBot, them
         ("budget_limit", "Ended at its budget"),
     ],
 )
-def test_the_end_of_a_task_shows_its_outcome_and_totals(show: MakeBlock, reason: TaskStopReason, words: str) -> None:
-    block = show(end(reason))
-    labels = [label.text() for label in block.findChildren(QLabel) if label.isVisible() and label.text()]
+def test_the_end_of_a_task_shows_its_outcome_and_totals(show: MakeRowView, reason: TaskStopReason, words: str) -> None:
+    row_view = show(end(reason))
+    labels = [label.text() for label in row_view.findChildren(QLabel) if label.isVisible() and label.text()]
     assert labels == [words, "6 turns · 8,840 tokens · $0.0312 · 1 min 14 s"]
-    assert block.accessibleName() == words
+    assert row_view.accessibleName() == words
 
 
-def test_the_end_of_a_task_shows_its_summary_or_error(show: MakeBlock) -> None:
+def test_the_end_of_a_task_shows_its_summary_or_error(show: MakeRowView) -> None:
     assert part(show(end("completed", summary="All **done**.")), TextView, "Summary").toPlainText() == "All done."
     assert part(show(end("error", error="No *key*.")), TextView, "What went wrong").toPlainText() == "No *key*."
 
@@ -165,11 +165,11 @@ def test_terminal_control_sequences_are_removed_from_output() -> None:
     assert one_line("x" * 50, 10) == "x" * 9 + "…"
 
 
-def test_a_diff_line_that_looks_like_a_file_header_is_shown(show: MakeBlock) -> None:
+def test_a_diff_line_that_looks_like_a_file_header_is_shown(show: MakeRowView) -> None:
     diff = "--- a.sql\n+++ a.sql\n@@ -1 +1 @@\n--- DROP TABLE old;\n+++ DROP TABLE new\u202e;\n"
-    block = show(tool("code", {"action": "patch", "path": "a.sql"}, "ok", details={"diff": diff}))
-    _line(block).click()
-    shown = part(block, CodeView, "Changes").toPlainText()
+    row_view = show(tool("code", {"action": "patch", "path": "a.sql"}, "ok", details={"diff": diff}))
+    _line(row_view).click()
+    shown = part(row_view, CodeView, "Changes").toPlainText()
     assert shown == "@@ -1 +1 @@\n--- DROP TABLE old;\n+++ DROP TABLE new\\u202e;"
 
 

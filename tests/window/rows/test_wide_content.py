@@ -13,35 +13,35 @@ from app.window.rows.reply import TableView
 from app.window.rows.row import Row
 from app.window.rows.text_view import TextView
 from tests.support.rows import KeptActions, reply, tool
-from tests.window.rows.conftest import WIDTH, MakeBlock, part
+from tests.window.rows.conftest import WIDTH, MakeRowView, part
 
 
-def _opened(show: MakeBlock, row: Row) -> RowView[Row]:
-    block = show(row)
-    block.findChildren(DisclosureButton)[0].click()
-    block.resize(WIDTH, block.height_for(WIDTH))
-    return block
+def _opened(show: MakeRowView, row: Row) -> RowView[Row]:
+    row_view = show(row)
+    row_view.findChildren(DisclosureButton)[0].click()
+    row_view.resize(WIDTH, row_view.height_for(WIDTH))
+    return row_view
 
 
-def test_a_long_output_shows_its_end_and_is_copied_in_full(show: MakeBlock, actions: KeptActions) -> None:
+def test_a_long_output_shows_its_end_and_is_copied_in_full(show: MakeRowView, actions: KeptActions) -> None:
     lines = [f"line {number} of the output" for number in range(5_000)]
-    block = _opened(show, tool("shell", {"command": "make"}, "\n".join(lines)))
-    output = part(block, CodeView, "Output")
+    row_view = _opened(show, tool("shell", {"command": "make"}, "\n".join(lines)))
+    output = part(row_view, CodeView, "Output")
     assert output.toPlainText().split("\n") == lines[-200:]
     assert output.verticalScrollBar().value() == output.verticalScrollBar().maximum() > 0
-    told = [label.text() for label in block.findChildren(QLabel) if label.isVisible()]
+    told = [label.text() for label in row_view.findChildren(QLabel) if label.isVisible()]
     assert "Its end is shown; copying takes all of it." in told
-    part(block, QToolButton, "Copy output").click()
+    part(row_view, QToolButton, "Copy output").click()
     assert actions.copied == ["\n".join(lines)]
 
 
-def test_an_output_stored_in_a_file_can_be_opened_in_full(show: MakeBlock, actions: KeptActions) -> None:
+def test_an_output_stored_in_a_file_can_be_opened_in_full(show: MakeRowView, actions: KeptActions) -> None:
     details: JsonObject = {"stdout_file": "/tmp/out 1.txt", "stderr_file": None}
-    block = _opened(show, tool("shell", {"command": "make"}, "the end", details=details))
-    part(block, QPushButton, "Open the whole output").click()
+    row_view = _opened(show, tool("shell", {"command": "make"}, "the end", details=details))
+    part(row_view, QPushButton, "Open the whole output").click()
     assert actions.links == ["file:///tmp/out 1.txt"]
-    block.set_row(tool("shell", {"command": "make"}, "short"))
-    assert not [button for button in block.findChildren(QPushButton) if button.isVisible()]
+    row_view.set_row(tool("shell", {"command": "make"}, "short"))
+    assert not [button for button in row_view.findChildren(QPushButton) if button.isVisible()]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_urls_and_paths_in_an_output_are_links(text: str, links: list[str]) -> N
     assert [piece.link for piece in pieces if piece.link] == links
 
 
-def test_a_wide_table_scrolls_horizontally_and_breaks_no_word(show: MakeBlock) -> None:
+def test_a_wide_table_scrolls_horizontally_and_breaks_no_word(show: MakeRowView) -> None:
     names = [f"a_long_column_name_{number}" for number in range(14)]
     row = "| " + " | ".join(names) + " |\n|" + "---|" * 14 + "\n|" + " x |" * 14
     table = part(show(reply(row)), TableView, "Table")
@@ -69,13 +69,13 @@ def test_a_wide_table_scrolls_horizontally_and_breaks_no_word(show: MakeBlock) -
     assert narrow.horizontalScrollBar().maximum() == 0
 
 
-def test_an_image_of_the_web_is_not_fetched_but_shown_as_a_link(show: MakeBlock) -> None:
+def test_an_image_of_the_web_is_not_fetched_but_shown_as_a_link(show: MakeRowView) -> None:
     text = part(show(reply("See ![the plan](https://example.org/x.png) here.")), TextView, "Reply")
     assert text.toPlainText() == "See Load the plan (https://example.org/x.png) here."
     assert text.cursor_between(6, 8).charFormat().anchorHref() == "https://example.org/x.png"
 
 
-def test_a_card_is_expanded_and_collapsed_by_keyboard_alone(show: MakeBlock) -> None:
+def test_a_card_is_expanded_and_collapsed_by_keyboard_alone(show: MakeRowView) -> None:
     line = show(tool("shell", {"command": "ls"}, "x")).findChildren(DisclosureButton)[0]
     states: list[bool] = []
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Left, Qt.Key.Key_Return, Qt.Key.Key_Space):
@@ -84,17 +84,19 @@ def test_a_card_is_expanded_and_collapsed_by_keyboard_alone(show: MakeBlock) -> 
     assert states == [True, True, False, True, False]
 
 
-def test_long_lines_of_code_wrap_on_request(show: MakeBlock) -> None:
+def test_long_lines_of_code_wrap_on_request(show: MakeRowView) -> None:
     code = "```text\n" + "word " * 60 + "\nend\n```"
-    block = show(reply(code))
-    view = part(block, CodeView, "Code, text")
-    before = block.height_for(WIDTH)
+    row_view = show(reply(code))
+    view = part(row_view, CodeView, "Code, text")
+    before = row_view.height_for(WIDTH)
     assert view.horizontalScrollBar().maximum() > 0
-    part(block, QToolButton, "Wrap long lines").click()
-    block.resize(WIDTH, block.height_for(WIDTH))
+    part(row_view, QToolButton, "Wrap long lines").click()
+    row_view.resize(WIDTH, row_view.height_for(WIDTH))
     assert view.horizontalScrollBar().maximum() == 0
-    assert block.height() > before + 2 * view.line_height()
-    block.set_open(False)
-    block.set_row(reply("```\nshort\n```"))
-    assert [button for button in block.findChildren(QToolButton) if button.accessibleName().startswith("Wrap")]
-    assert not [b for b in block.findChildren(QToolButton) if b.isVisible() and b.accessibleName().startswith("Wrap")]
+    assert row_view.height() > before + 2 * view.line_height()
+    row_view.set_open(False)
+    row_view.set_row(reply("```\nshort\n```"))
+    assert [button for button in row_view.findChildren(QToolButton) if button.accessibleName().startswith("Wrap")]
+    assert not [
+        b for b in row_view.findChildren(QToolButton) if b.isVisible() and b.accessibleName().startswith("Wrap")
+    ]

@@ -147,11 +147,11 @@ async def test_a_dropped_folder_is_the_workspace_of_a_new_conversation_and_text_
     assert person.view.composer.text == str(folder)
     stores = person.engine.stores
     new = stores.open(None)
-    foot = InputPanelView(new, stores, ModelStore(stores.session), theme, PastedFiles(tmp_path))
-    foot.attach_content(files(folder))
-    assert (new.requests.options.workspace, foot.composer.text) == (str(folder), "")
+    input_panel = InputPanelView(new, stores, ModelStore(stores.session), theme, PastedFiles(tmp_path))
+    input_panel.attach_content(files(folder))
+    assert (new.requests.options.workspace, input_panel.composer.text) == (str(folder), "")
     stores.close(new)
-    foot.deleteLater()
+    input_panel.deleteLater()
 
 
 async def test_a_message_over_the_limit_is_reported_and_kept(person: Desk) -> None:

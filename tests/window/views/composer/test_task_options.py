@@ -171,13 +171,15 @@ def test_options_are_remembered_except_that_everything_is_allowed(tmp_path: Path
 
 async def test_the_next_task_uses_the_chosen_options_and_they_stay(person: Desk) -> None:
     await person.finish()
-    foot = person.view.input_panel
+    input_panel = person.view.input_panel
     await until(lambda: len(person.engine.stores.personalities.all) >= 2)
     chosen = TaskOptions(model="scripted/note", mode="task", budget_usd=3.0, approve="never", personality_id="coder")
-    foot.set_options(chosen)
+    input_panel.set_options(chosen)
     before = person.task.id
-    QTest.keyClicks(foot.composer.field, "Go on")
-    QTest.keyClick(foot.composer.field, Qt.Key.Key_Return)
+    QTest.keyClicks(input_panel.composer.field, "Go on")
+    QTest.keyClick(input_panel.composer.field, Qt.Key.Key_Return)
     await until(lambda: person.task.id != before)
     assert (person.task.mode, person.task.budget_usd, person.task.approve) == ("task", 3.0, "never")
-    await until(lambda: foot.task_options.more_button.accessibleName().startswith("More choices: Deny, Coder, Task"))
+    await until(
+        lambda: input_panel.task_options.more_button.accessibleName().startswith("More choices: Deny, Coder, Task")
+    )

@@ -36,23 +36,23 @@ async def test_the_bar_appears_with_the_second_agent_and_shows_status_and_select
     qapp: QApplication, theme: Theme, tmp_path: Path
 ) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
-        foot = place.view.input_panel
-        assert not foot.agents.isVisible()
+        input_panel = place.view.input_panel
+        assert not input_panel.agents.isVisible()
         await joined(place)
-        assert foot.agents.isVisible()
+        assert input_panel.agents.isVisible()
         assert names(place) == ["Assistant, working", "Coder, looked at"]
-        assert foot.status.text.startswith("Assistant: Thinking"), "it writes the branch that is seen"
-        assert foot.composer.mode == "stop"
-        foot.composer.set_text("and you?")
-        assert foot.composer.mode == "send", "a word for the one that is looked at, which rests"
-        foot.composer.set_text("")
+        assert input_panel.status.text.startswith("Assistant: Thinking"), "it writes the branch that is seen"
+        assert input_panel.composer.mode == "stop"
+        input_panel.composer.set_text("and you?")
+        assert input_panel.composer.mode == "send", "a word for the one that is looked at, which rests"
+        input_panel.composer.set_text("")
         place.view.activateWindow()
-        foot.composer.field.setFocus()
-        QTest.mouseClick(foot.agents.chips[0], Qt.MouseButton.LeftButton)
-        assert foot.composer.field.hasFocus(), "the next word is for that one"
+        input_panel.composer.field.setFocus()
+        QTest.mouseClick(input_panel.agents.chips[0], Qt.MouseButton.LeftButton)
+        assert input_panel.composer.field.hasFocus(), "the next word is for that one"
         await until(lambda: names(place) == ["Assistant, working, looked at", "Coder"])
-        foot.composer.set_text("mind the tests")
-        assert foot.composer.mode == "steer"
+        input_panel.composer.set_text("mind the tests")
+        assert input_panel.composer.mode == "steer"
 
 
 async def test_names_are_completed_after_an_at_sign_by_keyboard(
@@ -142,14 +142,14 @@ async def test_the_turn_order_is_set_and_shown_in_the_bar(qapp: QApplication, th
 async def test_an_agent_is_removed_only_after_a_confirmation(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
         await joined(place)
-        store, foot = place.view.store, place.view.input_panel
-        foot.agents.remove_requested.emit(store.agents.all[-1])
+        store, input_panel = place.view.store, place.view.input_panel
+        input_panel.agents.remove_requested.emit(store.agents.all[-1])
         answer("Keep it")
         assert store.agents.is_several
-        foot.agents.remove_requested.emit(store.agents.all[-1])
+        input_panel.agents.remove_requested.emit(store.agents.all[-1])
         answer("Remove")
         await until(lambda: not store.agents.is_several)
-        assert not foot.agents.isVisible()
+        assert not input_panel.agents.isVisible()
 
 
 async def test_going_to_another_agents_ask_switches_to_its_branch(
