@@ -69,6 +69,16 @@ _ASK_USER: JsonObject = {
 }
 
 
+# Clients show a question as a whole, with a button for each choice: 4,000 of them take a window 4 s.
+_LONGEST_QUESTION = 20_000
+_MOST_CHOICES = 50
+_LONGEST_CHOICE = 1_000
+_TOO_MUCH_TO_ASK = (
+    f"A question has at most {_LONGEST_QUESTION:,} characters, {_MOST_CHOICES} choices, and {_LONGEST_CHOICE:,} "
+    "characters in each. It was not asked. Ask a shorter one, and put what is long into a file."
+)
+
+
 class AskUser:
     """Asks the user a question and returns the answer to the model. `ask` waits; it returns None when cancelled."""
 
@@ -101,10 +111,17 @@ class AskUser:
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
         question = msgspec.convert(arguments, _Question)
+        if _is_too_much(question):
+            raise ToolError(_TOO_MUCH_TO_ASK)
         answer = await self._ask(question.question, question.choices, call_id, cancel)
         if answer is None:
             raise ToolError("Operation aborted")
         return ToolResult((Text(answer),), summary="answered")
+
+
+def _is_too_much(asked: _Question) -> bool:
+    longest = max(map(len, asked.choices), default=0)
+    return len(asked.question) > _LONGEST_QUESTION or len(asked.choices) > _MOST_CHOICES or longest > _LONGEST_CHOICE
 
 
 _SEND_UPDATE: JsonObject = {

@@ -7,6 +7,7 @@ import pytest
 
 from app.engine.core.errors import InvalidParams
 from app.protocol.asks import AskAnswerParams, GrantedCall
+from app.protocol.base import JsonObject
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
@@ -28,6 +29,35 @@ async def test_a_question_waits_for_its_first_answer_and_the_model_reads_it(tmp_
         assert second.ask == first.ask and second.ask.answered_by == "window"
         await engine.watcher.end(started.id)
         assert engine.model.requests[1].messages[-1]["content"] == "blue"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"question": "Which?", "choices": ["x"] * 51},
+        {"question": "Which?", "choices": ["x", "y" * 1_001]},
+        {"question": "W" * 20_001},
+    ],
+    ids=["choices", "a long choice", "a long question"],
+)
+async def test_a_question_too_long_to_be_shown_is_not_asked(tmp_path: Path, asked: JsonObject) -> None:
+    turns = [Reply(calls=(Call("ask_user", asked),), piece_length=1_000_000), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        started = await engine.start(attended=True)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        told, _ = results(engine.watcher.nodes())
+    assert told.is_error and "It was not asked." in told.text
+
+
+async def test_a_question_of_the_greatest_size_is_asked(tmp_path: Path) -> None:
+    choices = [f"{number:02}" + "y" * 998 for number in range(50)]
+    ask = Reply(calls=(Call("ask_user", {"question": "W" * 20_000, "choices": [*choices]}),), piece_length=1_000_000)
+    async with engine_parts(tmp_path, ModelServer(turns=[ask, DONE])) as engine:
+        started = await engine.start()
+        waiting = await engine.watcher.ask(started.id)
+        assert waiting.choices == tuple(choices)
+        await engine.services.asks.answer(AskAnswerParams(ask_id=waiting.id, text=choices[0]), "me")
+        await engine.watcher.end(started.id)
 
 
 async def test_empty_answer_to_a_question_is_refused_and_the_question_keeps_waiting(tmp_path: Path) -> None:
