@@ -60,7 +60,7 @@ def parse(arguments: list[str], entries: Iterable[Entry], default: Entry) -> Inv
     Raises SystemExit(2) with an error text for wrong usage, SystemExit(0) after --help and --version.
     """
     parser = Parser(prog="errand", description=_ABOUT, epilog=EXIT_CODES_TEXT)
-    parser.add_argument("--version", action=_Version, nargs=0, help="say the version and leave")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(metavar="COMMAND")
     named = next((argument for argument in arguments if not argument.startswith("-")), None)
     command = None

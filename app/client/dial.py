@@ -74,7 +74,7 @@ async def _ask(socket: "Socket", method: Method[P, R], params: P) -> R:
             raise call_error(response.error)
         return msgspec.json.decode(response.result, type=method.result)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SocketFailed(f"What answers to {method.name} is no engine: {error}.") from error
+        raise SocketFailed(f"What answers to {method.name} is not an engine: {error}.") from error
 
 
 def call_error(failure: FailureObject | msgspec.UnsetType) -> CallError:

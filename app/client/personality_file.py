@@ -55,7 +55,7 @@ def new_personality(found: Personality, there: Iterable[Personality], tools: Col
     """
     known = tuple(tool for tool in found.tools if tool in tools)
     if found.tools and not known:
-        raise NotAPersonality(f"It needs tools that there are not: {', '.join(found.tools)}.")
+        raise NotAPersonality(f"It needs unknown tools: {', '.join(found.tools)}.")
     name = free_name(_clean_name(found.name)[:_LONGEST].strip() or "Imported", there)
     taken = msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=known)
     return NewPersonality(taken, tuple(tool for tool in found.tools if tool not in known))

@@ -92,7 +92,7 @@ def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
     parser.add_argument("--port", type=_port, default=0, help="the port to listen on; any free one by default")
     parser.add_argument(
         "--stall-limit", type=_seconds, default=_STALL_S, metavar="SECONDS",
-        help="end the engine when it answers nothing for so long; 0 for never (%(default)g)",
+        help="end the engine if it does not answer for this long; 0 for never (%(default)g)",
     )  # fmt: skip
     options = parser.parse_args(arguments)
     port: int = options.port

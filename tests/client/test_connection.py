@@ -91,7 +91,7 @@ async def test_command_running_at_a_disconnect_runs_once_and_is_answered(engine:
         cable.cut()
         await watcher.until_kind(ConnectionRestored)
         assert [one.reason for one in watcher.messages if isinstance(one, ConnectionDown)] == [
-            "The connection broke off."
+            "The connection was lost."
         ]
         engine.runner.gate.set()
         assert (await starting).task.prompt == "once"

@@ -78,7 +78,7 @@ class SlashCommands:
                 self.model = rest
                 self._prompt.note(f"The next task uses {rest}.")
             case "model" if rest:
-                self._prompt.note(f"{rest!r} is no model id: write provider/model, as /model lists them.")
+                self._prompt.note(f"{rest!r} is not a model id: write provider/model, as listed by /model.")
             case "model":
                 await self._models()
             case "tasks":

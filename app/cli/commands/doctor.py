@@ -42,7 +42,7 @@ class Finding:
 
 
 class DoctorOptions(CommandOptions, frozen=True, kw_only=True):
-    repair: Annotated[bool, Flag("--repair", "mend a damaged database; the broken file is kept")] = False
+    repair: Annotated[bool, Flag("--repair", "repair a damaged database; the broken file is kept")] = False
     how: RepairOptions = RepairOptions()
 
 

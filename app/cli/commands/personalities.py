@@ -97,9 +97,9 @@ async def _import(connection: Connection, file: str, terminal: Terminal) -> None
     taken = _read(file, await connection.call(PERSONALITY_LIST, EmptyParams()))
     personality = taken.personality
     await connection.call(PERSONALITY_SAVE, PersonalitySaveParams(personality=personality))
-    terminal.line(f"{personality.name} was taken in; its id is {personality.id}.")
+    terminal.line(f"{personality.name} was imported; its id is {personality.id}.")
     if taken.left_out:
-        terminal.note(f"errand: tools that there are not were left out: {', '.join(taken.left_out)}")
+        terminal.note(f"errand: unknown tools were left out: {', '.join(taken.left_out)}")
 
 
 def _read(file: str, existing: PersonalityListResult) -> NewPersonality:

@@ -91,5 +91,5 @@ async def _first_choice(connection: Connection, found: ModelListResult, terminal
         if "/" in name.strip("/"):
             await connection.call(SETTINGS_SET, SettingsSetParams(name="default_model", value=name))
             return "chat"
-        problem = f"There is no {typed} in the list" if typed.isdecimal() else f"{plain(name)!r} is no model id"
+        problem = f"There is no {typed} in the list" if typed.isdecimal() else f"{plain(name)!r} is not a model id"
         terminal.line(terminal.style.amber(f"{problem}: type a number of the list, or provider/model as in it."))

@@ -8,11 +8,11 @@ from typing import Literal
 from app.database_file import find_fault, find_loss, open_to_read
 
 _ADVICE = (
-    "Nothing was changed. To mend what can be mended, and learn what is missing: errand doctor --repair\n"
+    "Nothing was changed. To repair it as far as possible and see what is missing: errand doctor --repair\n"
     "The broken file is kept. Copies of each day are in the folder copies: errand restore FILE"
 )
 _LOSS_ADVICE = {
-    "file": "Put it back if you have it. To go back to a copy, or to begin anew: errand doctor --repair",
+    "file": "Put it back if you have it. To restore a copy or start with an empty database: errand doctor --repair",
     "changes": "Put back what was there if you have it. To go on with what there is: errand doctor --repair",
 }
 _LOST_HEADS = """
@@ -32,7 +32,7 @@ def check_database(file: Path, copies: Path) -> tuple[Literal["good", "bad"], st
     found = find_faults(file)
     if found:
         return "bad", "database", f"{file} is damaged: {'; '.join(found)}", _ADVICE
-    return "good", "database", f"{file.stat().st_size / 1e6:.1f} MB, whole: {_counts(file)}", ""
+    return "good", "database", f"{file.stat().st_size / 1e6:.1f} MB, intact: {_counts(file)}", ""
 
 
 def find_faults(file: Path) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def _broken_references(connection: sqlite3.Connection) -> tuple[str, ...]:
     heads = int(connection.execute(_LOST_HEADS).fetchone()[0])
     found = [f"{count:,} rows of {table} point at something missing" for table, count in sorted(lost.items())]
     if heads:
-        found.append(f"{heads:,} agents stand at a message that is missing")
+        found.append(f"{heads:,} agents point at a message that is missing")
     return tuple(found)
 
 

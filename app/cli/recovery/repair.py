@@ -49,7 +49,7 @@ async def repair(options: RepairOptions, paths: Paths, terminal: Terminal) -> in
     try:
         found = await asyncio.to_thread(find_faults, paths.database)
         if not found:
-            terminal.line(f"{paths.database} is whole: there is nothing to repair.")
+            terminal.line(f"{paths.database} is intact: there is nothing to repair.")
             return 0
         terminal.line(f"{paths.database} is damaged: {'; '.join(found)}")
         return await asyncio.to_thread(_repair, paths, terminal)
@@ -101,7 +101,7 @@ async def _is_confirmed(terminal: Terminal, question: str, command: str, options
 def _repair(paths: Paths, terminal: Terminal) -> int:
     new = paths.database.with_name("errand.db.repaired")
     if _with_new_indexes(paths.database, new):
-        terminal.line("Only its indexes were damaged, and they were made anew. Nothing is missing.")
+        terminal.line("Only its indexes were damaged; they were rebuilt. Nothing is missing.")
         terminal.line(f"Mended. The broken file is kept: {replace_database(new, paths)}")
         return 0
     copy = _newest_copy(paths)
@@ -115,7 +115,7 @@ def _repair(paths: Paths, terminal: Terminal) -> int:
     if left:
         with suppress(OSError):
             new.unlink()
-        terminal.line(f"It cannot be mended: {'; '.join(left)}. Nothing was changed.")
+        terminal.line(f"It cannot be repaired: {'; '.join(left)}. Nothing was changed.")
         terminal.line(_recovery_advice(copy, paths))
         return EXIT_ERROR
     for line in (*_saved_lines(pieces, copy), *_missing_lines(new, known)):
@@ -163,7 +163,7 @@ def _schema(file: Path) -> str | None:
 
 def _recovery_advice(copy: Path | None, paths: Paths) -> str:
     if copy is None:
-        return f"There is no copy of it either. Move {paths.database} away to start anew; keep it."
+        return f"There is no copy of it either. Move {paths.database} away to start with an empty one; keep it."
     return f"Go back to the copy of {date_text(copy)}: errand restore {copy}"
 
 
@@ -196,7 +196,7 @@ def _missing_lines(new: Path, known: dict[str, set[int]] | None) -> list[str]:
         there = {int(row[0]) for row in connection.execute("SELECT number FROM nodes")}
     if known is None:
         gaps = max(there, default=0) - len(there)
-        return [f"About {gaps:,} messages are missing; which ones cannot be told."] if gaps else []
+        return [f"About {gaps:,} messages are missing; which ones is unknown."] if gaps else []
     lost = {key: len(numbers - there) for key, numbers in known.items() if numbers - there}
     lines = [f"Missing: {_messages_text(count)} of {_quoted_title(key, titles)}." for key, count in lost.items()]
     nameless = [key for key, title in titles.items() if title == "Recovered"]
@@ -208,7 +208,7 @@ def _missing_lines(new: Path, known: dict[str, set[int]] | None) -> list[str]:
 
 def _quoted_title(conversation_id: str, titles: dict[str, str]) -> str:
     title = titles.get(conversation_id)
-    return f"“{plain(title)}”" if title is not None else f"the conversation {conversation_id}, which is lost as a whole"
+    return f"“{plain(title)}”" if title is not None else f"the conversation {conversation_id}, which is lost completely"
 
 
 def _messages_text(count: int) -> str:

@@ -240,10 +240,10 @@ def _restore_files(backup: Path, paths: Paths) -> str:
     try:
         contents = unpack_rest(backup, paths, kept)
     except (OSError, tarfile.TarError) as error:
-        return f" Not all of its pictures and settings could be put back: {error}."
-    pictures = f" {count(contents.pictures, 'picture')} that had gone came back." if contents.pictures else ""
+        return f" Not all of its pictures and settings could be restored: {error}."
+    pictures = f" {count(contents.pictures, 'picture')} that were missing were restored." if contents.pictures else ""
     before = f" (those before: {kept})" if kept.exists() else ""
-    settings = f" The settings came back{before}." if contents.has_settings else ""
+    settings = f" The settings were restored{before}." if contents.has_settings else ""
     if contents.left_out:
         names = ", ".join(contents.left_out)
         settings += f" The backup names other addresses than are set here; these were left as they are: {names}."

@@ -144,7 +144,7 @@ def _note_health(terminal: Output, conditions: tuple[Condition, ...]) -> None:
     for condition in conditions:
         terminal.note(f"errand: {plain(condition.text)} {plain(condition.advice)}")
     if not conditions:
-        terminal.note("errand: what was the matter is mended; the tasks go on")
+        terminal.note("errand: the problem is solved; the tasks continue")
 
 
 def conversation_of(message: ShownMessage) -> str:

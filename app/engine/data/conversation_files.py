@@ -90,7 +90,7 @@ def _delete_folder(folder: Path) -> None:
     with suppress(RecursionError):  # a very deep tree
         shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
-        _log.warning("%s could not be deleted whole", folder)
+        _log.warning("%s could not be deleted completely", folder)
 
 
 def _delete_picture(file: Path) -> None:

@@ -202,5 +202,5 @@ class ExportReader:
     def _store_picture(self, picture: PictureLine) -> Path:
         name = Path(picture.name).name
         if name != picture.name or name in ("", "..") or "\0" in name:
-            raise InvalidParams(f"line {self._number}: {picture.name!r} is no name for a picture")
+            raise InvalidParams(f"line {self._number}: {picture.name!r} is not a valid picture name")
         return store_picture(self._attachments, name, picture.data)

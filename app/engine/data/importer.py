@@ -239,7 +239,7 @@ class Importer:
         conversation_id = bundle.conversation.id
         if await self.database.conversations.exists(conversation_id):
             title = bundle.conversation.title
-            raise Conflict(f"“{title}” is being taken in or deleted at this moment. Import the file again in a while.")
+            raise Conflict(f"“{title}” is being imported or deleted right now. Import the file again later.")
         await journal.transact(_with_import_errors(insertion.begin))
         try:
             await in_slices(journal, _with_import_errors(insertion.step))
@@ -278,5 +278,5 @@ def _with_import_errors(step: Callable[[AsyncConnection], Awaitable[T]]) -> Call
 
 def _imported_before_text(totals: _ImportTotals) -> str:
     if not totals.conversations:
-        return "Nothing was taken in."
-    return f"{totals.conversations} conversations before that were taken in whole; what is here was left as it is."
+        return "Nothing was imported."
+    return f"{totals.conversations} conversations before that were imported completely; existing ones were not changed."

@@ -49,7 +49,7 @@ async def try_model(model: ChatModel, model_id: str, longest_s: float = LONGEST_
         timer.cancel()
     seconds = time.monotonic() - begun
     if cancel.is_set:
-        text = f"There was no whole answer within {longest_s:g} s. It may be overloaded; try again later."
+        text = f"There was no complete answer within {longest_s:g} s. It may be overloaded; try again later."
     else:
         text = reply.error or f"{model_id.partition('/')[2]} answered in {seconds:.1f} s."
     return ModelTestResult(ok=reply.error is None, model=model_id, text=text, seconds=seconds)

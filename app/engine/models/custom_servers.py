@@ -22,7 +22,7 @@ from app.protocol.settings import (
 
 _LONGEST_NAME = 60
 _MOST = 100
-_KEY_REMOVED = "It has moved, so its key was removed: enter the key again where it wants one."
+_KEY_REMOVED = "It has moved, so its key was removed: enter the key again if it requires one."
 
 
 class CustomServers:

@@ -35,7 +35,7 @@ class ModelEndpoint:
         if self.provider.own:
             return f"Check the key of {self.provider.title} in the settings, under Models and keys."
         if not self.provider.key_variables:
-            return "Check the settings of that server: it wants a key."
+            return "Check the settings of that server: it requires a key."
         if not self.provider.needs_key:
             return f"Check the key given with --api-key-env, or {self.provider.key_variables[0]}."
         return f"Check the variable {self.provider.key_variables[0]}, or store a key in the settings."

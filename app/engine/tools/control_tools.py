@@ -86,7 +86,7 @@ class AskUser:
     label = "Question"
     description = (
         "Ask the person a question and wait for the answer. Use it for what only the person can know or decide. "
-        "Give `choices` if the answer is one of a few."
+        "Give `choices` if there are only a few possible answers."
     )
     execution_mode: ExecutionMode = "sequential"
     parameters = _ASK_USER

@@ -129,7 +129,7 @@ async def test_bombs_are_refused_in_words_with_little_memory(
     before = peak_mb(pid)
     client = await connected(errand)
     for name, what in says.items():
-        with pytest.raises(CallError, match=f"{what}.*Nothing was taken in"):
+        with pytest.raises(CallError, match=f"{what}.*Nothing was imported"):
             await client.call(DATA_IMPORT, DataImportParams(path=str(workspace / name)))
     await client.close()
     grown = peak_mb(pid) - before

@@ -66,4 +66,4 @@ async def test_a_file_that_is_no_export_is_refused_in_a_line(own_errand: Errand,
     (workspace / "notes.txt").write_bytes(msgspec.json.encode({"a": 1}))
     refused = await own_errand.run("import", "notes.txt")
     assert refused.code == 2
-    assert "is not a file that Errand exported" in refused.err and "Nothing was taken in." in refused.err
+    assert "is not a file that Errand exported" in refused.err and "Nothing was imported." in refused.err

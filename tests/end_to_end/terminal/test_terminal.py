@@ -102,7 +102,7 @@ async def test_leaving_a_conversation_at_work_asks_what_to_do(errand: Errand) ->
     ):
         await screen.shows("Ctrl+D leaves", then="/nope\r")
         await screen.shows("There is no /nope.", then="/model 2\r")
-        await screen.shows("'2' is no model id", then="leave me at work\r")
+        await screen.shows("'2' is not a model id", then="leave me at work\r")
         await server.request(0)
         await screen.shows("thinking", then="\x04")
         await screen.shows("A task is still working.", then="l\r")

@@ -88,7 +88,7 @@ async def test_a_provider_that_does_not_answer_in_time_is_given_up(engine: Engin
         model = engine.services.models.open("openai_compatible/slow", server.url)
         found = await try_model(model, "openai_compatible/slow", longest_s=0.05)
         await server.requests[0].gone.wait()
-    assert (found.ok, found.text.partition(" It")[0]) == (False, "There was no whole answer within 0.05 s.")
+    assert (found.ok, found.text.partition(" It")[0]) == (False, "There was no complete answer within 0.05 s.")
 
 
 async def test_a_client_that_leaves_ends_the_test(engine: EngineServer) -> None:

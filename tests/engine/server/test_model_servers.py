@@ -91,7 +91,7 @@ async def test_server_faults_are_explained(client: Asking, tmp_path: Path) -> No
     assert await says(NOWHERE) == "Nothing answers at 127.0.0.1:9. Does the server run, and is it this port?"
     assert "no machine named no-such-machine.invalid" in await says("https://no-such-machine.invalid")
     async with own_server(key=KEY) as server:
-        assert (await says(server.url)).startswith("It wants a key.")
+        assert (await says(server.url)).startswith("It requires a key.")
         assert (await says(server.url, "wrong-1234567890")).startswith("It does not take this key.")
         place = server.url.removeprefix("http://")
         assert await says(f"https://{place}") == f"{place} does not speak https there. Is it http:// that is meant?"
@@ -217,7 +217,7 @@ async def test_a_removed_server_is_gone_with_its_key(client: Asking, engine: Eng
         assert "Its model was the default one" in str(removed)
         assert (await client.own(), await client.models_of("lab")) == ((), ())
         again = await client.save("Lab", server.url)
-        assert not again.ok and "It wants a key" in again.text
+        assert not again.ok and "It requires a key" in again.text
     assert error_of(await client.ask("model_server/remove", id="nobody"))[1] == "not_found"
 
 

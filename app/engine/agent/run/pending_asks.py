@@ -209,7 +209,7 @@ def _content(ask: Ask) -> tuple[object, ...]:
 def _check(ask: Ask, params: AskAnswerParams) -> None:
     if ask.kind == "question":
         if not params.text.strip():
-            raise InvalidParams("A question wants a text as its answer.")
+            raise InvalidParams("A question needs a text as its answer.")
     elif ask.kind == "unknown":
         if params.text not in ask.choices:
             raise InvalidParams(f"Say as `text` one of: {', '.join(ask.choices)}.")

@@ -15,7 +15,7 @@ async def retry_params(params: TaskRetryParams, database: Database) -> tuple[Tas
     if reply is None:
         raise NotFound(f"There is no node {params.node_id!r}.")
     if reply.role != "assistant" or reply.parent_id is None:
-        raise InvalidParams("Only a reply of an agent can be written anew. To change a message, send it again.")
+        raise InvalidParams("Only an agent's reply can be retried. To change a message, send it again.")
     task = await database.tasks.get(reply.task_id) if reply.task_id is not None else None
     if task is None:
         raise NotFound("The task of this reply is not stored, so it cannot be tried again. Send the message again.")
@@ -55,7 +55,7 @@ async def task_after_chat(task: Task, params: TaskSetModeParams, database: Datab
     agent = await database.agents.get(task.agent_id)
     head = await database.nodes.get(agent.head_id) if agent is not None and agent.head_id is not None else None
     if head is None or head.task_id != task.id:
-        raise IllegalMove("The conversation has gone on since then. Say there what is to be done.")
+        raise IllegalMove("The conversation has gone on since then. Say there what to do.")
     return TaskStartParams(
         prompt=prompt_text("as_task"),
         task_id=params.new_task_id,

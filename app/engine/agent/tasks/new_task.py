@@ -34,7 +34,7 @@ _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 def check_start_params(params: TaskStartParams) -> None:
     """Checks beyond the types; raises `InvalidParams`."""
     if not params.prompt.strip() and not params.attachments:
-        raise InvalidParams("The prompt is empty. Say what is to be done.")
+        raise InvalidParams("The prompt is empty. Say what to do.")
     if params.task_id is not None and not _TASK_ID.fullmatch(params.task_id):
         raise InvalidParams("taskId: 1 to 100 letters, digits, `-` and `_`.")  # used as a folder name
     if params.max_turns is not None and not 1 <= params.max_turns <= _MOST_TURNS:

@@ -53,7 +53,7 @@ class Archive:
                 size += len(piece)
                 self._unpacked += len(piece)
                 if size > _LARGEST or self._unpacked > _LARGEST_WHOLE:
-                    raise InvalidParams(f"{name[:200]} in it unpacks to more than can be taken in")
+                    raise InvalidParams(f"{name[:200]} in it unpacks to more than can be imported")
                 if size > _UNSUSPICIOUS and size > _MOST_PACKED * packed:
                     raise InvalidParams(f"{name[:200]} in it unpacks to more than {_MOST_PACKED} times its size")
                 copy.write(piece)

@@ -148,7 +148,7 @@ async def _ask(session: "aiohttp.ClientSession", source: ListSource) -> ModelLis
     except BodyTooLong:
         return f"{source.provider.title} sent a list without end; the old one is kept."
     except (ValueError, RecursionError):
-        return f"{source.provider.title} sent something that is no list of models."
+        return f"{source.provider.title} sent something that is not a list of models."
     return ModelList(datetime.now(UTC), models[:_MOST_MODELS])
 
 

@@ -93,7 +93,7 @@ def address_of(typed: str) -> str:
     if not text:
         raise InvalidParams("Type the address of the server, such as http://127.0.0.1:8000/v1.")
     if len(text.split()) > 1:
-        raise InvalidParams(f"{text!r} is no address: there is a space in it.")
+        raise InvalidParams(f"{text!r} is not an address: there is a space in it.")
     if "://" not in text:
         host = urlsplit(f"//{text}").hostname or ""
         text = f"{'http' if is_loopback(host) else 'https'}://{text}"
@@ -102,9 +102,9 @@ def address_of(typed: str) -> str:
         port = parts.port
         (parts.hostname or "").encode("idna")  # as name resolution does
     except ValueError as error:
-        raise InvalidParams(f"{typed.strip()!r} is no address: {error}.") from error
+        raise InvalidParams(f"{typed.strip()!r} is not an address: {error}.") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise InvalidParams(f"{typed.strip()!r} is no address. Write one such as http://127.0.0.1:8000/v1.")
+        raise InvalidParams(f"{typed.strip()!r} is not an address. Write one such as http://127.0.0.1:8000/v1.")
     check_address(text)
     path = parts.path.rstrip("/")
     for end in _ENDS:
@@ -150,14 +150,14 @@ async def ask(session: "aiohttp.ClientSession", address: str, key: str | None, l
     except TimeoutError:
         return ProbeResult(address, f"{_host(address)} does not answer within {limit_s:g} s.")
     except aiohttp.InvalidURL:
-        return ProbeResult(address, f"{address} is no address.")
+        return ProbeResult(address, f"{address} is not an address.")
     except (aiohttp.ClientError, OSError) as error:
         return ProbeResult(address, _why_unreachable(address, error))
 
 
 def _read(address: str, status: int, target: str, body: bytes, *, has_key: bool) -> ProbeResult:
     if status in (401, 403):
-        text = "It does not take this key." if has_key else "It wants a key."
+        text = "It does not take this key." if has_key else "It requires a key."
         return ProbeResult(address, f"{text} ({_host(address)}, status {status})")
     if status in _REDIRECTS:
         return ProbeResult(address, f"It sends callers on to {target[:200]!r}. Give the address that is meant.")
@@ -173,7 +173,7 @@ def _read(address: str, status: int, target: str, body: bytes, *, has_key: bool)
         models = None
     if models is None:
         is_page = body.lstrip()[:1] == b"<"
-        what = "a web page" if is_page else "something that is no list of models"
+        what = "a web page" if is_page else "something that is not a list of models"
         return ProbeResult(
             address, f"{address} answers with {what}. Its interface may have a path, such as /v1.", None, True
         )

@@ -59,30 +59,32 @@ class CodeArguments(Struct, frozen=True):
     action: Annotated[
         Literal["read", "write", "patch", "list", "create_dir", "search"],
         Meta(
-            description="read: lines of a file. write: a whole file, made or replaced. patch: replace an exact piece "
-            "of a file. list: files of a folder. create_dir: a folder with its parents. search: lines that match."
+            description="read: lines of a file. write: create or replace a whole file. patch: replace an exact piece "
+            "of a file. list: files of a folder. create_dir: create a folder and its parents. search: matching lines."
         ),
     ]
     path: Annotated[str, Meta(description="File or folder, relative to the workspace. Default: the workspace.")] = "."
-    content: Annotated[str, Meta(description="write: the whole new text.")] | UnsetType = UNSET
-    old: Annotated[str, Meta(description="patch: the exact text to replace, blanks and all; must be there once.")] = ""
-    new: Annotated[str, Meta(description="patch: the text to put there.")] | UnsetType = UNSET
-    replace_all: Annotated[bool, Meta(description="patch: replace every place where it stands.")] = False
+    content: Annotated[str, Meta(description="write: the complete new text.")] | UnsetType = UNSET
+    old: Annotated[str, Meta(description="patch: the exact text to replace, with all whitespace; must occur once.")] = (
+        ""
+    )
+    new: Annotated[str, Meta(description="patch: the replacement text.")] | UnsetType = UNSET
+    replace_all: Annotated[bool, Meta(description="patch: replace every occurrence.")] = False
     start_line: Annotated[int, Meta(ge=1, description="read: first line, from 1.")] = 1
     end_line: Annotated[int, Meta(ge=0, description="read: last line; 0 for the end of the file.")] = 0
     pattern: Annotated[str, Meta(description="search: regular expression.")] = ""
-    literal: Annotated[bool, Meta(description="search: take the pattern as plain text.")] = False
-    glob: Annotated[str, Meta(description="list, search: only these files, as *.py or src/**/*.ts.")] = ""
-    ignored: Annotated[bool, Meta(description="list, search: also what .gitignore names.")] = False
+    literal: Annotated[bool, Meta(description="search: treat the pattern as plain text.")] = False
+    glob: Annotated[str, Meta(description="list, search: only these files, such as *.py or src/**/*.ts.")] = ""
+    ignored: Annotated[bool, Meta(description="list, search: include files ignored by .gitignore.")] = False
 
 
 class Code:
     name = "code"
     label = "Files"
     description = (
-        "Work with files: read, write, patch, list, create_dir, search. Prefer patch to write for a change in a file. "
-        "What .gitignore names is left out of lists and searches, and below a folder version control, node_modules and "
-        "virtual environments too."
+        "Work with files: read, write, patch, list, create_dir, search. Prefer patch to write for changes to a file. "
+        "Lists and searches omit files ignored by .gitignore, and, below a folder, version control, node_modules and "
+        "virtual environments."
     )
     parameters = schema_of(CodeArguments)
     # Sequential: a read that follows a write in the same reply must see it.

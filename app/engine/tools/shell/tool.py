@@ -38,7 +38,7 @@ class ShellArguments(Struct, frozen=True):
     command: Annotated[str, Meta(description="The command line, run by bash. There is no input and no terminal.")]
     working_dir: Annotated[str, Meta(description="Folder to run in. Default: the workspace.")] = ""
     timeout_secs: Annotated[
-        float, Meta(gt=0, le=86_400, description="The command and all it started are ended after this long.")
+        float, Meta(gt=0, le=86_400, description="The command and all processes it started are ended after this time.")
     ] = 60
 
 
@@ -47,8 +47,8 @@ class Shell:
     label = "Shell"
     description = (
         "Run a command line and get its output and exit code. Each call is a new shell: folder and variables do not "
-        "carry over. Long output is cut in the middle and kept whole in a file. Processes put in the background "
-        "with & go on until the task ends."
+        "carry over. Long output is cut in the middle and stored completely in a file. Processes started in the "
+        "background with & run until the task ends."
     )
     parameters = schema_of(ShellArguments)
     execution_mode: ExecutionMode = "sequential"

@@ -58,7 +58,7 @@ async def test_truncated_file_reports_what_was_imported_before(tmp_path: Path) -
     cut = tmp_path / "conversations.json"
     async with home(tmp_path / "home") as one:
         cut.write_bytes(whole[: whole.index(b'"title": "Nothing in it"')])
-        with pytest.raises(InvalidParams, match=r"it ends in the middle\. 2 conversations before that were taken in"):
+        with pytest.raises(InvalidParams, match=r"it ends in the middle\. 2 conversations before that were imported"):
             await one.take(cut)
         cut.write_bytes(b"")
         with pytest.raises(InvalidParams, match="it is not a file that Errand exported, nor conversations of Codex"):

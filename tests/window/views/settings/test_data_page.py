@@ -51,7 +51,7 @@ async def test_everything_is_exported_and_imported_again(
     page_of(settings).import_file(str(tmp_path / "all.jsonl"))
     await settings.see("2 were here already and left as they are.")
     page_of(settings).import_file(str(tmp_path / "window.json"))
-    await settings.see("cannot be read: No such file or directory. Nothing was taken in.")
+    await settings.see("cannot be read: No such file or directory. Nothing was imported.")
     await until(lambda: settings.buttons()["Import …"].isEnabled())
     page_of(settings).export("markdown", str(tmp_path / "pages"))
     await settings.see(f"written to {tmp_path / 'pages'}")

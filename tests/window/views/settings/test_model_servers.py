@@ -89,7 +89,7 @@ async def test_a_server_is_added_tested_and_saved_and_its_models_are_there_at_on
         assert not page.button("Save").isEnabled() and not page.button("Test this server").isEnabled()
         page.fill(name="Lab", address=f"{server.url}/")
         await page.press("Test this server")
-        await page.see("It wants a key.")
+        await page.see("It requires a key.")
         page.fill(key=KEY)
         await page.press("Test this server")
         await page.see("It answers and offers 2 models: qwen3, text-embedding-9")
@@ -131,7 +131,7 @@ async def test_a_server_is_renamed_keeps_its_key_and_loses_it_when_asked(page: P
         await page.press("Edit Renamed")
         await page.press("Remove key")
         await page.press("Save")
-        await page.see("It wants a key.")
+        await page.see("It requires a key.")
     stored = await page.engine.services.keys.get("lab", ())
     assert stored is None
 

@@ -123,7 +123,7 @@ async def test_an_imported_personality_with_only_unknown_tools_cannot_be_saved(
     personality_file.write(file, msgspec.structs.replace(PIRATE, tools=("telepathy",)), overwrite=False)
     page = await open_page(settings)
     page.import_file(str(file))
-    await settings.see("It needs tools that there are not: telepathy.")
+    await settings.see("It needs unknown tools: telepathy.")
     assert "Save" not in settings.buttons()
 
 
