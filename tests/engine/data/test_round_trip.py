@@ -264,7 +264,7 @@ def line(kind: str, record: object) -> str:
         ([HEADER, line("conversation", conversation()), line("ask", ask())], "a task that is not there"),
         (
             [HEADER, line("conversation", conversation()), '{"type":"picture","path":"/p","name":"../p","data":""}'],
-            "no name for a picture",
+            "not a valid picture name",
         ),
         ([HEADER, line("conversation", conversation()), line("node", node("taken"))], "here already"),
     ],
