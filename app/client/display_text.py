@@ -38,9 +38,9 @@ _NUMBER = re.compile(r"(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+", re.ASCII)
 _MONEY: tuple[LimitKind, ...] = ("money", "day_money")
 
 
-def subject_text(asked: Approval | UnknownCall) -> str:
+def subject_text(ask: Approval | UnknownCall) -> str:
     """The subject of an approval: the exact command, or a description of a call that runs none."""
-    return escape_hidden(asked.text if asked.command is None else asked.command)
+    return escape_hidden(ask.text if ask.command is None else ask.command)
 
 
 def text_of(arguments: JsonObject, key: str) -> str:

@@ -48,7 +48,7 @@ class NewPersonality:
     left_out: tuple[str, ...]
 
 
-def new_personality(found: Personality, there: Iterable[Personality], tools: Collection[str]) -> NewPersonality:
+def new_personality(found: Personality, existing: Iterable[Personality], tools: Collection[str]) -> NewPersonality:
     """Create a new personality from a file, with a new id.
 
     Raises `NotAPersonality` if all its tools are unknown: an empty list would allow all tools.
@@ -56,7 +56,7 @@ def new_personality(found: Personality, there: Iterable[Personality], tools: Col
     known = tuple(tool for tool in found.tools if tool in tools)
     if found.tools and not known:
         raise NotAPersonality(f"It needs unknown tools: {', '.join(found.tools)}.")
-    name = free_name(_clean_name(found.name)[:_LONGEST].strip() or "Imported", there)
+    name = free_name(_clean_name(found.name)[:_LONGEST].strip() or "Imported", existing)
     taken = msgspec.structs.replace(found, id=uuid4().hex, name=name, tools=known)
     return NewPersonality(taken, tuple(tool for tool in found.tools if tool not in known))
 
@@ -67,8 +67,8 @@ def _clean_name(name: str) -> str:
     return "".join(character for character in line if character.isprintable())
 
 
-def free_name(wanted: str, there: Iterable[Personality]) -> str:
+def free_name(wanted: str, existing: Iterable[Personality]) -> str:
     """The name, with a number appended if it exists."""
-    taken = {personality.name.casefold() for personality in there}
+    taken = {personality.name.casefold() for personality in existing}
     names = (wanted, *(f"{wanted} {number}" for number in range(2, len(taken) + 3)))
     return next(name for name in names if name.casefold() not in taken)

@@ -62,7 +62,7 @@ class IdempotentCommands:
             _check(command, known.method)
         return await asyncio.shield(known.task)
 
-    async def settle(self, seconds: float) -> None:
+    async def wait_running(self, seconds: float) -> None:
         """Wait for running commands, at most `seconds`."""
         running = [one.task for one in self._running.values() if not one.task.done()]
         if not running:

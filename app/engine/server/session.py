@@ -97,15 +97,15 @@ class ClientSession:
         self.handshake = handshake
         self._log = log
         self._subscriptions: dict[str, Subscription] = {}
-        self._held: list[_HeldEvent] = []
+        self._held_events: list[_HeldEvent] = []
         self._ready: list[Subscription] = []
 
     def on_event(self, record: EventRecord, frame: Frame) -> None:
         covering = [one for one in self._subscriptions.values() if _is_undelivered(one, record)]
         if any(one.live for one in covering):
             self._send(frame)
-        elif covering and len(self._held) < _MOST_HELD:
-            self._held.append(_HeldEvent(record, frame))
+        elif covering and len(self._held_events) < _MOST_HELD:
+            self._held_events.append(_HeldEvent(record, frame))
         elif covering:
             self._overflow()
 
@@ -153,8 +153,8 @@ class ClientSession:
 
     def _go_live(self, subscription: Subscription) -> None:
         subscription.live = True
-        held = self._held
-        self._held = [item for item in held if not _is_undelivered(subscription, item.record)]
+        held = self._held_events
+        self._held_events = [item for item in held if not _is_undelivered(subscription, item.record)]
         for item in held:
             if subscription.live and _is_undelivered(subscription, item.record):
                 self._send(item.frame)
@@ -172,7 +172,7 @@ class ClientSession:
         for subscription in self._subscriptions.values():
             subscription.live, subscription.dropped = False, True
         self._subscriptions.clear()
-        self._held.clear()
+        self._held_events.clear()
         self._send_resync()
 
     def _send_resync(self) -> None:

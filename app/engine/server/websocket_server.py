@@ -148,7 +148,7 @@ class Server:
         """Wait for running commands, send queued messages, then disconnect every client."""
         self._unsubscribe()
         await self._acceptor.close()
-        await self._commands.settle(_SETTLE_S)
+        await self._commands.wait_running(_SETTLE_S)
         await asyncio.gather(*(line.disconnect(_CLOSE_S) for line in self._connections))
         if self._runner is not None:
             await self._runner.cleanup()

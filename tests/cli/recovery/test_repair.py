@@ -84,7 +84,7 @@ async def test_intact_database_is_not_changed(paths: Paths) -> None:
     await filled(paths, 3)
     before = paths.database.read_bytes()
     state, _, text, _ = check_database(paths.database, paths.copies)
-    assert (state, "whole: 3 conversations, 9 messages, 0 tasks" in text) == ("good", True)
+    assert (state, "intact: 3 conversations, 9 messages, 0 tasks" in text) == ("good", True)
     code, said = await mended(paths)
     assert code == 0 and "nothing to repair" in said
     assert paths.database.read_bytes() == before

@@ -54,6 +54,6 @@ async def test_what_is_wrong_with_an_address_or_key_is_said(own_errand: Errand) 
         "errand: 'http://[' is not a web address. Write one such as http://127.0.0.1:8000/v1.\n"
     )
     nowhere = await own_errand.run("models", "--add-server", "ftp://nowhere", "--name", "Lab")
-    assert (nowhere.code, "is no address" in nowhere.err) == (2, True), nowhere
+    assert (nowhere.code, "is not an address" in nowhere.err) == (2, True), nowhere
     unset = await own_errand.run("models", "--add-server", "http://127.0.0.1:9", "--api-key-env", "MISSING")
     assert (unset.code, "MISSING is not set" in unset.err) == (2, True)

@@ -47,7 +47,7 @@ async def test_on_a_full_disk_a_task_waits_new_ones_are_refused_reading_goes_on_
     assert listed.code == 0 and "go on when you can" in listed.out
     assert done.code == 0, done.err
     assert "All is saved." in done.out
-    assert "the tasks go on" in done.err
+    assert "the tasks continue" in done.err
     assert asked == 2
     assert (workspace / "made.txt").read_text() == "once\n"
 
@@ -259,6 +259,6 @@ async def test_a_disk_that_became_read_only_is_named_and_its_database_is_not_tak
         await errand.close()
     assert listed.code == 1
     assert "Read-only file system" in listed.err and "Make it writable" in listed.err
-    assert "damaged" not in looked.out and "whole: 1 conversations" in looked.out
+    assert "damaged" not in looked.out and "intact: 1 conversations" in looked.out
     assert saved.code == 0, saved.err
     assert "remember this" in mended.out

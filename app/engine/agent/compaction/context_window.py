@@ -66,14 +66,14 @@ class ContextWindow(Feature):
         record: SummaryCallRecorder,
         summaries: Summarizer,
         database: Database,
-        known: ContextWindowOptions,
+        options: ContextWindowOptions,
         publish: Callable[[NoticeData], None],
     ) -> None:
         self._branch = branch
         self._record = record
         self._summaries = summaries
         self._database = database
-        self._known = known
+        self._options = options
         self._publish = publish
         self._estimate: TokenEstimate | None = None
         self._learnt_window: int | None = None
@@ -94,23 +94,23 @@ class ContextWindow(Feature):
             return shorter
         return await self._fit(request, cancel)
 
-    async def _fit(self, whole: ModelRequest, cancel: CancelSignal) -> ModelRequest:
+    async def _fit(self, request: ModelRequest, cancel: CancelSignal) -> ModelRequest:
         if self._estimate is None:
-            self._estimate = await self._estimate_for(whole.model)
+            self._estimate = await self._estimate_for(request.model)
             self._tokens_before = self._estimate.tokens
             self._kept = await self._kept_ids()
         self._is_refused = False
-        if self._is_stale or await self._has_kept_changed(whole):
+        if self._is_stale or await self._has_kept_changed(request):
             self._is_stale = False
-            await self._replace_with(await self._visible_history(), whole)
-        request, window = self._current(whole), self._window(whole.model)
+            await self._replace_with(await self._visible_history(), request)
+        request, window = self._current(request), self._window(request.model)
         if window is None:
             return request
         tokens = self._tokens(request)
-        if tokens >= (self._known.share or _FULL) * window:
-            request = await self._shrink(whole, window, cancel)
+        if tokens >= (self._options.share or _FULL) * window:
+            request = await self._shrink(request, window, cancel)
             tokens = self._tokens(request)
-        elif self._tokens_before < (self._known.share - _WARNED_BEFORE) * window <= tokens:
+        elif self._tokens_before < (self._options.share - _WARNED_BEFORE) * window <= tokens:
             self._publish(ContextNearlyFull(share=tokens / window))
         self._tokens_before = tokens
         return request
@@ -154,31 +154,33 @@ class ContextWindow(Feature):
         self._is_stale = True
         return TaskFailed(text=made.why, cause="summary") if isinstance(made, SummaryFailed) else None
 
-    async def _shrink(self, whole: ModelRequest, window: int, cancel: CancelSignal) -> ModelRequest:
+    async def _shrink(self, request: ModelRequest, window: int, cancel: CancelSignal) -> ModelRequest:
         history = await self._visible_history()
-        if self._may_summarise and self._known.share and await self._summarise(history, whole, window, cancel):
+        if self._may_summarise and self._options.share and await self._summarise(history, request, window, cancel):
             history = await self._visible_history()
-            await self._replace_with(history, whole)
-        request = self._current(whole)
+            await self._replace_with(history, request)
+        request = self._current(request)
         if cancel.is_set or self._tokens(request) < _FULL * window:
             return request
-        request = await self._truncate(history, whole, window)
+        request = await self._truncate(history, request, window)
         tokens = self._tokens(request)
         if tokens > _CANNOT_FIT * window:
             release = "take entries out of those that are kept in context, " if self._kept else ""
             raise EngineError(
-                f"What has to be sent has about {tokens:,} tokens, and {whole.model} reads {window:,}. "
+                f"What has to be sent has about {tokens:,} tokens, and {request.model} reads {window:,}. "
                 f"Nothing more can be left out: {release}choose a model that reads more, or send a shorter message."
             )
         return request
 
-    async def _summarise(self, history: VisibleHistory, whole: ModelRequest, window: int, cancel: CancelSignal) -> bool:
+    async def _summarise(
+        self, history: VisibleHistory, request: ModelRequest, window: int, cancel: CancelSignal
+    ) -> bool:
         """True if a new summary was made. After a permanent failure this task does not try again."""
         assert self._estimate is not None, "it was fitted"
         older = await self._summary_input(history, self._estimate.characters_of(_NEWEST * window))
         if not older.nodes or older.characters < self._estimate.characters_of(_WORTH * window):
             return False
-        made = await self._summaries.make(older, whole.model, window, self._estimate, cancel)
+        made = await self._summaries.make(older, request.model, window, self._estimate, cancel)
         if not isinstance(made, SummaryFailed):
             return True
         self._may_summarise = made.is_temporary
@@ -186,17 +188,17 @@ class ContextWindow(Feature):
             self._publish(NoSummary(reason=made.why))
         return False
 
-    async def _truncate(self, history: VisibleHistory, whole: ModelRequest, window: int) -> ModelRequest:
+    async def _truncate(self, history: VisibleHistory, request: ModelRequest, window: int) -> ModelRequest:
         assert self._estimate is not None, "it was fitted"
-        fixed = _characters(replace(whole, messages=replace(history, rest=()).messages(self._known.to_messages)))
+        fixed = _characters(replace(request, messages=replace(history, rest=()).messages(self._options.to_messages)))
         room, most = (self._estimate.characters_of(share * window) - fixed for share in (_AFTER_LEAVING_OUT, _FULL))
         found = await asyncio.to_thread(truncate, history, self._kept, room, most)
         if found.left_out - self._left_out or found.shortens:
             self._left_out = found.left_out
             count = sum(node.role != "system" and node.id in found.left_out for node in history.rest)
             self._publish(ContextTruncated(entries=count, shortens_result=found.shortens))
-        await self._replace_with(found.history, whole)
-        return self._current(whole)
+        await self._replace_with(found.history, request)
+        return self._current(request)
 
     async def _estimate_for(self, model: str) -> TokenEstimate:
         return TokenEstimate(*await self._database.turns.newest_counted(self._branch.position.conversation_id, model))
@@ -219,9 +221,9 @@ class ContextWindow(Feature):
         path = await recent_path(self._database.nodes, at.node_id, self._kept)
         return await asyncio.to_thread(visible_history, path, self._kept)
 
-    async def _has_kept_changed(self, whole: ModelRequest) -> bool:
+    async def _has_kept_changed(self, request: ModelRequest) -> bool:
         """True if the kept entries changed and the request contains a summary or has been truncated."""
-        sent = self._current(whole).messages
+        sent = self._current(request).messages
         is_part = bool(self._left_out) or (bool(sent) and isinstance(sent[0], SummaryMessage))
         return is_part and self._kept != await self._kept_ids()
 
@@ -229,21 +231,21 @@ class ContextWindow(Feature):
         conversation = await self._database.conversations.get(self._branch.position.conversation_id)
         return conversation.kept if conversation is not None else ()
 
-    async def _replace_with(self, history: VisibleHistory, whole: ModelRequest) -> None:
-        """Send this history instead of the messages in `whole` from now on."""
-        messages = await asyncio.to_thread(history.messages, self._known.to_messages)
+    async def _replace_with(self, history: VisibleHistory, request: ModelRequest) -> None:
+        """Send this history instead of the messages in `request` from now on."""
+        messages = await asyncio.to_thread(history.messages, self._options.to_messages)
         self._replacement = tuple(await load_images(messages))
-        self._replaced_count = len(whole.messages)
+        self._replaced_count = len(request.messages)
 
-    def _current(self, whole: ModelRequest) -> ModelRequest:
-        return replace(whole, messages=(*self._replacement, *whole.messages[self._replaced_count :]))
+    def _current(self, request: ModelRequest) -> ModelRequest:
+        return replace(request, messages=(*self._replacement, *request.messages[self._replaced_count :]))
 
     def _tokens(self, request: ModelRequest) -> int:
         assert self._estimate is not None, "it was fitted"
         return self._estimate.tokens_of(_characters(request))
 
     def _window(self, model: str) -> int | None:
-        return self._learnt_window or self._known.window_of(model)
+        return self._learnt_window or self._options.window_of(model)
 
 
 def _characters(request: ModelRequest) -> int:

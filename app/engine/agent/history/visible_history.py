@@ -132,9 +132,9 @@ def length_of(nodes: Iterable[Node]) -> int:
     return sum(characters_of(message) for message in messages if message is not None)
 
 
-def shorten(said: str, longest: int) -> str:
+def shorten(text: str, longest: int) -> str:
     """The beginning and the end, the most informative parts: the command and its outcome."""
-    if len(said) <= longest:
-        return said
+    if len(text) <= longest:
+        return text
     begin, end = longest * 2 // 3, longest // 3
-    return f"{said[:begin]}\n[… {len(said) - begin - end:,} characters left out …]\n{said[-end:]}"
+    return f"{text[:begin]}\n[… {len(text) - begin - end:,} characters left out …]\n{text[-end:]}"

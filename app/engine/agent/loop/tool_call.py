@@ -48,7 +48,7 @@ class ToolUpdates:
             while self._waiting:
                 await self._run.emit(self._waiting.popleft())
 
-    async def settle(self) -> None:
+    async def wait_delivered(self) -> None:
         """Wait until all are delivered; re-raises a listener's error."""
         if self._delivery is not None:
             await asyncio.shield(self._delivery)
@@ -161,7 +161,7 @@ class ToolCaller:
         finally:
             updates.close()
         if updates.has_updates:
-            await self._updates.settle()
+            await self._updates.wait_delivered()
         return await _as_result(self._change(FinishedCall(pending, result)))
 
     async def _change(self, finished: FinishedCall) -> ToolResult:

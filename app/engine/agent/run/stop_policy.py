@@ -137,7 +137,7 @@ class StopPolicy(Feature):
             self._state.set_allowance(self._limits)
         return True
 
-    async def _ask_to_raise(self, over: LimitUse[LimitKind], adds: float, cancel: CancelSignal) -> float | None:
+    async def _ask_to_raise(self, limit_use: LimitUse[LimitKind], amount: float, cancel: CancelSignal) -> float | None:
         """The new limit if the user agrees: as much again, or the amount they named. None if nobody can be asked."""
         if not can_be_asked(self._state.task):
             return None
@@ -147,15 +147,15 @@ class StopPolicy(Feature):
             conversation_id=self._state.task.conversation_id,
             owner=self._state.task.owner,
             kind="limit",
-            text=f"{limit_text(over.kind, over.limit)} Go on?",
+            text=f"{limit_text(limit_use.kind, limit_use.limit)} Go on?",
             created_at=datetime.now(UTC),
             choices=("Go on with as much again", "Stop here"),
-            limit=ReachedLimit(kind=over.kind, used=over.used, limit=over.limit, adds=adds),
+            limit=ReachedLimit(kind=limit_use.kind, used=limit_use.used, limit=limit_use.limit, adds=amount),
         )
         settled = await self._asks.raise_and_wait(ask, self._state, cancel)
         if settled.allowed is not True:
             return None
-        return over.used + adds if settled.amount is None else settled.amount
+        return limit_use.used + amount if settled.amount is None else settled.amount
 
 
 def _effective_limits(allowed: Allowance, configured: TaskLimits) -> TaskLimits:

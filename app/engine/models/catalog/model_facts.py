@@ -64,7 +64,7 @@ class Prices:
     cache_read: float | None = None
     cache_write: float | None = None
 
-    def over(self, base: "Prices") -> "Prices":
+    def with_defaults(self, base: "Prices") -> "Prices":
         """These prices, with missing ones taken from `base`."""
         return Prices(
             base.input if self.input is None else self.input,
@@ -100,7 +100,7 @@ class ModelFacts:
         prices = self.prices
         for first, dearer in self.tiers:
             if usage.input_tokens >= first:
-                prices = dearer.over(prices)
+                prices = dearer.with_defaults(prices)
         if prices.input is None or prices.output is None:
             return None
         read = prices.input if prices.cache_read is None else prices.cache_read

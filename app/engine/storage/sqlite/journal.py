@@ -80,10 +80,10 @@ class _FlushMarker:
 
 @dataclass(frozen=True, slots=True)
 class _ExclusiveTurn:
-    """An exclusive transaction: the queue is blocked from `granted` to `over`."""
+    """An exclusive transaction: the queue is blocked from `granted` to `finished`."""
 
     granted: asyncio.Future[None]
-    over: asyncio.Future[None]
+    finished: asyncio.Future[None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class Journal:
             self._is_behind = self._is_behind or not durable
             return result
         finally:
-            turn.over.set_result(None)
+            turn.finished.set_result(None)
 
     async def _transact(self, work: Callable[[AsyncConnection], Awaitable[T]], *, durable: bool) -> T:
         try:

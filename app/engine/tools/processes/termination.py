@@ -141,7 +141,7 @@ class ProcessSweep:
         """
         shared = self._shared
         if shared is not None and (mark is None or mark in shared.marks):
-            await shared.over.wait()
+            await shared.finished.wait()
             if mark is not None and shared.is_complete:
                 return tuple(shared.seen[key] for key, call in shared.calls.items() if call == mark.number)
         if mark is not None:
@@ -155,7 +155,7 @@ class ProcessSweep:
             ended = await ending.run()
         finally:
             self._shared = None
-            ending.over.set()
+            ending.finished.set()
         self.ended |= ending.seen
         marks.forget(of)
         return ended
@@ -172,8 +172,8 @@ class _Termination:
     First each process gets SIGTERM. Then each is stopped as soon as it is found, so that none starts another during
     the scan, and killed once all are known: descendants of an ended process cannot be found any more.
 
-    `calls` are the numbers of the marks of the processes in `seen`. `over` is set when the run has ended, `is_complete`
-    if it ended by itself.
+    `calls` are the numbers of the marks of the processes in `seen`. `finished` is set when the run has ended,
+    `is_complete` if it ended by itself.
     """
 
     find: Callable[[Search], list[ProcessEntry]]
@@ -182,7 +182,7 @@ class _Termination:
     seen: dict[tuple[int, float], EndedProcess] = field(default_factory=dict[tuple[int, float], EndedProcess])
     calls: dict[tuple[int, float], int] = field(default_factory=dict[tuple[int, float], int])
     denied: set[int] = field(default_factory=set[int])
-    over: asyncio.Event = field(default_factory=asyncio.Event)
+    finished: asyncio.Event = field(default_factory=asyncio.Event)
     is_complete: bool = False
     _search: Search = field(default_factory=Search)
 
@@ -238,9 +238,9 @@ class _Termination:
     def _stop(self, entry: ProcessEntry) -> None:
         self._signal(send_to_all, entry, signal.SIGSTOP)
 
-    def _record_new(self, left: list[ProcessEntry]) -> list[ProcessEntry]:
+    def _record_new(self, entries: list[ProcessEntry]) -> list[ProcessEntry]:
         """Name the processes seen for the first time and return them."""
-        new = [entry for entry in left if not entry.zombie and (entry.pid, entry.started) not in self.seen]
+        new = [entry for entry in entries if not entry.zombie and (entry.pid, entry.started) not in self.seen]
         self.seen |= {(entry.pid, entry.started): _ended_process(entry) for entry in new}
         self.calls |= {(entry.pid, entry.started): entry.call for entry in new}
         return new

@@ -157,7 +157,7 @@ async def test_refused_values_stay_in_the_form_and_esc_cancels_it(page: Page) ->
         await page.press("Add a server …")
         page.fill(name="Lab", address="ftp://nowhere")
         await page.press("Save")
-        await page.see("is no address")
+        await page.see("is not an address")
         page.fill(address=server.url, key="two words")
         await page.press("Save")
         await page.see("spaces or characters that no key has")
