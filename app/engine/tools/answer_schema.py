@@ -6,7 +6,7 @@ import msgspec
 
 from app.engine.core.errors import InvalidParams
 from app.engine.core.messages import TASK_COMPLETE
-from app.engine.tools.argument_check import check_schema
+from app.engine.tools.argument_check import check_schema_in_time
 from app.engine.tools.base import ToolError
 from app.protocol.base import JsonObject, JsonValue
 
@@ -22,7 +22,7 @@ _BASE_KEYWORDS = ("$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursive
 _PREFIX_ITEMS = "prefixItems"
 
 
-def check_answer_schema(schema: JsonObject) -> None:
+async def check_answer_schema(schema: JsonObject) -> None:
     """Raises `InvalidParams` for a schema that cannot be used to check an answer."""
     size = len(msgspec.json.encode(schema))
     if size > _MOST_BYTES:
@@ -34,7 +34,7 @@ def check_answer_schema(schema: JsonObject) -> None:
     if _count_parts(schema) > _MOST_PARTS:
         raise InvalidParams(f"answerSchema: with its references followed it has more than {_MOST_PARTS:,} parts.")
     try:
-        check_schema(TASK_COMPLETE, with_answer_schema(schema))  # compiled once: it can take a second
+        await check_schema_in_time(TASK_COMPLETE, with_answer_schema(schema))
     except ToolError as error:
         raise InvalidParams(f"answerSchema is not a usable JSON Schema: {error.__cause__ or error}") from error
 

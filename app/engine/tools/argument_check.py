@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from inspect import CO_GENERATOR
 from types import FrameType, FunctionType
-from typing import TypeAlias, TypeGuard, cast
+from typing import TypeAlias, TypeGuard, TypeVar, cast
 
 import fastjsonschema
 import msgspec
@@ -22,6 +22,7 @@ _NUMBER = re.compile(r"[+-]?(\d++\.?\d*+|\.\d++)([eE][+-]?\d++)?\Z")
 _DEEPEST = 64
 
 Check: TypeAlias = Callable[[JsonValue], JsonValue]
+_Result = TypeVar("_Result")
 
 _MOST_ERRORS = 20
 _MOST_SHOWN = 2000
@@ -233,7 +234,18 @@ def _is_quick(schema: JsonObject) -> bool:
 def _check_in_time(
     tool: str, schema: JsonObject, arguments: JsonObject, is_cancelled: Callable[[], bool]
 ) -> JsonObject:
-    """Looks at the clock with each call of a function: nothing else ends a validator from outside.
+    _compiled(tool, schema)
+    try:
+        return _run_in_time(lambda: check_arguments(tool, schema, arguments), is_cancelled)
+    except _CheckTooLong as failure:
+        if is_cancelled():
+            raise ToolError("Operation aborted") from failure
+        what = f"checking them takes more than {_CHECK_LIMIT_S:g} s; send less, or in a simpler form"
+        raise ToolError(f'Validation failed for tool "{tool}":\n  - arguments: {what}') from failure
+
+
+def _run_in_time(work: Callable[[], _Result], is_cancelled: Callable[[], bool]) -> _Result:
+    """Looks at the clock with each call of a function: nothing else ends a validator or its compiler from outside.
 
     Never raises inside a generator: an error while that is closed would be ignored.
     """
@@ -243,21 +255,18 @@ def _check_in_time(
         if (time.monotonic() > ends_at or is_cancelled()) and not frame.f_code.co_flags & CO_GENERATOR:
             raise _CheckTooLong
 
-    _compiled(tool, schema)
     sys.setprofile(look)
     try:
-        return check_arguments(tool, schema, arguments)
-    except _CheckTooLong as failure:
-        if is_cancelled():
-            raise ToolError("Operation aborted") from failure
-        what = f"checking them takes more than {_CHECK_LIMIT_S:g} s; send less, or in a simpler form"
-        raise ToolError(f'Validation failed for tool "{tool}":\n  - arguments: {what}') from failure
+        return work()
     finally:
         sys.setprofile(None)
 
 
 class _CheckTooLong(Exception):
-    """The check exceeded its time, or its task was stopped."""
+    """The check exceeded its time, or its task was stopped, or its request cancelled."""
+
+    def __str__(self) -> str:
+        return f"checking it takes more than {_CHECK_LIMIT_S:g} s"
 
 
 def check_arguments(tool: str, schema: JsonObject, arguments: JsonObject) -> JsonObject:
@@ -280,9 +289,25 @@ def check_arguments(tool: str, schema: JsonObject, arguments: JsonObject) -> Jso
     return prepared
 
 
-def check_schema(tool: str, schema: JsonObject) -> None:
-    """Raises `ToolError`, from the cause, for an invalid schema."""
-    _compiled(tool, schema)
+async def check_schema_in_time(tool: str, schema: JsonObject) -> None:
+    """Compile a schema, in a thread and for a limited time: a long pattern or hundreds of parts take seconds.
+
+    Raises `ToolError`, from the cause, for an invalid schema, and after that time. Python's own compiler, which ends
+    the work, cannot be interrupted and lets no other thread run: 0.4 s for 500 alternatives.
+    """
+    is_over = False
+
+    def compile_schema() -> None:
+        try:
+            _run_in_time(lambda: _compiled(tool, schema), lambda: is_over)
+        except _CheckTooLong as failure:
+            raise ToolError(f'The schema of tool "{tool}" cannot be used: {failure}') from failure
+
+    try:
+        with short_switches():
+            await asyncio.to_thread(compile_schema)
+    finally:
+        is_over = True  # ends the thread of a cancelled request
 
 
 _by_identity: dict[int, tuple[JsonObject, Check]] = {}

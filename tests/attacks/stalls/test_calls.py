@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from app.engine.core.errors import InvalidParams
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.tasks import TaskStartParams
 from tests.attacks.campaign import Campaign
@@ -70,14 +71,14 @@ _ANSWER: JsonObject = {"summary": "done", "answer": _PARTS}
 _LONG_ANSWER = Reply(calls=(Call("task_complete", _ANSWER),), piece_length=1_000_000)
 
 
-async def _start_with_schema(engine: EngineParts) -> str:
+async def _start_with_schema(engine: EngineParts, schema: JsonObject = _ALTERNATIVES) -> str:
     params = TaskStartParams(
         prompt="go",
         model="openai_compatible/test-model",
         api_base=engine.model.url,
         api_key="sk-test-key-of-the-tests",
         workspace=str(engine.workspace),
-        answer_schema=_ALTERNATIVES,
+        answer_schema=schema,
     )
     return (await engine.services.runner.start(params)).id
 
@@ -85,10 +86,14 @@ async def _start_with_schema(engine: EngineParts) -> str:
 async def test_an_answer_with_many_alternatives_for_each_of_its_parts_is_refused_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.engine.tools.argument_check._CHECK_LIMIT_S", 0.3)
+    gate = asyncio.Event()
+    held = Reply(calls=_LONG_ANSWER.calls, piece_length=_LONG_ANSWER.piece_length, gate=gate)
     goes_on = [Reply(text="I go on.")] * 3
-    async with engine_parts(tmp_path, ModelServer([_LONG_ANSWER, *goes_on])) as engine:
-        ended = await engine.watcher.end(await _start_with_schema(engine))
+    async with engine_parts(tmp_path, ModelServer([held, *goes_on])) as engine:
+        task_id = await _start_with_schema(engine)
+        monkeypatch.setattr("app.engine.tools.argument_check._CHECK_LIMIT_S", 0.3)
+        gate.set()
+        ended = await engine.watcher.end(task_id)
         (result,) = results(engine.watcher.nodes())
     assert "checking them takes more than" in result.text
     assert ended.status == "error"
@@ -104,3 +109,26 @@ async def test_the_engine_works_on_and_a_task_is_stopped_while_its_answer_is_che
             await engine.services.runner.stop(task_id, "me")
             assert (await engine.watcher.end(task_id)).status == "cancelled"
     assert [result.text for result in results(engine.watcher.nodes())] == ["Operation aborted"]
+
+
+# The compiler reads the broken alternative last.
+_BROKEN: JsonObject = {"anyOf": [*({"required": [f"k{number}"]} for number in range(500)), {"type": "objekt"}]}
+
+
+async def test_the_engine_works_on_while_an_answer_schema_is_compiled(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        starting = asyncio.create_task(_start_with_schema(engine, _BROKEN))
+        await asyncio.sleep(0)
+        assert not starting.done()
+        with pytest.raises(InvalidParams, match="not a usable JSON Schema"):
+            await starting
+
+
+async def test_an_answer_schema_that_takes_too_long_to_compile_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.engine.tools.argument_check._CHECK_LIMIT_S", 0.01)
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        with pytest.raises(InvalidParams, match=r"checking it takes more than 0\.01 s"):
+            await _start_with_schema(engine, {**_ALTERNATIVES, "description": "compiled for the first time"})
+        assert engine.watcher.events == []

@@ -31,7 +31,7 @@ _MOST_USD = 1_000_000
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
-def check_start_params(params: TaskStartParams) -> None:
+async def check_start_params(params: TaskStartParams) -> None:
     """Checks beyond the types; raises `InvalidParams`."""
     if not params.prompt.strip() and not params.attachments:
         raise InvalidParams("The prompt is empty. Say what to do.")
@@ -50,7 +50,7 @@ def check_start_params(params: TaskStartParams) -> None:
     if params.answer_schema is not None:
         if params.mode == "chat":
             raise InvalidParams("answerSchema goes with the mode task: in chat there is nothing to complete.")
-        check_answer_schema(params.answer_schema)
+        await check_answer_schema(params.answer_schema)
 
 
 async def new_task(params: TaskStartParams, target: TaskTarget, settings: SettingValues, models: ModelRouter) -> Task:

@@ -56,7 +56,7 @@ class AgentTaskRunner:
 
         Raises `Conflict` if `version` is not the agent's version. A `remark` follows the message.
         """
-        check_start_params(params)
+        await check_start_params(params)
         return await self._start_once(params.task_id, lambda: self._factory.new(params, version, remark))
 
     async def reply(self, params: TaskStartParams) -> Task:

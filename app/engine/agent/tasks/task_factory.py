@@ -221,7 +221,7 @@ class TaskFactory:
 
     async def retry(self, params: TaskRetryParams) -> TaskStart:
         start, reply = await retry_params(params, self._builder.database)
-        check_start_params(start)
+        await check_start_params(start)
         target = await find_target(start, self._builder.database, self._builder.paths)
         return TaskStart(target.agent, lambda agent: self._starter.retry(start, reply, target, agent))
 
