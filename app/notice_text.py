@@ -52,8 +52,11 @@ def data_text(data: NoticeData) -> str:
         case LimitsNear(shares=shares, asks=asks):
             used = " and ".join(map(share_text, shares))
             return f"Used: {used}; at the limit {'it will ask you' if asks else 'it will stop'}."
-        case RepeatedCall(count=count, call=call):
+        case RepeatedCall(count=count, call=call, others=()):
             return f"The same call was made {_COUNTS.get(count, count)} times in a row: {call}"
+        case RepeatedCall(count=count, call=call, others=others):
+            calls = "; then ".join((call, *others))
+            return f"The same calls were made {_COUNTS.get(count, count)} times in turn: {calls}"
         case ContextNearlyFull() | ContextTruncated() | NoSummary():
             return _context_text(data)
         case ReplyCut() | ModelChanged() | ToolsAsText() | TemperatureLeftOut() | UnknownPrice():
@@ -81,8 +84,11 @@ def _end_text(data: TaskEndNotice) -> str:
             return f"Stopped by {by}." if by else "Stopped."
         case LimitReached(limit=limit, value=value):
             return limit_text(limit, value)
-        case TaskStuck(count=count, call=call):
+        case TaskStuck(count=count, call=call, others=()):
             return f"It tried {count} times in a row to make a call that cannot be made: {call}"
+        case TaskStuck(count=count, call=call, others=others):
+            calls = "; then ".join((call, *others))
+            return f"It tried {count} times in turn to make calls that cannot be made: {calls}"
         case TaskFailed(text=text, cause="internal"):
             return f"The task failed: {text}"
         case TaskFailed(text=text, cause="summary"):

@@ -166,6 +166,12 @@ OTHERS: dict[str, NoticeData] = {
     "/a and 2 more are left out: a skill begins with a front matter that has a name and a description.": (
         PromptRemark(code="no_front_matter", path="/a", count=2)
     ),
+    "The same calls were made three times in turn: shell {}; then code {}": (
+        RepeatedCall(count=3, call="shell {}", others=("code {}",))
+    ),
+    "It tried 10 times in turn to make calls that cannot be made: shel {}; then cod {}": (
+        TaskStuck(count=10, call="shel {}", others=("cod {}",))
+    ),
     "Only 64 skills are named to the agent: /a and what comes after it is left out.": (
         PromptRemark(code="too_many_skills", path="/a", most=64)
     ),

@@ -111,7 +111,7 @@ class ResultFacts(Wire, frozen=True, kw_only=True, omit_defaults=True):
 
 
 # `skipped`: the call was not run, because a queued message came; `repeated`: the text ends with a hint that the same
-# call was made several times in a row.
+# call, or the same calls in turn, were made several times.
 ResultMark = Literal["skipped", "repeated"]
 
 

@@ -52,10 +52,14 @@ class LimitReached(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="lim
 
 
 class TaskStuck(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="taskStuck"):
-    """The task ended because it tried `count` times in a row to make the same invalid call."""
+    """The task ended because it tried `count` times in a row to make the same invalid call.
+
+    If there are `others`, it tried that many times to make `call` and then these.
+    """
 
     count: int
     call: str
+    others: tuple[str, ...] = ()
     ended: tuple[EndedProcess, ...] = ()
     unread: tuple[str, ...] = ()
 
@@ -103,10 +107,11 @@ class LimitsNear(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="limit
 
 
 class RepeatedCall(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="repeatedCall"):
-    """The same call was made `count` times in a row."""
+    """The same call, or `call` and then the `others`, was made `count` times in a row."""
 
     count: int
     call: str
+    others: tuple[str, ...] = ()
 
 
 class ContextNearlyFull(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="contextNearlyFull"):

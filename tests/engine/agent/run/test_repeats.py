@@ -1,4 +1,4 @@
-"""Repeated identical calls: a notice first, then a question."""
+"""Repeated identical calls, and calls that take turns: a notice first, then a question."""
 
 import asyncio
 from pathlib import Path
@@ -15,6 +15,7 @@ from tests.support.model_server import Call, ModelServer, Reply
 
 _TOLD = "three times in a row"
 _SAME = Reply(calls=(Call("send_update", {"message": "still waiting"}),))
+_IN_TURN = "in turn three times"
 _OTHER = Reply(calls=(Call("send_update", {"message": "something else"}),))
 
 
@@ -140,6 +141,90 @@ async def test_truncated_calls_are_equal_whatever_is_left_of_them(tmp_path: Path
 async def test_repeat_count_and_its_ask_survive_a_restart(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[_SAME] * 5)) as engine:
         started = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(started.id)
+        port = crash(engine, tmp_path / "after")
+    async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
+        await engine.services.runner.resume(started.id)
+        await engine.watcher.task(started.id, lambda task: task.ask_id == ask.id)
+        await _answer(engine, ask, allow=True)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert await engine.services.database.asks.waiting() == ()
+
+
+def _cycle(*commands: str, rounds: int) -> list[Reply]:
+    return [shell(command) for command in commands] * rounds
+
+
+async def test_calls_that_take_turns_are_reported_after_their_third_round(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[*_cycle("echo a", "echo b", rounds=4), DONE])) as engine:
+        await engine.watcher.end((await engine.start()).id)
+        nodes = engine.watcher.nodes()
+        assert [_IN_TURN in result.text for result in results(nodes)] == [False] * 5 + [True] + [False] * 3
+        assert _warnings(nodes) == [
+            'The same calls were made three times in turn: shell {"command":"echo a"}; then shell {"command":"echo b"}'
+        ]
+
+
+@pytest.mark.parametrize(
+    ("commands", "calls", "steps"),
+    [(("echo a", "echo b"), "two calls", 9), (("echo a", "pwd", "ls"), "three calls", 13)],
+)
+async def test_user_is_asked_before_the_fifth_round_of_calls_that_take_turns(
+    tmp_path: Path, commands: tuple[str, ...], calls: str, steps: int
+) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[*_cycle(*commands, rounds=10), DONE])) as engine:
+        started = await engine.start(attended=True)
+        ask = await engine.watcher.ask(started.id)
+        shown = "; then ".join(f'shell {{"command":"{command}"}}' for command in commands)
+        assert ask.text == f"It is about to make the same {calls} for the 5th time in a row: {shown}"
+        assert engine.watcher.tasks(started.id)[-1].step_count == steps
+        await _answer(engine, ask, allow=False)
+        assert (await engine.watcher.end(started.id)).status == "cancelled"
+
+
+async def test_calls_that_take_turns_in_parallel_are_recognised_too(tmp_path: Path) -> None:
+    both = Reply(calls=(*_SAME.calls, *_OTHER.calls))
+    async with engine_parts(tmp_path, ModelServer(turns=[both] * 10)) as engine:
+        started = await engine.start(attended=True)
+        await _answer(engine, await engine.watcher.ask(started.id), allow=False)
+        assert (await engine.watcher.end(started.id)).step_count == 5
+        assert len(_warnings(engine.watcher.nodes())) == 1
+
+
+async def test_calls_that_take_turns_with_different_results_are_not_repetitions(tmp_path: Path) -> None:
+    turns = [
+        *_cycle("echo x >> file", "cat file", rounds=6),
+        *_cycle("cat file", "echo y >> file", "true", rounds=6),
+        *[shell(command) for number in range(6) for command in (f"echo {number} > file", "true")],
+        DONE,
+    ]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        ended = await engine.watcher.end((await engine.start(attended=True, max_turns=60)).id)
+        assert (ended.status, _warnings(engine.watcher.nodes())) == ("completed", [])
+
+
+async def test_different_call_resets_the_count_of_rounds(tmp_path: Path) -> None:
+    turns = [*_cycle("echo a", "echo b", rounds=2), _OTHER, *_cycle("echo a", "echo b", rounds=2), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        await engine.watcher.end((await engine.start()).id)
+        assert _warnings(engine.watcher.nodes()) == []
+
+
+@pytest.mark.parametrize(("other", "steps"), [(Call("no_such_tool", {"b": 2}), 19), (_SAME.calls[0], 24)])
+async def test_unattended_task_ends_in_the_tenth_round_only_if_no_call_of_it_can_be_made(
+    tmp_path: Path, other: Call, steps: int
+) -> None:
+    turns = [Reply(calls=(Call("no_such_tool", {"a": 1}),)), Reply(calls=(other,))] * 13
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        task = await engine.watcher.end((await engine.start(max_turns=24)).id)
+        assert (task.stop_reason, task.step_count) == ("iteration_limit", steps)
+        (end,) = [block for block in engine.watcher.nodes()[-1].blocks if isinstance(block, NoticeBlock)]
+        assert notice_text(end).startswith("It tried 10 times in turn to make calls") == (steps == 19)
+
+
+async def test_count_of_rounds_survives_a_restart(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=_cycle("echo a", "echo b", rounds=5))) as engine:
+        started = await engine.start(attended=True)
         ask = await engine.watcher.ask(started.id)
         port = crash(engine, tmp_path / "after")
     async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
