@@ -46,7 +46,7 @@ async def test_a_call_that_cannot_be_read_is_mended_by_the_model(errand: Errand,
         done = await errand.run("run", "--approve", "all", *MODEL, server.url, "count the lines")
         told = str(server.requests[2].messages[-1]["content"])
     assert done.code == 0, done.err
-    assert "Your call could not be read. Write it again" in told
+    assert "Your call could not be parsed. Write it again" in told
     assert "✗ reading a call · it could not be read" in done.out
     assert "● ran `wc -l < notes.txt` · exit 0" in done.out
 
