@@ -60,6 +60,11 @@ class Paths:
         return self.home / "workspaces"
 
     @property
+    def cache(self) -> Path:
+        """Caches of package managers, for sandboxed commands."""
+        return self.home / "cache"
+
+    @property
     def run(self) -> Path:
         return self.home / "run"
 

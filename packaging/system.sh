@@ -4,7 +4,7 @@
 # The tests also need a virtual display and a session bus; `check` omits these.
 missing=
 programs="bash:bash git:git setsid:util-linux ps:procps"
-[ "${1:-}" = check ] || programs="$programs Xvfb:xvfb xdotool:xdotool dbus-daemon:dbus"
+[ "${1:-}" = check ] || programs="$programs bwrap:bubblewrap Xvfb:xvfb xdotool:xdotool dbus-daemon:dbus"
 for pair in $programs; do
     command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
 done

@@ -86,6 +86,8 @@ def _local_findings(paths: Paths) -> Iterator[Finding]:
     yield _keyring()
     yield _program("git", "could_be_better", "Install git: agents look at changes with it.")
     yield _program("bash", "bad" if sys.platform != "win32" else "could_be_better", "Install bash: commands run in it.")
+    if sys.platform == "linux":
+        yield _program("bwrap", "could_be_better", "Install bubblewrap: the setting command_sandbox needs it.")
     yield _program("rg", "could_be_better", "Install ripgrep: agents search faster with it.")
 
 

@@ -161,6 +161,13 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         msgspec.Meta(ge=0, le=3_600),
         _setting("Pause between calls", "Least time between two model calls of a task."),
     ] = 0.0
+    command_sandbox: Annotated[
+        bool,
+        _about(
+            "Sandbox",
+            "Run commands in a sandbox (bubblewrap, on Linux): they can change only the workspace, and see no keys.",
+        ),
+    ] = False
     database_url: Annotated[
         str,
         _setting(

@@ -116,6 +116,7 @@ def _parts(paths: Paths) -> tuple[DataPart, ...]:
         _part("Pictures", paths.attachments, "Copies of pictures that you attached"),
         _part("Long output", paths.outputs, "What commands wrote, where it was too long for a message"),
         _part("Workspaces", paths.workspaces, "Folders for tasks that were given none, and the files made in them"),
+        _part("Caches", paths.cache, "Downloads of package managers that ran in the sandbox"),
         _part("Logs", paths.logs, "For finding errors; no texts of conversations"),
         _part("Keys", paths.keys, "The encrypted key file, where the system has no keyring"),
         _part("Settings", paths.settings, "Your settings"),

@@ -10,6 +10,7 @@ import msgspec
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import EngineError
 from app.engine.core.messages import Text, UserContent
+from app.engine.sandbox.profile import SandboxProfile
 from app.engine.tools.processes.termination import ProcessSweep
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import CallDisplay, ResultMark
@@ -87,7 +88,7 @@ class Access:
 class ToolContext:
     """The task's context for a tool. `output_dir` is for output too long for a result; `environment` has no keys.
 
-    `processes` ends what the task has started.
+    `processes` ends what the task has started. Commands run in the `sandbox`, if there is one.
     """
 
     task_id: str
@@ -95,6 +96,7 @@ class ToolContext:
     output_dir: Path
     environment: Mapping[str, str]
     processes: ProcessSweep
+    sandbox: SandboxProfile | None = None
 
 
 class AgentTool(Protocol):

@@ -31,6 +31,7 @@ from app.engine.core.settings import Settings
 from app.engine.event_log import EventLog
 from app.engine.models.base import ChatModel
 from app.engine.permissions.grants import Grants
+from app.engine.sandbox.profile import SandboxProfile
 from app.engine.storage.database import Database
 from app.engine.tools.base import GuardedTool, ToolContext
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
@@ -130,7 +131,11 @@ class TaskBuilder:
         processes: ProcessSweep,
     ) -> tuple[GuardedTool, ...]:
         output = self.paths.outputs / task.id
-        tool_context = ToolContext(task.id, Path(task.workspace), output, environment_of_commands(), processes)
+        workspace, environment, sandbox = Path(task.workspace), environment_of_commands(), None
+        if self.settings.values.command_sandbox:
+            homes = (Path.home(), Path(environment.get("HOME", "/")))
+            sandbox = SandboxProfile(workspace, homes, self.paths.home, output, self.paths.cache)
+        tool_context = ToolContext(task.id, workspace, output, environment, processes, sandbox)
         ask_user = AskUser(UserQuestions(state, self.asks).ask)
         tools = (*bind(tool_context, personality.tools), ask_user)
         return tools if task.mode == "chat" else (*tools, SendUpdate(), completion)  # a chat has nothing to complete

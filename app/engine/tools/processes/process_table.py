@@ -12,6 +12,7 @@ from typing import Protocol
 
 import psutil
 
+from app.engine.sandbox.profile import SANDBOX_PROCESS
 from app.engine.tools.processes.marks import (
     ProcessMark,
     may_belong_to,
@@ -92,6 +93,8 @@ class ProcessTable(Protocol):
 
 
 def display_name(arguments: list[str]) -> str:
+    if arguments[0].rpartition("/")[2] == SANDBOX_PROCESS:
+        return "sandbox"
     if arguments[1:3] == ["--noprofile", "--norc"]:  # our own shells
         arguments = ["bash", *arguments[3:]]
     name = " ".join(" ".join(arguments).split())

@@ -108,7 +108,9 @@ def alive(task_id: str) -> int:
 
 def running(of: tuple[ProcessMark, ...]) -> tuple[EndedProcess, ...]:
     """The running processes with one of the marks."""
-    return tuple(_ended_process(entry) for entry in _table.find(of, Search()) if not entry.zombie) if of else ()
+    found = (entry for entry in _table.find(of, Search()) if not entry.zombie) if of else ()
+    # Without a name, it has just ended.
+    return tuple(_ended_process(entry, name) for entry in found if (name := _table.name(entry.pid)))
 
 
 async def end_abandoned(task_ids: frozenset[str]) -> tuple[EndedProcess, ...]:
@@ -241,7 +243,9 @@ class _Termination:
     def _record_new(self, entries: list[ProcessEntry]) -> list[ProcessEntry]:
         """Name the processes seen for the first time and return them."""
         new = [entry for entry in entries if not entry.zombie and (entry.pid, entry.started) not in self.seen]
-        self.seen |= {(entry.pid, entry.started): _ended_process(entry) for entry in new}
+        self.seen |= {
+            (entry.pid, entry.started): _ended_process(entry, _table.name(entry.pid) or "process") for entry in new
+        }
         self.calls |= {(entry.pid, entry.started): entry.call for entry in new}
         return new
 
@@ -255,5 +259,5 @@ class _Termination:
             self.denied.add(entry.pid)
 
 
-def _ended_process(entry: ProcessEntry) -> EndedProcess:
-    return EndedProcess(pid=entry.pid, started=entry.started, name=_table.name(entry.pid) or "process")
+def _ended_process(entry: ProcessEntry, name: str) -> EndedProcess:
+    return EndedProcess(pid=entry.pid, started=entry.started, name=name)

@@ -4,13 +4,15 @@ import asyncio
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import ConfigurationError
+from app.engine.sandbox.bubblewrap import sandboxed
 from app.engine.tools.base import ToolContext, ToolError
 from app.engine.tools.plain_text import clean_output, is_clean
 from app.engine.tools.processes import marks, spawn, termination
@@ -144,10 +146,11 @@ class ShellCommand:
 
     async def run(self, line: str, working_dir: Path, timeout_s: float, cancel: CancelSignal) -> CommandResult:
         adopt_orphans()
+        arguments, environment = await self._prepared([*shell(), line], working_dir)
         mark = marks.new_mark(self._context.task_id)
         started = time.monotonic()
         try:
-            child = self._start(line, working_dir, mark)
+            child = self._start(arguments, working_dir, environment, mark)
         except BaseException:
             marks.forget((mark,))
             raise
@@ -165,15 +168,30 @@ class ShellCommand:
             self.stderr.close()
         # The mark stays until the end of the task: a scan may miss a process that forks at that moment.
         running = termination.running((mark,)) if spawn.may_have_leftovers(child.pid) else ()
+        # The sandbox's own process ends with the last command in it.
+        running = tuple(one for one in running if one.name != "sandbox")
         code = child.exit.result() if end == "exited" else None
         return CommandResult(end, code, time.monotonic() - started, ended, running)
 
-    def _start(self, line: str, working_dir: Path, mark: marks.ProcessMark) -> spawn.Child:
+    async def _prepared(self, arguments: list[str], working_dir: Path) -> tuple[list[str], Mapping[str, str]]:
+        """The command line and its environment, in the sandbox if there is one."""
+        sandbox = self._context.sandbox
+        if sandbox is None:
+            return arguments, self._context.environment
+        try:
+            wrapped = await asyncio.to_thread(sandboxed, arguments, working_dir, sandbox)
+        except (ConfigurationError, OSError) as error:
+            raise ToolError(f"The command was not started: {error}") from error
+        return wrapped, sandbox.environment(self._context.environment)
+
+    def _start(
+        self, arguments: list[str], working_dir: Path, environment: Mapping[str, str], mark: marks.ProcessMark
+    ) -> spawn.Child:
         try:
             return spawn.start(
-                [*shell(), line],
+                arguments,
                 working_dir,
-                self._context.environment,
+                environment,
                 mark,
                 self._writer_to(self.stdout),
                 self._writer_to(self.stderr),

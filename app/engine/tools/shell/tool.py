@@ -32,6 +32,10 @@ _LAST_LINES = 3
 _LONGEST_LINE = 1_000
 # SIGKILL, which some systems do not define.
 _KILLED = 9
+_SANDBOXED = (
+    "It runs in a sandbox: only the workspace, /tmp and the caches of package managers can be changed; keys, "
+    ".git/config, git hooks and editor settings cannot."
+)
 
 
 class ShellArguments(Struct, frozen=True):
@@ -55,6 +59,8 @@ class Shell:
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context
+        if context.sandbox is not None:
+            self.description = f"{Shell.description} {_SANDBOXED}"
         self._allowed: dict[str, Access] = {}
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:

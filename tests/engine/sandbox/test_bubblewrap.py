@@ -1,0 +1,202 @@
+"""Real commands in bubblewrap: what they must not be able to do, and what they must."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.sandbox import bubblewrap
+from app.engine.sandbox.profile import SandboxProfile
+from app.engine.tools.base import ToolContext, ToolError, ToolResult
+from app.engine.tools.processes import termination
+from tests.support.loop_parts import failure, make_workplace, run, task_of, text_of, tool_of
+from tests.support.processes import until
+
+PLANTED = "sk-planted-key"
+
+
+@pytest.fixture
+def sandboxed(tmp_path: Path) -> ToolContext:
+    """A task's context in a home directory with keys, and with the app's data beside its workspace."""
+    workplace = make_workplace(tmp_path / "data")
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "id_rsa").write_text(PLANTED)
+    (home / ".netrc").write_text(PLANTED)
+    (home / "notes.txt").write_text("notes")
+    (tmp_path / "data" / "errand.db").write_text(PLANTED)
+    profile = SandboxProfile(
+        workplace.workspace, (home,), tmp_path / "data", workplace.output_dir, tmp_path / "data" / "cache"
+    )
+    return replace(workplace, sandbox=profile)
+
+
+async def run_shell(workplace: ToolContext, line: str) -> str:
+    return text_of(await shell_result(workplace, line))
+
+
+async def shell_result(workplace: ToolContext, line: str, cancel: CancelSignal | None = None) -> ToolResult:
+    return await run(tool_of(workplace, "shell"), {"command": line}, cancel)
+
+
+async def test_a_command_works_in_its_workspace(sandboxed: ToolContext) -> None:
+    (sandboxed.workspace / "a.txt").write_text("one\n")
+    said = await run_shell(sandboxed, "cat a.txt && echo two > b.txt && pwd && git --version >/dev/null && echo ok")
+    assert said.split() == ["one", str(sandboxed.workspace), "ok"]
+    assert (sandboxed.workspace / "b.txt").read_text() == "two\n"
+
+
+def contents(folder: Path) -> dict[Path, str]:
+    return {path: path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("place", ["outside.txt", "home/notes.txt", "home/.bashrc"])
+async def test_nothing_outside_the_workspace_is_written(sandboxed: ToolContext, tmp_path: Path, place: str) -> None:
+    before = contents(tmp_path / "home")
+    await run_shell(sandboxed, f"echo changed > {tmp_path / place}; rm -rf {tmp_path / 'home'}; true")
+    assert contents(tmp_path / "home") == before
+    assert not (tmp_path / "outside.txt").exists()
+
+
+@pytest.mark.parametrize("path", ["home/.ssh/id_rsa", "home/.netrc", "data/errand.db"])
+async def test_planted_keys_are_not_there(sandboxed: ToolContext, tmp_path: Path, path: str) -> None:
+    said = await run_shell(
+        sandboxed, f"cat {tmp_path / path} || ls -A {(tmp_path / path).parent}; grep -rs sk- /proc/*/environ"
+    )
+    assert PLANTED not in said
+
+
+async def test_a_link_out_of_the_workspace_leads_to_nothing_more(sandboxed: ToolContext, tmp_path: Path) -> None:
+    (sandboxed.workspace / "door").symlink_to(tmp_path / "home")
+    said = await run_shell(sandboxed, "cat door/.ssh/id_rsa; echo x > door/notes.txt; cat door/notes.txt")
+    assert PLANTED not in said
+    assert (tmp_path / "home" / "notes.txt").read_text() == "notes"
+
+
+async def test_a_workspace_that_holds_closed_folders_does_not_open_them(sandboxed: ToolContext, tmp_path: Path) -> None:
+    assert sandboxed.sandbox is not None
+    home = tmp_path / "home"
+    of_home = replace(sandboxed, workspace=home, sandbox=replace(sandboxed.sandbox, workspace=home))
+    said = await run_shell(of_home, "cat .ssh/id_rsa .netrc; echo x > .ssh/authorized_keys; echo new > notes.txt; true")
+    assert PLANTED not in said
+    assert (home / "notes.txt").read_text() == "new\n"
+    assert not (home / ".ssh" / "authorized_keys").exists()
+
+
+async def test_files_that_run_something_later_cannot_be_changed(sandboxed: ToolContext) -> None:
+    await run_shell(replace(sandboxed, sandbox=None), "git init -q . && git config user.name A && echo a > .envrc")
+    before = (sandboxed.workspace / ".git" / "config").read_text()
+    await run_shell(
+        sandboxed,
+        "echo evil > .git/hooks/pre-commit; echo '[core] fsmonitor = evil' >> .git/config; echo evil > .envrc; "
+        "mv .git/hooks .git/old; rm -f .envrc .git/config; true",
+    )
+    assert not (sandboxed.workspace / ".git" / "hooks" / "pre-commit").exists()
+    assert (sandboxed.workspace / ".git" / "config").read_text() == before
+    assert (sandboxed.workspace / ".envrc").read_text() == "a\n"
+    said = await run_shell(
+        sandboxed, "git add -A . && git -c user.name=a -c user.email=a@b commit -qm one && git log --oneline | wc -l"
+    )
+    assert said.strip() == "1", "committing works"
+
+
+async def test_the_temporary_folder_is_the_tasks_own_and_lasts(sandboxed: ToolContext) -> None:
+    await run_shell(sandboxed, "echo kept > /tmp/note; echo kept > $TMPDIR/other")
+    assert await run_shell(sandboxed, "cat /tmp/note /tmp/other") == "kept\nkept"
+    assert (sandboxed.output_dir / "tmp" / "note").read_text() == "kept\n", "not in the folder that all share"
+
+
+async def test_the_processes_of_others_cannot_be_seen_or_ended(sandboxed: ToolContext) -> None:
+    said = await run_shell(sandboxed, f"kill -9 {os.getpid()}; ls /proc | grep -c '^[0-9]*$'")
+    assert int(said.split()[0]) < 10, said
+    assert "No such process" in said
+
+
+async def test_the_root_cannot_be_made_writable_again(sandboxed: ToolContext, tmp_path: Path) -> None:
+    said = await run_shell(
+        sandboxed,
+        f"mount -o remount,rw / 2>&1; umount {tmp_path / 'home' / '.ssh'} 2>&1; grep CapEff /proc/self/status",
+    )
+    assert said.split()[-1].strip("0") == ""
+
+
+@asynccontextmanager
+async def listening() -> AsyncGenerator[int]:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"reached\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield int(server.sockets[0].getsockname()[1])
+
+
+@pytest.mark.parametrize(("network", "reached"), [(True, True), (False, False)])
+async def test_the_network_is_there_only_if_the_profile_has_it(
+    sandboxed: ToolContext, *, network: bool, reached: bool
+) -> None:
+    assert sandboxed.sandbox is not None
+    workplace = replace(sandboxed, sandbox=replace(sandboxed.sandbox, network=network))
+    async with listening() as port:
+        said = await run_shell(workplace, f"timeout 5 cat < /dev/tcp/127.0.0.1/{port} || echo refused")
+    assert ("reached" in said) is reached
+
+
+async def test_a_socket_of_a_service_is_not_there(sandboxed: ToolContext) -> None:
+    said = await run_shell(
+        sandboxed, "ls -A /run/user /run/dbus 2>/dev/null | wc -l; test -S /run/docker.sock || echo none"
+    )
+    assert "none" in said
+
+
+async def test_a_stop_leaves_no_process_that_hides(sandboxed: ToolContext) -> None:
+    """It leaves the session, drops the marks of its environment, ignores TERM and forks twice."""
+    hiding = "(setsid env -i bash -c 'trap \"\" TERM; (sleep 600 & sleep 601)' &) ; sleep 602"
+    async with task_of(sandboxed):
+        cancel = CancelSignal()
+        running = asyncio.create_task(shell_result(sandboxed, hiding, cancel))
+        await until(lambda: sleepers() == 3)
+        cancel.set()
+        with pytest.raises(ToolError):
+            await running
+        assert sleepers() == 0
+
+
+def sleepers() -> int:
+    """The processes of the test above on the whole machine."""
+    found = 0
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):  # it has ended
+            found += (entry / "cmdline").read_bytes() in (b"sleep\x00600\x00", b"sleep\x00601\x00", b"sleep\x00602\x00")
+    return found
+
+
+async def test_a_background_process_lasts_until_the_task_ends(sandboxed: ToolContext) -> None:
+    async with task_of(sandboxed):
+        await run_shell(sandboxed, "(while :; do date > beat; sleep 0.05; done) > /dev/null 2>&1 & echo started")
+        beat = sandboxed.workspace / "beat"
+        await until(beat.exists)
+        beat.unlink()
+        await until(beat.exists)
+    assert termination.alive(sandboxed.task_id) == 0
+
+
+async def test_the_exit_code_and_both_outputs_pass_through(sandboxed: ToolContext) -> None:
+    assert await run_shell(sandboxed, "echo out; echo err >&2; exit 7") == "out\n[stderr]\nerr\n[exit code 7]"
+
+
+async def test_without_bubblewrap_a_command_is_refused_with_advice(
+    sandboxed: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bubblewrap.find_bubblewrap.cache_clear()
+    monkeypatch.setenv("PATH", "/nowhere")
+    try:
+        error = await failure(tool_of(sandboxed, "shell"), {"command": "true"})
+        assert "bubblewrap is not installed. Install it" in str(error)
+    finally:
+        bubblewrap.find_bubblewrap.cache_clear()
