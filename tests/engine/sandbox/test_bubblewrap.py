@@ -125,6 +125,14 @@ async def test_the_root_cannot_be_made_writable_again(sandboxed: ToolContext, tm
     assert said.split()[-1].strip("0") == ""
 
 
+async def test_a_user_namespace_inside_reveals_nothing(sandboxed: ToolContext, tmp_path: Path) -> None:
+    keys, notes = tmp_path / "home" / ".ssh", tmp_path / "home" / "notes.txt"
+    inside = f"umount {keys}; umount -l {keys}; mount -o remount,rw,bind / /; cat {keys}/id_rsa; echo x > {notes}"
+    said = await run_shell(sandboxed, f"unshare --user --map-root-user --mount sh -c '{inside}'")
+    assert PLANTED not in said
+    assert notes.read_text() == "notes"
+
+
 @asynccontextmanager
 async def listening() -> AsyncGenerator[int]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
