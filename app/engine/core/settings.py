@@ -163,7 +163,7 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = 0.0
     command_sandbox: Annotated[
         bool,
-        _about(
+        _setting(
             "Sandbox",
             "Run commands in a sandbox (bubblewrap, on Linux): they can change only the workspace, and see no keys.",
         ),

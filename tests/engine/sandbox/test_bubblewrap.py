@@ -14,7 +14,7 @@ from app.engine.sandbox import bubblewrap
 from app.engine.sandbox.profile import SandboxProfile
 from app.engine.tools.base import ToolContext, ToolError, ToolResult
 from app.engine.tools.processes import termination
-from tests.support.loop_parts import failure, make_workplace, run, task_of, text_of, tool_of
+from tests.support.loop_parts import failure, make_tool_context, run, task_of, text_of, tool_of
 from tests.support.processes import until
 
 PLANTED = "sk-planted-key"
@@ -23,7 +23,7 @@ PLANTED = "sk-planted-key"
 @pytest.fixture
 def sandboxed(tmp_path: Path) -> ToolContext:
     """A task's context in a home directory with keys, and with the app's data beside its workspace."""
-    workplace = make_workplace(tmp_path / "data")
+    context = make_tool_context(tmp_path / "data")
     home = tmp_path / "home"
     (home / ".ssh").mkdir(parents=True)
     (home / ".ssh" / "id_rsa").write_text(PLANTED)
@@ -31,17 +31,17 @@ def sandboxed(tmp_path: Path) -> ToolContext:
     (home / "notes.txt").write_text("notes")
     (tmp_path / "data" / "errand.db").write_text(PLANTED)
     profile = SandboxProfile(
-        workplace.workspace, (home,), tmp_path / "data", workplace.output_dir, tmp_path / "data" / "cache"
+        context.workspace, (home,), tmp_path / "data", context.output_dir, tmp_path / "data" / "cache"
     )
-    return replace(workplace, sandbox=profile)
+    return replace(context, sandbox=profile)
 
 
-async def run_shell(workplace: ToolContext, line: str) -> str:
-    return text_of(await shell_result(workplace, line))
+async def run_shell(context: ToolContext, line: str) -> str:
+    return text_of(await shell_result(context, line))
 
 
-async def shell_result(workplace: ToolContext, line: str, cancel: CancelSignal | None = None) -> ToolResult:
-    return await run(tool_of(workplace, "shell"), {"command": line}, cancel)
+async def shell_result(context: ToolContext, line: str, cancel: CancelSignal | None = None) -> ToolResult:
+    return await run(tool_of(context, "shell"), {"command": line}, cancel)
 
 
 async def test_a_command_works_in_its_workspace(sandboxed: ToolContext) -> None:
@@ -149,9 +149,9 @@ async def test_the_network_is_there_only_if_the_profile_has_it(
     sandboxed: ToolContext, *, network: bool, reached: bool
 ) -> None:
     assert sandboxed.sandbox is not None
-    workplace = replace(sandboxed, sandbox=replace(sandboxed.sandbox, network=network))
+    context = replace(sandboxed, sandbox=replace(sandboxed.sandbox, network=network))
     async with listening() as port:
-        said = await run_shell(workplace, f"timeout 5 cat < /dev/tcp/127.0.0.1/{port} || echo refused")
+        said = await run_shell(context, f"timeout 5 cat < /dev/tcp/127.0.0.1/{port} || echo refused")
     assert ("reached" in said) is reached
 
 
