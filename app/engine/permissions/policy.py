@@ -126,6 +126,8 @@ def _judged(access: Access, workspace: Path) -> tuple[Risk, str]:
     if access.command is not None:
         danger = high_risk(access.command)
         return ("high", danger) if danger else ("medium", "runs a command")
+    if access.writes and access.is_partial:
+        return "medium", "changes a file of the workspace, and the change cannot be shown in full"
     if access.writes:
         return "low", "changes a file of the workspace"
     far = [path for path in access.reads if not _is_inside(path, workspace)]

@@ -62,7 +62,7 @@ class Access:
     Paths are as the tool will use them: absolute, with `..` and links resolved. `command` is the exact command line;
     `text` describes the call in plain words; `preview` shows its effect (the diff of a write). `operation` is the
     tool's action. `basis` is a fingerprint of the files this was made from: if it differs later, approval is
-    required again.
+    required again. `is_partial`: the preview does not show the whole change.
     """
 
     tier: PermissionTier
@@ -73,6 +73,7 @@ class Access:
     preview: str = ""
     operation: str = ""
     basis: str = ""
+    is_partial: bool = False
 
     def __post_init__(self) -> None:
         assert (self.command is not None) == (self.tier == "run"), "a call that runs something says what"

@@ -54,20 +54,21 @@ def replace_exactly(text: str, old: str, new: str, replace_all: bool, name: str)
         raise ToolError(f"`old` was not found in {name}. {_position_hint(text, old)}", "text to replace not found")
     if count > 1 and not replace_all:
         raise ToolError(
-            f"`old` was found {count} times in {name}, at lines {_places(text, old)}. Give more of the lines around "
+            f"`old` was found {count} times in {name}, at lines {places(text, old)}. Give more of the lines around "
             "the place you mean, or set replace_all.",
             f"text to replace found {count} times",
         )
     return text.replace(old, new)
 
 
-def _places(text: str, old: str) -> str:
-    places: list[str] = []
+def places(text: str, old: str) -> str:
+    """The numbers of the first ten lines where `old` begins."""
+    lines: list[str] = []
     at = text.find(old)
-    while at >= 0 and len(places) < 10:
-        places.append(str(text.count("\n", 0, at) + 1))
+    while at >= 0 and len(lines) < 10:
+        lines.append(str(text.count("\n", 0, at) + 1))
         at = text.find(old, at + len(old))
-    return ", ".join(places) + (", …" if at >= 0 else "")
+    return ", ".join(lines) + (", …" if at >= 0 else "")
 
 
 def _position_hint(text: str, old: str) -> str:
@@ -88,31 +89,38 @@ def _position_hint(text: str, old: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TextDiff:
-    """`diff` is truncated if long; the counts cover all lines."""
+    """`diff` is truncated if long, then `is_cut`; the counts cover all lines."""
 
     diff: str
     added: int
     removed: int
+    is_cut: bool = False
 
     @property
     def summary(self) -> str:
         return f"+{self.added} −{self.removed}"
 
 
-def diff_texts(before: str, after: str, name: str, longest: int = _LONGEST_DIFF_TEXT) -> TextDiff:
+def diff_texts(
+    before: str, after: str, name: str, longest: int = _LONGEST_DIFF_TEXT, lines_before: int = 0
+) -> TextDiff:
+    """`lines_before` is the number of lines of the file before these parts of it."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    lines = list(_hunks(old, new))
+    lines = list(_hunks(old, new, lines_before))
     added = sum(line.startswith("+") for line in lines)
     removed = sum(line.startswith("-") for line in lines)
     text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-    if len(text) > longest:
+    is_cut = len(text) > longest
+    if is_cut:
         text = text[:longest].rpartition("\n")[0] + "\n… the rest of the diff is left out\n"
-    return TextDiff(f"--- {name}\n+++ {name}\n{text}" if lines else "", added, removed)
+    return TextDiff(f"--- {name}\n+++ {name}\n{text}" if lines else "", added, removed, is_cut)
 
 
-def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
+def _hunks(old: list[str], new: list[str], lines_before: int) -> Iterator[str]:
     for group in _LineMatcher(old, new).get_grouped_opcodes(_CONTEXT):
-        yield f"@@ -{_range(group[0][1], group[-1][2])} +{_range(group[0][3], group[-1][4])} @@\n"
+        first_old, last_old, first_new, last_new = group[0][1], group[-1][2], group[0][3], group[-1][4]
+        old_range = _range(lines_before + first_old, lines_before + last_old)
+        yield f"@@ -{old_range} +{_range(lines_before + first_new, lines_before + last_new)} @@\n"
         for tag, first_old, last_old, first_new, last_new in group:
             if tag == "equal":
                 yield from (f" {line}" for line in old[first_old:last_old])

@@ -22,7 +22,8 @@ from app.engine.tools.base import (
     text_argument,
     text_result,
 )
-from app.engine.tools.code.edits import TextDiff, diff_texts, replace_exactly
+from app.engine.tools.code.edits import replace_exactly
+from app.engine.tools.code.preview import Preview, preview_diff, preview_patch, preview_write
 from app.engine.tools.code.search import list_files, search
 from app.engine.tools.code.workspace_files import WorkspaceFiles
 from app.engine.tools.file_walk import keep_all
@@ -31,7 +32,6 @@ from app.engine.tools.real_path import opened_folder, resolve, with_real_path
 from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay, ToolIcon
 
-_LARGEST_PREVIEWED = 200_000
 _PATIENCE_S = 60.0
 # Field names of similar tools that models use by mistake.
 _OTHER_NAMES = {
@@ -128,7 +128,15 @@ class Code:
                 verb = "Write" if action == "write" else "Change"
                 basis = self._files.state(path)  # before the preview, so that a change between the two is detected
                 preview = self._preview(wanted, path)
-                return Access("write", f"{verb} {name}", (), (path,), preview=preview, operation=action, basis=basis)
+                return Access(
+                    "write",
+                    f"{verb} {name}",
+                    writes=(path,),
+                    preview=preview.text,
+                    operation=action,
+                    basis=basis,
+                    is_partial=preview.is_partial,
+                )
 
     def allow(self, call_id: str, access: Access) -> None:
         self._allowed[call_id] = access
@@ -223,29 +231,27 @@ class Code:
             return wanted.content
         if wanted.new is UNSET:
             raise ToolError("patch needs `new`, the text to put there; it may be empty.")
-        old, new = wanted.old, wanted.new
-        if "\r\n" in old and "\r\n" not in before:
-            old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
+        old, new = _replacement(wanted, before)
         return replace_exactly(before, old, new, wanted.replace_all, self._files.name(path))
 
-    def _preview(self, wanted: CodeArguments, path: Path) -> str:
-        """The diff that the call would make; only the size if it is too large, empty if the call would fail."""
+    def _preview(self, wanted: CodeArguments, path: Path) -> Preview:
+        """What the call would change; empty if it would fail."""
         try:
-            new = (wanted.content if wanted.action == "write" else wanted.new) or ""
             size = path.stat().st_size if path.exists() else 0
-            if len(new) > _LARGEST_PREVIEWED or size > _LARGEST_PREVIEWED:
-                part = (
-                    "the whole file" if wanted.action == "write" else f"{_counted(len(wanted.old), 'character')} of it"
-                )
-                return f"Too large to be compared: {_counted(len(new), 'character')} for {part} ({size:,} bytes now).\n"
             file = self._files.current_file(path)
-            new_text = self._new_text(wanted, file.text, path)
-            change: TextDiff = diff_texts(file.text, new_text, self._files.name(path), longest=3 * _LARGEST_PREVIEWED)
+            before, after = file.text, self._new_text(wanted, file.text, path)
         except (ToolError, OSError):
-            return ""
-        if size and not (file.text or file.bom):
-            return "\n".join((f"It replaces a binary file of {size:,} bytes.", *change.diff.split("\n", 2)[2:]))
-        return change.diff
+            return Preview()
+        preview = preview_diff(before, after, self._files.name(path))
+        if preview is None and wanted.action == "patch":
+            preview = preview_patch(before, *_replacement(wanted, before))
+        elif preview is None:
+            preview = preview_write(before, after)
+        if size and not (before or file.bom):
+            note = f"It replaces a binary file of {size:,} bytes."
+            shown = preview.text.split("\n", 2)[2:] if preview.text.startswith("--- ") else [preview.text]
+            return Preview("\n".join((note, *filter(None, shown))), is_partial=True)
+        return preview
 
     def _list(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
         self._must_exist(path)
@@ -276,6 +282,14 @@ class Code:
     def _must_exist(self, path: Path) -> None:
         if not path.exists():
             raise ToolError(f"There is no {self._files.name(path)}. List the folder above it to see what there is.")
+
+
+def _replacement(wanted: CodeArguments, before: str) -> tuple[str, str]:
+    """The old and new text of a patch, with the newlines of the file."""
+    old, new = wanted.old, wanted.new or ""
+    if "\r\n" in old and "\r\n" not in before:
+        return old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
+    return old, new
 
 
 def _with_notes(lines: list[str], nothing: str, more: str, ignore: GitIgnore | None) -> str:
