@@ -133,6 +133,14 @@ async def test_impossible_patch_is_a_clear_error(
     assert text in str(await failure(code, {"action": "patch", "path": "f", **arguments}))
 
 
+async def test_patch_that_multiplies_the_size_of_a_file_is_refused(context: ToolContext, code: Tool) -> None:
+    file = put(context, "f", "a" * 100_000)
+    wanted: JsonObject = {"action": "patch", "path": "f", "old": "a", "new": "b" * 100_000, "replace_all": True}
+    assert code.access(wanted).preview == ""
+    assert "f would get 10,000,000,000 characters" in str(await failure(code, wanted))
+    assert file.read_text() == "a" * 100_000
+
+
 async def test_file_changed_by_others_must_be_read_again(context: ToolContext, code: Tool) -> None:
     file = put(context, "f", "one\n")
     await run(code, {"action": "read", "path": "f"})

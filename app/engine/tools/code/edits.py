@@ -22,6 +22,8 @@ _MOST_LINES = 20_000
 _HINT_LINES = 12
 _LONGEST_SHOWN = 2_000
 
+_LARGEST_RESULT = 20_000_000
+
 _CONTEXT = 3
 _LONGEST_DIFF_TEXT = 20_000
 # difflib takes cubic time in the number of lines, so it gets at most this many pairs of lines at once.
@@ -58,6 +60,9 @@ def replace_exactly(text: str, old: str, new: str, replace_all: bool, name: str)
             "the place you mean, or set replace_all.",
             f"text to replace found {count} times",
         )
+    length = len(text) + count * (len(new) - len(old))
+    if length > max(_LARGEST_RESULT, len(text)):
+        raise ToolError(f"{name} would get {length:,} characters; at most {_LARGEST_RESULT:,} are written here.")
     return text.replace(old, new)
 
 
