@@ -38,6 +38,7 @@ COMMANDS = (
         "replay", "play a record offline, and see what the agent loop does differently today", "commands.start:REPLAY"
     ),
     Entry("search", "full-text search in all conversations", "commands.conversations:SEARCH"),
+    Entry("grants", "what is allowed without asking, and how to take it back", "commands.grants:GRANTS"),
     Entry("models", "providers and models that were found", "commands.models:MODELS"),
     Entry("usage", "tokens and money that were used", "commands.usage:USAGE"),
     Entry("export", "write conversations to a file", "commands.conversations:EXPORT"),

@@ -4,8 +4,8 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from app.client.number_format import count
-from app.client.safe_text import escape_hidden
-from app.protocol.asks import Approval, ReachedLimit, UnknownCall
+from app.client.safe_text import escape_hidden, escape_hidden_line
+from app.protocol.asks import Approval, Grant, ReachedLimit, UnknownCall
 from app.protocol.base import JsonObject
 from app.protocol.blocks import SummaryBlock, TextBlock, ToolCallBlock
 from app.protocol.context import ContextPart, PromptPartName
@@ -157,3 +157,17 @@ def unpriced_text(row: UsageRow) -> str:
     if not row.unpriced_turns:
         return ""
     return f"The price is not known for {count(row.unpriced_turns, 'turn')}: the money is that of the others."
+
+
+def grant_text(grant: Grant) -> str:
+    """The scope of a grant, when and by whom it was given, its last use, and when it was taken back."""
+    where = f"In {escape_hidden_line(grant.scope_id)}" if grant.scope == "workspace" else "In one conversation"
+    by = f" by {escape_hidden_line(grant.created_by)}" if grant.created_by else ""
+    used = f"last used {_local_time(grant.last_used_at)}" if grant.last_used_at else "not used yet"
+    revoked = f" · revoked {_local_time(grant.revoked_at)}" if grant.revoked_at else ""
+    return f"{where} · {escape_hidden_line(grant.tool)} · given {_local_time(grant.created_at)}{by} · {used}{revoked}"
+
+
+def _local_time(moment: datetime) -> str:
+    local = moment.astimezone()
+    return f"{local.day} {local:%b %Y, %H:%M}"

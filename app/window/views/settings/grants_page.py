@@ -1,11 +1,11 @@
 """Remembered permission decisions, newest first; each can be revoked."""
 
-from datetime import datetime
 from functools import partial
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from app.client.display_text import grant_text
 from app.client.safe_text import escape_hidden, escape_hidden_line
 from app.protocol.asks import Grant
 from app.window.stores.asks import GrantStore
@@ -43,7 +43,7 @@ class GrantRowView(QWidget):
         self._show_question(False)
         below = QHBoxLayout()
         below.setSpacing(theme.tokens.space_normal)
-        self._label = TextLabel(theme, grant_summary(grant), tone="muted", wrap=True)
+        self._label = TextLabel(theme, grant_text(grant), tone="muted", wrap=True)
         below.addWidget(self._label, 1)
         for button in (self._revoke, self._confirm, self._keep):
             below.addWidget(button)
@@ -55,7 +55,7 @@ class GrantRowView(QWidget):
 
     def show_grant(self, grant: Grant) -> None:
         """The same grant, used since then."""
-        self._label.setText(grant_summary(grant))
+        self._label.setText(grant_text(grant))
 
     def _show_question(self, asked: bool) -> None:
         self._revoke.setVisible(not asked)
@@ -73,19 +73,6 @@ class GrantRowView(QWidget):
     def _on_revoked(self) -> None:
         self._confirm.setEnabled(False)
         self.revoked.emit()
-
-
-def grant_summary(grant: Grant) -> str:
-    """Its scope, when and by whom it was granted, and its last use."""
-    where = f"In {escape_hidden_line(grant.scope_id)}" if grant.scope == "workspace" else "In one conversation"
-    by = f" by {escape_hidden_line(grant.created_by)}" if grant.created_by else ""
-    used = f"last used {_local_time(grant.last_used_at)}" if grant.last_used_at else "not used yet"
-    return f"{where} · {escape_hidden_line(grant.tool)} · given {_local_time(grant.created_at)}{by} · {used}"
-
-
-def _local_time(moment: datetime) -> str:
-    local = moment.astimezone()
-    return f"{local.day} {local:%b %Y, %H:%M}"
 
 
 class GrantsPageView(SettingsPageView):
