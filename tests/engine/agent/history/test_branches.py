@@ -131,7 +131,7 @@ async def test_only_replies_can_be_retried(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="One.")])) as engine:
         await say(engine, "first")
         message, reply = engine.watcher.nodes()
-        with pytest.raises(InvalidParams, match="Only a reply of an agent"):
+        with pytest.raises(InvalidParams, match="Only an agent's reply"):
             await retry(engine, message)
         with pytest.raises(NotFound):
             await retry(engine, msgspec.structs.replace(reply, id="none"))

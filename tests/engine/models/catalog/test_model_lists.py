@@ -88,8 +88,8 @@ async def test_model_list_is_fetched_on_request_and_stored_with_its_date(tmp_pat
     ("answer", "said"),
     [
         (web.Response(status=401, text=f'{{"error": "bad key {KEY}"}}'), "(401): bad key [key removed]"),
-        (web.Response(text="<html>"), "no list of models"),
-        (web.json_response({"data": {"a": 1}}), "no list of models"),
+        (web.Response(text="<html>"), "not a list of models"),
+        (web.json_response({"data": {"a": 1}}), "not a list of models"),
     ],
 )
 async def test_failed_fetch_keeps_the_old_model_list(tmp_path: Path, answer: web.Response, said: str) -> None:
