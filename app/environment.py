@@ -5,6 +5,8 @@ from collections.abc import Mapping
 
 from app.protocol.engine import is_offered
 
+# Where programs are looked for that run without asking: folders that only an administrator changes.
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Limits in characters for a single variable, and for all of them. Linux itself accepts 128 KB for one.
 _LONGEST = 32_768
 _MOST = 131_072

@@ -126,16 +126,16 @@ async def asks_after(tmp_path: Path, remembered: Reply, tried: Reply) -> bool:
         return task.ended_at is None
 
 
-@pytest.mark.parametrize("command", ["true # (in {0}/sub)", "true\n(in {0}/sub)", "in {0}/sub: true"])
+@pytest.mark.parametrize("command", ["touch made # (in {0}/sub)", "touch made\n(in {0}/sub)", "in {0}/sub: touch made"])
 async def test_a_command_that_spells_out_another_grant_is_asked_about(tmp_path: Path, command: str) -> None:
-    elsewhere = Reply(calls=(Call("shell", {"command": "true #", "working_dir": "sub"}),))
+    elsewhere = Reply(calls=(Call("shell", {"command": "touch made #", "working_dir": "sub"}),))
     line = command.format(tmp_path / "workspace")
     assert await asks_after(tmp_path, elsewhere, shell(line))
 
 
 async def test_the_same_command_in_another_folder_is_asked_about(tmp_path: Path) -> None:
-    elsewhere = Reply(calls=(Call("shell", {"command": "true", "working_dir": "sub"}),))
-    assert await asks_after(tmp_path, shell("true"), elsewhere)
+    elsewhere = Reply(calls=(Call("shell", {"command": "touch made", "working_dir": "sub"}),))
+    assert await asks_after(tmp_path, shell("touch made"), elsewhere)
 
 
 async def test_a_folder_that_may_be_made_is_no_file_that_may_be_written(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ async def test_a_change_that_was_allowed_allows_no_other_content(tmp_path: Path)
 
 
 async def test_the_very_command_that_was_remembered_is_not_asked_about(tmp_path: Path) -> None:
-    assert not await asks_after(tmp_path, shell("true"), shell("true"))
+    assert not await asks_after(tmp_path, shell("touch made"), shell("touch made"))
 
 
 async def test_a_folder_that_flips_to_a_link_while_files_are_written_leads_nothing_outside(

@@ -51,9 +51,9 @@ async def steered(home: Path) -> TaskRecord:
     """One approval allowed, another denied with a reason, and a steering message that skips a call."""
     gate = asyncio.Event()
     two = Reply(
-        calls=(Call("shell", {"command": "echo one"}, id="one"), Call("shell", {"command": "echo two"}, id="two"))
+        calls=(Call("shell", {"command": "touch one"}, id="one"), Call("shell", {"command": "touch two"}, id="two"))
     )
-    replies = [two, shell("echo three"), Reply(text="Steered.", gate=gate), DONE]
+    replies = [two, shell("touch three"), Reply(text="Steered.", gate=gate), DONE]
     async with engine_parts(home, ModelServer(replies=replies)) as engine:
         task = await engine.start("count", approve="ask")
         first = await engine.watcher.ask(task.id)
@@ -91,7 +91,7 @@ async def cut(home: Path) -> TaskRecord:
 
 async def extended(home: Path) -> TaskRecord:
     """Continued twice beyond its limit of turns, because a person allows it."""
-    replies = [shell("echo first"), shell("echo second"), DONE]
+    replies = [shell("touch first"), shell("touch second"), DONE]
     async with engine_parts(home, ModelServer(replies=replies)) as engine:
         task = await engine.start("go far", approve="ask", max_turns=1)
         for _ in range(4):

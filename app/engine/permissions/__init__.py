@@ -1,1 +1,4 @@
-"""Permission checks for tool calls: policy, dangerous commands, grants. agent/run asks. Start at policy.py."""
+"""The permission policy: what tool calls, commands, paths and web addresses may do.
+
+agent/run asks it and stores grants. Start at policy.py; for commands go on to command_policy.py.
+"""

@@ -1,35 +1,47 @@
-"""The permission policy: allows reads inside the workspace, denies a few calls always, and asks for the others.
+"""The permission policy for tool calls: what only looks runs, what destroys never does, the rest is asked about.
 
-It judges the effects that a tool declares (`Access`); asking and storing happen elsewhere. Matching command text is
-a convenience, not a security boundary.
+It judges the effects that a tool declares (`Access`); asking and storing happen elsewhere. Judging the text of a
+command is a convenience, not a security boundary.
 """
 
 import os
-import sys
+import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
 
-from app.engine.permissions.dangerous_commands import hard_block, high_risk
-from app.engine.permissions.shell_parser import TooComplex
+from app.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
+from app.engine.permissions.command_rules import CommandRule
+from app.engine.permissions.paths import Places, closed_by_default, judge_path
+from app.engine.permissions.repository_trust import names_no_program
+from app.engine.permissions.verdict import Finding, RuleName, Verdict, ask, deny, strictest
 from app.engine.tools.base import Access
+from app.environment import SYSTEM_PATH
 from app.paths import USER_SKILLS, Paths
 from app.protocol.asks import GrantedCall, Risk
 from app.protocol.tasks import ApproveMode
 
-Verdict = Literal["allow", "ask", "deny"]
 HOME = Path.home()
+# Builtins of bash that the policy allows.
+_BUILTINS = frozenset(("cd", "command", "type", ":", "echo", "printf", "pwd", "test", "true", "false"))
+_BROKEN = (ValueError, OSError, LookupError, RecursionError, MemoryError, AssertionError)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`rule` is the reason in plain words. `grantable` is what a grant would allow, None if no grant is possible."""
+    """`reason` is in plain words, `rule` names what decided. `grantable` is what a grant would allow, if one can.
+
+    `only_looks` and `argv` are those of `Access`.
+    """
 
     verdict: Verdict
-    rule: str
+    reason: str
     risk: Risk = "low"
     grantable: GrantedCall | None = None
+    rule: RuleName = "tool"
+    only_looks: bool = False
+    argv: tuple[str, ...] = ()
 
 
 def decide(
@@ -42,32 +54,12 @@ def decide(
 ) -> Decision:
     """Decide on a call. `private` is the app's data folder, closed to tools except for a workspace in `workspaces`.
 
-    `granted` are the calls that the valid grants for this tool allow.
+    `granted` are the calls that the valid grants for this tool allow. A call that cannot be judged is asked about.
     """
-    workspace = Path(os.path.realpath(workspace))
     try:
-        refusal = _refusal(access, workspace, private, home)
-    except TooComplex:
-        return unchecked(approve, "the command is too long or too deeply nested to be checked")
-    if refusal:
-        return Decision("deny", refusal, "high")
-    if access.tier == "free":
-        return Decision("allow", "touches nothing outside the task")
-    if access.tier == "read" and _stays_inside(access, (workspace,), _blocked(private, home)):
-        return Decision("allow", "reading inside the workspace")
-    if access.tier == "read" and _stays_inside(access, _skills(home), _blocked(private, home)):
-        return Decision("allow", "reading a skill of yours")
-    risk, rule = _judged(access, workspace)
-    call = _grantable(access, risk)
-    if call is not None and call in granted:
-        return Decision("allow", "you allowed exactly this before", risk, call)
-    match approve:
-        case "all":
-            return Decision("allow", "everything is allowed in this task", risk, call)
-        case "never":
-            return Decision("deny", f"{rule}, and nobody is there to ask", risk, call)
-        case "ask":
-            return Decision("ask", rule, risk, call)
+        return _decide(access, approve, granted, _places(str(workspace), str(private), str(home)))
+    except _BROKEN:
+        return unchecked(approve, "it could not be checked because of an error")
 
 
 def describe(call: GrantedCall) -> str:
@@ -80,78 +72,108 @@ def describe(call: GrantedCall) -> str:
 def unchecked(approve: ApproveMode, why: str) -> Decision:
     """The decision for a call that could not be checked in bounded time: ask a person, else deny."""
     if approve == "ask":
-        return Decision("ask", why, "high")
-    return Decision("deny", f"{why}. Put it into a script file in small parts, and run that", "high")
+        return Decision("ask", why, "high", rule="unchecked text")
+    advice = f"{why}. Put it into a script file in small parts, and run that"
+    return Decision("deny", advice, "high", rule="unchecked text")
 
 
-def _refusal(access: Access, workspace: Path, private: Path, home: Path) -> str | None:
-    reason = hard_block(access.command, home) if access.command is not None else None
-    if reason:
-        return f"never allowed: {reason}"
-    for path in (*access.reads, *access.writes):
-        for folder in _blocked(private, home):
-            if _is_inside(path, folder) and not _is_in_own_workspace(path, workspace, private):
-                return f"never allowed: {folder} is closed to tools"
-    return None
-
-
-def _is_in_own_workspace(path: Path, workspace: Path, private: Path) -> bool:
-    """True inside a workspace that the app made. The data folder itself stays closed as a workspace: it holds keys."""
-    return _is_inside(path, workspace) and _is_inside(workspace, _real(Paths(private).workspaces))
-
-
-@cache
-def _blocked(private: Path, home: Path) -> tuple[Path, ...]:
-    system = (Path("/etc"), Path("/sys"), Path("/proc"), Path("/boot"))
-    return tuple(_real(path) for path in (*system, home / ".ssh", home / ".gnupg", home / ".aws", private))
-
-
-@cache
-def _skills(home: Path) -> tuple[Path, ...]:
-    return tuple(_real(home / place) for place in USER_SKILLS)
-
-
-def _stays_inside(access: Access, folders: tuple[Path, ...], blocked: tuple[Path, ...]) -> bool:
-    if not access.reads:
-        return False
-    # A workspace such as the home directory contains closed folders: listing or searching all of it is no plain read.
-    holds_blocked = any(_is_inside(folder, path) for folder in blocked for path in access.reads)
-    return not holds_blocked and all(any(_is_inside(path, one) for one in folders) for path in access.reads)
-
-
-def _judged(access: Access, workspace: Path) -> tuple[Risk, str]:
-    outside = [path for path in access.writes if not _is_inside(path, workspace)]
-    if outside:
-        return "high", f"writes outside the workspace: {outside[0]}"
+def _decide(access: Access, approve: ApproveMode, granted: frozenset[GrantedCall], places: Places) -> Decision:
+    if access.tier == "free":
+        return Decision("allow", "touches nothing outside the task")
     if access.command is not None:
-        danger = high_risk(access.command)
-        return ("high", danger) if danger else ("medium", "runs a command")
-    if access.writes and access.is_partial:
-        return "medium", "changes a file of the workspace, and the change cannot be shown in full"
-    if access.writes:
-        return "low", "changes a file of the workspace"
-    far = [path for path in access.reads if not _is_inside(path, workspace)]
-    return "medium", f"reads outside the workspace: {far[0]}" if far else "not known to be harmless"
+        return _of_command(access, access.command, approve, granted, places)
+    finding = _of_paths(access, places)
+    call = _granted_path(access, finding)
+    if call is not None and call in granted and finding.verdict == "ask":
+        return Decision("allow", "you allowed exactly this before", finding.risk, call, "grant")
+    return _in_mode(finding, approve, call)
 
 
-def _grantable(access: Access, risk: Risk) -> GrantedCall | None:
+def _of_command(
+    access: Access, line: str, approve: ApproveMode, granted: frozenset[GrantedCall], places: Places
+) -> Decision:
+    folder = str(access.reads[0]) if access.reads else places.workspace
+    for path in (*access.reads, *access.writes):
+        if closed := places.closed_folder_of(str(path)):
+            return _in_mode(deny("closed folder", f"never allowed: {closed} is closed to tools"), approve, None)
+    context = CommandContext(places, folder, is_trusted=places.is_own_workspace, trusts_git=names_no_program)
+    decided: CommandDecision = judge_command(line, context, tuple(_rules(granted, folder)))
+    if not decided.is_complete and decided.finding.verdict != "deny":
+        return unchecked(approve, decided.finding.reason)
+    if decided.only_looks:
+        return _looking(decided, approve, GrantedCall(operation=access.operation, command=line, working_dir=folder))
+    call = None
+    if decided.can_be_granted and decided.finding.verdict != "deny" and access.operation and len(access.reads) == 1:
+        call = GrantedCall(operation=access.operation, command=line, working_dir=folder)
+    return _in_mode(decided.finding, approve, call)
+
+
+def _looking(decided: CommandDecision, approve: ApproveMode, call: GrantedCall) -> Decision:
+    """Allows the command with the programs of the system; those of other folders are asked about."""
+    programs = [command.words[0] for command in decided.commands]
+    found = {name: shutil.which(name, path=SYSTEM_PATH) for name in programs}
+    missing = next((name for name, place in found.items() if place is None and name not in _BUILTINS), None)
+    if missing is not None:
+        return _in_mode(ask("program", f"`{missing}` is not installed in a folder of the system"), approve, call)
+    argv: tuple[str, ...] = ()
+    if len(decided.commands) == 1 and not decided.commands[0].redirects and programs[0] not in _BUILTINS:
+        argv = (found[programs[0]] or programs[0], *decided.commands[0].words[1:])
+    reason = decided.finding.reason
+    return Decision("allow", reason, rule=decided.finding.rule, only_looks=True, argv=argv)
+
+
+def _rules(granted: Iterable[GrantedCall], folder: str) -> Iterable[CommandRule]:
+    for call in granted:
+        if call.command is not None and call.working_dir == folder:
+            yield CommandRule("allow", command=call.command)
+
+
+def _of_paths(access: Access, places: Places) -> Finding:
+    """Judges paths as the tool will use them; a write is asked about each time."""
+    if not access.reads and not access.writes:
+        return ask("tool", "not known to be harmless")
+    findings = [judge_path("write", str(path), places.workspace, places, False) for path in access.writes]
+    findings += [_of_read(str(path), places) for path in access.reads]
+    decisive = strictest(findings)
+    assert decisive is not None
+    if access.writes and access.is_partial and decisive.verdict == "ask" and decisive.risk == "low":
+        return ask("path", "changes a file of the workspace, and the change cannot be shown in full")
+    if decisive.verdict == "allow" and access.tier != "read":
+        return ask("tool", "not known to be harmless")
+    return deny(decisive.rule, f"never allowed: {decisive.reason}") if decisive.verdict == "deny" else decisive
+
+
+def _of_read(path: str, places: Places) -> Finding:
+    if any(places.is_inside(path, skills) for skills in _skills(places.home)) and not places.closed_folder_of(path):
+        return Finding("allow", "path", "reading a skill of yours")
+    return judge_path("read", path, places.workspace, places, False)
+
+
+def _granted_path(access: Access, finding: Finding) -> GrantedCall | None:
     """A call that depends on a file's state cannot be granted: the next change is a different one."""
     paths = (*access.writes, *access.reads)
-    if risk == "high" or not access.operation or len(paths) != 1:
+    if finding.risk == "high" or not access.operation or len(paths) != 1 or access.basis:
         return None
-    path = str(paths[0])
-    if access.command is not None:
-        return GrantedCall(operation=access.operation, command=access.command, working_dir=path)
-    return None if access.basis else GrantedCall(operation=access.operation, path=path)
+    return GrantedCall(operation=access.operation, path=str(paths[0]))
 
 
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))
+def _in_mode(finding: Finding, approve: ApproveMode, call: GrantedCall | None) -> Decision:
+    reason, risk = finding.reason, finding.risk
+    if finding.verdict != "ask":
+        return Decision(finding.verdict, reason, risk, call if finding.verdict == "allow" else None, finding.rule)
+    match approve:
+        case "all":
+            return Decision("allow", "everything is allowed in this task", risk, call, "mode")
+        case "never":
+            return Decision("deny", f"{reason}, and nobody is there to ask", risk, call, finding.rule)
+        case "ask":
+            return Decision("ask", reason, risk, call, finding.rule)
 
 
-def _is_inside(path: Path, folder: Path) -> bool:
-    """Compares components, as text: it runs some twenty times per call, and pathlib is ten times slower."""
-    inner, outer = os.fspath(path), os.fspath(folder)
-    if sys.platform != "linux":
-        inner, outer = inner.casefold(), outer.casefold()
-    return inner == outer or inner.startswith(outer.rstrip(os.sep) + os.sep)
+def _places(workspace: str, private: str, home: str) -> Places:
+    return Places(workspace, home, closed_by_default(home), (private,), str(Paths(Path(private)).workspaces))
+
+
+@cache
+def _skills(home: str) -> tuple[str, ...]:
+    return tuple(os.path.realpath(os.path.join(home, place)) for place in USER_SKILLS)

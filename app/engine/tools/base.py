@@ -63,6 +63,9 @@ class Access:
     `text` describes the call in plain words; `preview` shows its effect (the diff of a write). `operation` is the
     tool's action. `basis` is a fingerprint of the files this was made from: if it differs later, approval is
     required again. `is_partial`: the preview does not show the whole change.
+
+    The policy sets the last two for a command that it allows unasked: `only_looks`, so that it runs with the system's
+    PATH, and `argv` if it is one program that needs no shell.
     """
 
     tier: PermissionTier
@@ -74,6 +77,8 @@ class Access:
     operation: str = ""
     basis: str = ""
     is_partial: bool = False
+    only_looks: bool = False
+    argv: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         assert (self.command is not None) == (self.tier == "run"), "a call that runs something says what"

@@ -25,6 +25,7 @@ _NEVER_SEARCHED = (
     "markdown._UNDECIDED",
     "skills._FIELD",
     "gitignore._BRACKET",
+    "special._SED_PRINTS",
 )
 _PIECES = (
     "a",

@@ -192,7 +192,7 @@ async def test_without_descriptors_the_engine_waits_quietly_says_so_and_serves_a
 
 
 async def test_a_tool_goes_before_the_engine_when_memory_runs_out(own_errand: Errand) -> None:
-    command = Call("shell", {"command": "sleep 0.3; cat /proc/self/oom_score_adj"})
+    command = Call("shell", {"command": "sleep 0.3; cat /proc/$$/oom_score_adj"})
     async with ModelServer(replies=[Reply(calls=(command,)), Reply(text="Done.")]) as server:
         done = await own_errand.run("run", *MODEL, server.url, "look")
         told = str(server.requests[1].messages[-1]["content"])

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from shlex import quote
 from typing import TypeAlias
@@ -60,7 +61,7 @@ def test_a_call_that_tells_nothing_asks(house: House) -> None:
 def test_reads_outside_and_names_that_only_begin_alike_ask(house: House) -> None:
     for path in (house.home / "notes", house.home / "project2" / "a"):
         decision = house.decide(Access("read", "Read", reads=(path,), operation="read"))
-        assert (decision.verdict, decision.rule) == ("ask", f"reads outside the workspace: {path}")
+        assert (decision.verdict, decision.reason) == ("ask", f"reads outside the workspace: {path}")
         assert decision.grantable == GrantedCall(operation="read", path=str(path))
 
 
@@ -116,7 +117,8 @@ def test_a_workspace_named_by_a_link_is_its_real_folder(house: House) -> None:
 
 
 def test_commands_ask_and_show_what_a_grant_would_hold(house: House) -> None:
-    assert house.command("make test") == Decision("ask", "runs a command", "medium", house.run("make test"))
+    why = "`make` is not on the list of programs that only look"
+    assert house.command("make test") == Decision("ask", why, "medium", house.run("make test"), "program")
     other = house.home / "other"
     elsewhere = Access("run", "x", reads=(other,), command="make test", operation="run")
     assert house.decide(elsewhere).grantable == house.run("make test", other)
@@ -131,7 +133,10 @@ def test_a_remembered_command_passes_and_another_does_not(house: House) -> None:
 
 def test_nobody_to_ask_means_no(house: House) -> None:
     decision = house.command("make", "never")
-    assert (decision.verdict, decision.rule) == ("deny", "runs a command, and nobody is there to ask")
+    assert (decision.verdict, decision.reason) == (
+        "deny",
+        "`make` is not on the list of programs that only look, and nobody is there to ask",
+    )
 
 
 def test_allowing_all_allows_commands_and_writes(house: House) -> None:
@@ -203,8 +208,8 @@ def test_danger_asks_in_red_and_is_never_remembered(house: House, line: str) -> 
         "git add --force x",
         "git add -f x",
         "git clean -n",
-        "git --version",
-        "find . -name x",
+        "git init",
+        "find -L . -name x",
         "chmod 600 x",
         "bash x.sh",
     ],
@@ -214,9 +219,48 @@ def test_what_only_resembles_danger_is_asked_about_as_any_command(house: House, 
     assert (decision.verdict, decision.risk, decision.grantable) == ("ask", "medium", house.run(line))
 
 
-@pytest.mark.parametrize("line", ["echo rm -rf /", "git commit -m 'rm -rf /'", "ls /", "rm a", "dd --help > help"])
+@pytest.mark.parametrize("line", ["git commit -m 'rm -rf /'", "ls /", "rm a", "dd --help > help"])
 def test_words_alone_do_not_reach_the_floor(house: House, line: str) -> None:
     assert house.command(line).verdict == "ask"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["ls", "cat notes", "grep -rn x .", "git --version", "git status", "find . -name x", "ls | wc -l", "echo rm -rf /"],
+)
+@pytest.mark.parametrize("approve", ["ask", "never"])
+def test_a_command_that_only_looks_runs_without_asking(house: House, line: str, approve: ApproveMode) -> None:
+    assert house.command(line, approve).verdict == "allow"
+
+
+def test_one_program_that_only_looks_runs_without_a_shell_from_a_folder_of_the_system(house: House) -> None:
+    looked = house.command("cat 'a b' c\\ d")
+    assert (looked.only_looks, looked.argv[0].rpartition("/")[2], looked.argv[1:]) == (True, "cat", ("a b", "c d"))
+    assert os.path.isabs(looked.argv[0])
+    for line in ("cat a | wc", "cat a > /dev/null", "cd . && cat a"):
+        assert (house.command(line).only_looks, house.command(line).argv) == (True, ())
+    assert not house.command("make", "all").only_looks
+    assert not house.command("make", "ask", (house.run("make"),)).only_looks
+
+
+def test_git_asks_where_the_repository_names_a_program(house: House) -> None:
+    config = house.workspace / ".git" / "config"
+    config.parent.mkdir()
+    config.write_text("[core]\n\tbare = false\n")
+    assert house.command("git status").verdict == "allow"
+    config.write_text("[core]\n\tbare = false\n\tfsmonitor = ./evil\n")
+    assert (house.command("git status").verdict, house.command("git status").rule) == ("ask", "untrusted folder")
+
+
+def test_a_closed_folder_is_closed_to_commands_whatever_is_allowed(house: House) -> None:
+    for line in ("cat ~/.ssh/id_rsa", "cat < ~/.aws/credentials", f"cp {house.private}/keys .", "cat /etc/passwd | wc"):
+        assert (house.command(line, "all").verdict, house.command(line, "all").rule) == ("deny", "closed folder")
+
+
+def test_files_that_configure_agents_and_secrets_are_asked_about_in_red(house: House) -> None:
+    hook = Access("write", "Write", writes=(house.workspace / ".git" / "hooks" / "pre-commit",), operation="write")
+    secret = Access("read", "Read", reads=(house.workspace / ".env",), operation="read")
+    assert [(d.verdict, d.risk) for d in map(house.decide, (hook, secret))] == [("ask", "high")] * 2
 
 
 @pytest.mark.parametrize("line", ["a" * 200_000, "(" * 50_000, "$(" * 20_000 + "x", "'" * 9999, "\0", "{a,b}" * 9999])
@@ -232,10 +276,10 @@ def nested(depth: int) -> str:
 
 
 def test_the_floor_holds_for_a_nested_shell(house: House) -> None:
-    assert house.command(nested(4), "all").rule == "never allowed: it would delete the system or the home directory"
+    assert house.command(nested(5), "all").reason == "never allowed: it would delete the system or the home directory"
 
 
-@pytest.mark.parametrize("line", ["env " * 30_000 + "rm", "eval " * 20_000 + "rm", nested(5), "rm " * 60_000])
+@pytest.mark.parametrize("line", ["env " * 30_000 + "rm", "eval " * 20_000 + "rm", "rm " * 60_000])
 def test_a_command_that_cannot_be_checked_is_asked_in_red_and_never_allowed(house: House, line: str) -> None:
     asked = house.command(line, "ask", (house.run(line),))
     assert (asked.verdict, asked.risk, asked.grantable) == ("ask", "high", None)

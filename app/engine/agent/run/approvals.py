@@ -25,8 +25,7 @@ from app.protocol.events import GrantUpdate
 DENIED = "The person denied this call. Do not try the same again; find another way or say what you could not do."
 _CHANGED = "it is not what you were asked before, something has changed since: "
 
-# Checking a command of this length takes at most 5 ms.
-_LONGEST_ON_LOOP = 400
+# The policy looks at links and repositories on the disk, which may not answer.
 _CHECK_S = 5.0
 
 
@@ -60,9 +59,9 @@ class Approvals(Feature):
             decision = await self._decide(call.name, access)
             match decision.verdict:
                 case "allow":
-                    return access
+                    return replace(access, only_looks=decision.only_looks, argv=decision.argv)
                 case "deny":
-                    return ToolRefusal(f"Not allowed: {decision.rule}")
+                    return ToolRefusal(f"Not allowed: {decision.reason}")
                 case "ask":
                     settled = await self._ask(call, access, decision, again, cancel)
             if (refusal := _refusal(settled)) is not None:
@@ -77,7 +76,7 @@ class Approvals(Feature):
         task = self._state.task
         granted = self._grants.granted(tool, task.conversation_id, task.workspace)
         check = partial(decide, access, Path(task.workspace), task.approve, granted, self._private)
-        if len(access.command or "") <= _LONGEST_ON_LOOP:
+        if access.tier == "free":
             return check()
         try:
             return await in_workspace(Path(task.workspace), check, _CHECK_S)
@@ -132,7 +131,7 @@ def _approval(call: ToolCall, access: Access, decision: Decision, again: str) ->
         tool=call.name,
         call_id=call.id,
         text=access.text,
-        rule=again + decision.rule,
+        rule=again + decision.reason,
         risk=decision.risk,
         command=access.command,
         working_dir=str(access.reads[0]) if access.command is not None and access.reads else None,

@@ -13,10 +13,11 @@ from typing import Literal
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import ConfigurationError
 from app.engine.sandbox.bubblewrap import sandboxed
-from app.engine.tools.base import ToolContext, ToolError
+from app.engine.tools.base import Access, ToolContext, ToolError
 from app.engine.tools.plain_text import clean_output, is_clean
 from app.engine.tools.processes import marks, spawn, termination
 from app.engine.tools.processes.termination import adopt_orphans
+from app.environment import SYSTEM_PATH
 from app.protocol.notices import EndedProcess
 
 # The model's share of one stream. The tail is longer than the head because errors come last.
@@ -25,6 +26,9 @@ _TAIL = 20_000
 LIMIT = _HEAD + _TAIL
 FILE_LIMIT = 200_000_000
 _CONTINUATION = bytes(range(0x80, 0xC0))  # of a truncated UTF-8 character
+
+# Nothing of the client's may decide which programs these commands run, or where `cd` leads.
+_OF_LOOKING = {"PATH": SYSTEM_PATH, "CDPATH": "", "BASH_ENV": "", "ENV": "", "GIT_OPTIONAL_LOCKS": "0"}
 
 End = Literal["exited", "timeout", "cancelled"]
 # Time for writers other than the command itself, such as a `>(tee log)`, to finish after it.
@@ -134,10 +138,18 @@ def shell() -> tuple[str, ...]:
 
 
 class ShellCommand:
-    """Runs once. `stdout` and `stderr` can be read while it runs; `on_output` is called when they grow."""
+    """Runs once. `stdout` and `stderr` can be read while it runs; `on_output` is called when they grow.
 
-    def __init__(self, context: ToolContext, call_id: str, on_output: Callable[[], None]) -> None:
+    A command that was allowed because it only looks runs with the system's PATH, and without a shell if it needs none.
+    """
+
+    def __init__(
+        self, context: ToolContext, call_id: str, on_output: Callable[[], None], allowed: Access | None = None
+    ) -> None:
         self._context = context
+        self._argv = allowed.argv if allowed is not None else ()
+        looks = allowed is not None and allowed.only_looks
+        self._environment = _of_looking(context.environment) if looks else context.environment
         self._on_output = on_output
         # The id comes from a model: only a safe part of it may enter a file name.
         name = "".join(letter for letter in call_id if letter.isalnum() or letter in "-_")[-60:] or "call"
@@ -146,7 +158,7 @@ class ShellCommand:
 
     async def run(self, line: str, working_dir: Path, timeout_s: float, cancel: CancelSignal) -> CommandResult:
         adopt_orphans()
-        arguments, environment = await self._prepared([*shell(), line], working_dir)
+        arguments, environment = await self._prepared([*self._argv] or [*shell(), line], working_dir)
         mark = marks.new_mark(self._context.task_id)
         started = time.monotonic()
         try:
@@ -177,12 +189,12 @@ class ShellCommand:
         """The command line and its environment, in the sandbox if there is one."""
         sandbox = self._context.sandbox
         if sandbox is None:
-            return arguments, self._context.environment
+            return arguments, self._environment
         try:
             wrapped = await asyncio.to_thread(sandboxed, arguments, working_dir, sandbox)
         except (ConfigurationError, OSError) as error:
             raise ToolError(f"The command was not started: {error}") from error
-        return wrapped, sandbox.environment(self._context.environment)
+        return wrapped, sandbox.environment(self._environment)
 
     def _start(
         self, arguments: list[str], working_dir: Path, environment: Mapping[str, str], mark: marks.ProcessMark
@@ -214,6 +226,12 @@ class ShellCommand:
         open_ends = [pipe.ended for pipe in pipes if not pipe.ended.done()]
         if open_ends:
             await asyncio.wait(open_ends, timeout=_DRAIN_S)
+
+
+def _of_looking(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without the client's shell functions and folders of programs."""
+    kept = {name: value for name, value in environment.items() if not name.startswith("BASH_FUNC_")}
+    return kept | _OF_LOOKING
 
 
 async def _wait(exit_code: asyncio.Future[int], timeout_s: float, cancel: CancelSignal) -> End:

@@ -100,7 +100,7 @@ class Shell:
         if cancel.is_set:
             raise ToolError("Operation aborted")
         updates = _Updates(on_update)
-        command = ShellCommand(self._context, call_id, updates.grew)
+        command = ShellCommand(self._context, call_id, updates.grew, allowed)
         updates.of = command
         try:
             outcome = await command.run(wanted.command, folder, wanted.timeout_secs, cancel)

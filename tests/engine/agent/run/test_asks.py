@@ -126,6 +126,16 @@ async def test_workspace_grant_settles_only_equal_asks_that_wait_in_the_workspac
         assert third is not None and third.status == "waiting"
 
 
+async def test_commands_that_only_look_run_without_an_ask(tmp_path: Path) -> None:
+    lines = ("cat notes", "cat notes | wc -l; ls", "git status --short")
+    async with engine_parts(tmp_path, ModelServer(replies=[*map(shell, lines), DONE])) as engine:
+        (engine.workspace / "notes").write_text("a b\n")
+        started = await engine.start(approve="ask")
+        await engine.watcher.end(started.id)
+        told = [result.text for result in results(engine.watcher.nodes())]
+    assert told[:2] == ["a b", "1\nnotes"]
+
+
 async def test_with_nobody_to_ask_a_command_is_denied(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("touch made.txt"), DONE])) as engine:
         await engine.watcher.end((await engine.start(approve="never")).id)

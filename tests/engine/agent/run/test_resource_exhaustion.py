@@ -48,7 +48,7 @@ async def test_command_whose_allocation_fails_ends_with_its_own_error(tmp_path: 
 
 
 async def test_command_without_free_descriptors_fails_and_the_task_continues(tmp_path: Path) -> None:
-    replies = [Reply(calls=(Call("shell", {"command": "echo hi"}),)), DONE]
+    replies = [Reply(calls=(Call("shell", {"command": "touch hi"}),)), DONE]
 
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
         started = await engine.start(approve="ask")

@@ -227,13 +227,13 @@ async def test_interrupted_model_call_is_repeated_as_the_same_turn(tmp_path: Pat
 
 
 async def test_waiting_limit_ask_and_granted_limits_survive_a_restart(tmp_path: Path) -> None:
-    async with engine_parts(tmp_path, ModelServer(replies=[shell("true")])) as engine:
+    async with engine_parts(tmp_path, ModelServer(replies=[shell("touch it")])) as engine:
         started = await engine.start(approve="ask", max_turns=1)
         await answer(engine, await engine.watcher.ask(started.id), allow=True)
         await engine.watcher.task(started.id, lambda task: task.step_count == 1 and task.status == "waiting_user")
         ask = await engine.watcher.ask(started.id)
         port = crash(engine, tmp_path / "after")
-    again = ModelServer(replies=[shell("true"), DONE], port=port)
+    again = ModelServer(replies=[shell("touch it"), DONE], port=port)
     async with engine_parts(tmp_path / "after", again) as engine:
         assert await only_ask(engine) == ask
         await answer(engine, ask, allow=True)

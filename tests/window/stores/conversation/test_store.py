@@ -22,7 +22,7 @@ def texts_of(mirror: Mirror) -> list[str]:
 
 
 async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_path: Path) -> None:
-    shell = Call("shell", {"command": "echo hi"}, id="call_1")
+    shell = Call("shell", {"command": "echo hi | tee said"}, id="call_1")
     turns = [
         Reply(thinking="Hm.", text="First.\n\n- a\n- b\n\nThen:", calls=(QUESTION,)),
         Reply(calls=(Call("send_update", {"message": "Half **done**."}, id="call_0"), shell)),

@@ -1,0 +1,280 @@
+"""Decides on a shell command: hard floor, deny rules, pre-filter, strict parse, each command, its operands.
+
+The order and the meaning of the steps are those of docs/decisions/0036. A later step can only make a decision
+stricter, and a line is allowed only if every command in it is.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from app.engine.permissions import windows_shells
+from app.engine.permissions.command_rules import CommandRule, allowed_by_prefix, allowed_exactly, denied_by
+from app.engine.permissions.danger import danger_in, dangerous_flag
+from app.engine.permissions.hard_floor import floor_reason
+from app.engine.permissions.paths import Places, judge_operand
+from app.engine.permissions.programs.git import git_call
+from app.engine.permissions.programs.options import MoreThanLooking, Program, UnknownFlag, Usage
+from app.engine.permissions.programs.table import PROGRAMS
+from app.engine.permissions.shell.grammar import NotPlain, PlainCommand, check_text, parse
+from app.engine.permissions.shell.nested_code import FoundCommands, find_commands
+from app.engine.permissions.shell.scanner import program_name
+from app.engine.permissions.verdict import Finding, ask, deny, strictest
+
+_SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/sbin", "/usr/sbin"))
+_NULL = "/dev/null"
+_MOST_FOLDERS = 4
+_MOVES_FILES = frozenset(
+    {"cp", "mv", "ln", "install", "rm", "rmdir", "touch", "tee", "dd", "chmod", "chown", "chgrp", "less", "more", "vi"}
+    | {"vim", "nano", "emacs", "zip", "truncate", "shred", "sed", "awk", "mkdir", "split", "rsync", "source", "."}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandContext:
+    """Where a command would run. `trusts_git` says of a folder that git may read in it: see repository_trust.py."""
+
+    places: Places
+    folder: str
+    shell: str = "bash"
+    is_trusted: bool = False
+    trusts_git: Callable[[str], bool] = lambda _: False
+
+
+@dataclass(frozen=True, slots=True)
+class CommandDecision:
+    """The decisive finding, all findings, and the parsed commands; none if the line is not plain.
+
+    `is_complete` is False if the line was too long or too deep to be read fully: then nothing may allow it.
+    `can_be_granted` is False for danger, which is asked about each time.
+    """
+
+    finding: Finding
+    commands: tuple[PlainCommand, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    is_complete: bool = True
+    can_be_granted: bool = True
+
+    @property
+    def only_looks(self) -> bool:
+        """True if every command is allowed because it only looks, and none by a grant."""
+        return bool(self.findings) and all(
+            (finding.verdict, finding.rule) == ("allow", "read-only command") for finding in self.findings
+        )
+
+
+def judge_command(line: str, context: CommandContext, rules: Sequence[CommandRule] = ()) -> CommandDecision:
+    """Decide on a command line."""
+    if context.shell in windows_shells.NAMES:
+        return CommandDecision(windows_shells.judge(line, rules))
+    reason, found = floor_reason(line, context.places.home, context.folder)
+    if reason is not None:
+        return CommandDecision(deny("hard floor", f"never allowed: {reason}"), is_complete=found.is_complete)
+    if rule := _denied(rules, line, found, context):
+        shown = rule.command if rule.command is not None else " ".join(rule.argv)
+        return CommandDecision(deny("your deny rule", f"you denied `{shown}`"), is_complete=found.is_complete)
+    if not found.is_complete:
+        finding = ask("unchecked text", "the command is too long or too deeply nested to be checked", "high")
+        return CommandDecision(finding, is_complete=False, can_be_granted=False)
+    danger = danger_in(found.commands)
+    try:
+        check_text(line)
+        if danger is None and allowed_exactly(rules, line, found.commands):
+            return CommandDecision(Finding("allow", "grant", "you allowed exactly this before"))
+        commands = parse(line, context.places.home)
+        if context.shell not in ("bash", "sh", "dash"):
+            _check_other_shell(line, context.shell)
+    except NotPlain as problem:
+        rule_name = "unchecked text" if problem.is_text else "grammar"
+        finding = ask(rule_name, str(problem), "high" if problem.is_text else "medium")
+        finding = ask("danger", danger, "high") if danger else finding
+        return CommandDecision(finding, can_be_granted=danger is None and not problem.is_text)
+    findings = tuple(_Judge(context, rules).findings(commands))
+    decisive = strictest(findings)
+    assert decisive is not None
+    if danger is not None and decisive.verdict != "deny":
+        decisive = ask("danger", danger, "high")
+    return CommandDecision(decisive, commands, findings, can_be_granted=danger is None and decisive.risk != "high")
+
+
+def _denied(
+    rules: Sequence[CommandRule], line: str, found: FoundCommands, context: CommandContext
+) -> CommandRule | None:
+    names = frozenset(program_name(rule.argv[0]) for rule in rules if rule.decision == "deny" and rule.argv)
+    if not names and not any(rule.decision == "deny" for rule in rules):
+        return None
+    commands = find_commands(line, context.places.home, context.folder, names.__contains__).commands if names else ()
+    return denied_by(rules, line, (*found.commands, *commands))
+
+
+def _check_other_shell(line: str, shell: str) -> None:
+    """zsh reads plain words as bash does, but expands more of them."""
+    if shell != "zsh":
+        raise NotPlain(f"{shell} is not read by this policy")
+    if any(letter in line for letter in "*?[]{}()=^#~!"):
+        raise NotPlain("zsh could expand a word")
+
+
+class _Judge:
+    """Judges the commands of one line in order, and follows `cd`."""
+
+    def __init__(self, context: CommandContext, rules: Sequence[CommandRule]) -> None:
+        self._context = context
+        self._places = context.places
+        self._rules = rules
+        # The folders after success and after failure of what came before.
+        self._after_success = self._after_failure = (context.folder,)
+
+    def findings(self, commands: Sequence[PlainCommand]) -> Iterator[Finding]:
+        if not self._places.in_workspace(os.path.realpath(self._context.folder)):
+            yield ask("operand", f"it runs outside the workspace, in {self._context.folder}")
+        for index, command in enumerate(commands):
+            folders = self._folders(command.connector)
+            is_piped = "|" in (command.connector, *(after.connector for after in commands[index + 1 : index + 2]))
+            found = list(self._judge(command, folders, is_piped=is_piped))
+            yield from found
+            self._step(command, folders)
+
+    def _folders(self, connector: str) -> tuple[str, ...]:
+        match connector:
+            case "&&":
+                return self._after_success
+            case "||":
+                return self._after_failure
+            case _:
+                return tuple(dict.fromkeys((*self._after_success, *self._after_failure)))
+
+    def _step(self, command: PlainCommand, folders: tuple[str, ...]) -> None:
+        """The folders after this command, which is what `cd` changes."""
+        moved = folders
+        if command.words[0] == "cd" and len(command.words) > 1:
+            target = command.words[-1]
+            moved = tuple(dict.fromkeys(os.path.realpath(os.path.join(folder, target)) for folder in folders))
+        both = {"&&": (moved, (*self._after_failure, *folders)), "||": ((*self._after_success, *moved), folders)}
+        success, failure = both.get(command.connector, (moved, folders))
+        self._after_success = tuple(dict.fromkeys(success))[:_MOST_FOLDERS]
+        self._after_failure = tuple(dict.fromkeys(failure))[:_MOST_FOLDERS]
+
+    def _judge(self, command: PlainCommand, folders: tuple[str, ...], *, is_piped: bool) -> Iterator[Finding]:
+        yield from self._redirects(command, folders)
+        if len(folders) >= _MOST_FOLDERS:
+            yield ask("operand", "the folder it runs in is not certain")
+        words = command.words
+        if words[0] == "cd":
+            yield from self._cd(words, folders, is_piped=is_piped)
+            return
+        name = words[0]
+        if "/" in name:
+            if os.path.dirname(name) not in _SYSTEM_FOLDERS:
+                yield ask("program", f"{name} is not in a system folder", "high")
+                return
+            name = os.path.basename(name)
+        yield from self._program((name, *words[1:]), folders)
+
+    def _redirects(self, command: PlainCommand, folders: tuple[str, ...]) -> Iterator[Finding]:
+        for redirect in command.redirects:
+            if redirect.operator in (">&", "<&") and redirect.target.isdecimal():
+                continue
+            if redirect.target == _NULL and redirect.operator != "<&":
+                continue
+            against = judge_operand(redirect.target, folders, self._places, is_known=True)
+            if against is not None:
+                yield against
+            elif redirect.operator != "<":
+                yield ask("redirect", f"it writes to {redirect.target}")
+
+    def _cd(self, words: tuple[str, ...], folders: tuple[str, ...], *, is_piped: bool) -> Iterator[Finding]:
+        if len(words) != 2 or words[1].startswith("-") or is_piped:
+            yield ask("operand", "cd leads to a folder that is not certain")
+            return
+        against = judge_operand(words[1], folders, self._places, is_known=True)
+        if against is not None and against.reason.endswith("which is closed to tools"):
+            yield against
+        elif against is not None:
+            yield ask("operand", against.reason)
+        elif any(os.path.realpath(path) != _real_start(path, self._places) for path in _joined(folders, words[1])):
+            yield ask("operand", f"{words[1]} leads through a link")
+        else:
+            yield Finding("allow", "read-only command", "changes the folder within the workspace")
+
+    def _program(self, words: tuple[str, ...], folders: tuple[str, ...]) -> Iterator[Finding]:
+        rule = allowed_by_prefix(self._rules, words)
+        usage, problem = self._usage(words)
+        if usage is None and rule is None:
+            yield problem
+            yield from self._words_against(words, folders, is_known=words[0] in _MOVES_FILES)
+            return
+        if words[0] == "git" and (against := self._against_git(words, folders)):
+            yield against
+        if rule is not None and (flag := dangerous_flag(words)):
+            yield ask("flag", f"{flag} is not covered by what you allowed", "high")
+        if usage is None:
+            if problem.rule == "flag":
+                yield problem
+            assert rule is not None
+            yield from self._words_against(words, folders, is_known=words[0] in _MOVES_FILES)
+            yield Finding("allow", "grant", f"you allowed `{' '.join(rule.argv)} …` before")
+            return
+        for path in usage.paths or ["."]:
+            if against := judge_operand(path, folders, self._places, is_known=True):
+                yield against
+        yield Finding("allow", "read-only command", f"`{words[0]}` only looks, in the workspace")
+
+    def _usage(self, words: tuple[str, ...]) -> tuple[Usage | None, Finding]:
+        """What the words are by the specification of the program; without one, why it is asked about."""
+        rest = words[1:]
+        if words[0] == "git":
+            rest = git_call(rest).words
+        rows = [(row, rest[1:]) for row in PROGRAMS.get(" ".join((words[0], *rest[:1])), ())]
+        rows += [(row, rest) for row in PROGRAMS.get(words[0], ())]
+        problem = ask("program", f"`{words[0]}` is not on the list of programs that only look")
+        if words[0] == "git" and rest:
+            problem = ask("program", f"`git {rest[0]}` is not on the list of commands that only look")
+        for row, words_of_row in rows:
+            try:
+                usage = row.usage(words_of_row)
+            except UnknownFlag as unknown:
+                if not row.is_version_only:
+                    problem = ask("program" if isinstance(unknown, MoreThanLooking) else "flag", str(unknown))
+                continue
+            if trouble := self._untrusted(row):
+                problem = trouble
+                continue
+            return usage, problem
+        return None, problem
+
+    def _untrusted(self, row: Program) -> Finding | None:
+        """Git's own trust is checked with its folder."""
+        if not row.needs_trust or row.names.startswith("git ") or self._context.is_trusted:
+            return None
+        return ask("untrusted folder", "the files of this folder could name a program that it runs")
+
+    def _against_git(self, words: tuple[str, ...], folders: tuple[str, ...]) -> Finding | None:
+        call = git_call(words[1:])
+        if call.unusual:
+            return ask("flag", f"git {call.unusual} can change what git runs", "high")
+        if call.folder and (against := judge_operand(call.folder, folders, self._places, is_known=True)):
+            return against
+        if call.words[:1] in (("version",), ("--version",)):
+            return None
+        starts = _joined(folders, call.folder) if call.folder else folders
+        if not all(map(self._context.trusts_git, starts)):
+            return ask("untrusted folder", "the configuration of this repository could name programs to run")
+        return None
+
+    def _words_against(self, words: tuple[str, ...], folders: tuple[str, ...], *, is_known: bool) -> Iterator[Finding]:
+        """Looks for paths among words of which nothing is known, the values of flags included."""
+        for word in words[1:]:
+            value = word.partition("=")[2] if word.startswith("-") or "=" in word else word
+            if value and (against := judge_operand(value, folders, self._places, is_known=is_known)):
+                yield against
+
+
+def _joined(folders: tuple[str, ...], path: str) -> list[str]:
+    return [os.path.normpath(os.path.join(folder, path)) for folder in folders]
+
+
+def _real_start(path: str, places: Places) -> str:
+    """The path with its workspace resolved, and nothing else."""
+    root = next((root for root in places.roots if places.is_inside(path, root)), path)
+    return os.path.realpath(root) + path[len(root) :]

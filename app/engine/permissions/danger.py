@@ -1,0 +1,112 @@
+"""Danger outside the hard floor: asked about in red, never remembered, and not lifted by a grant."""
+
+from collections.abc import Sequence
+
+from app.engine.permissions.programs.git import git_call
+from app.engine.permissions.shell.nested_code import SHELLS, FoundCommand, is_interpreter
+
+_ALWAYS = frozenset(
+    {"sudo", "doas", "su", "pkexec", "dd", "shred", "wipefs", "fdisk", "parted", "mkswap", "shutdown", "reboot"}
+    | {"poweroff", "halt", "iptables", "crontab", "useradd", "userdel", "passwd", "mount", "umount", "diskutil"}
+)
+_ENDS = frozenset(("kill", "pkill", "killall"))
+_FETCHERS = frozenset(("curl", "wget", "fetch", "iwr"))
+_RUNS_FILES = frozenset(("-delete", "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fprintf", "-fprint0", "-fls"))
+# Flags by which a program runs another, or writes or deletes what its words do not show.
+_DANGEROUS = {
+    "rg": ("--pre", "--hostname-bin"),
+    "sort": ("-o", "--output", "--compress-program"),
+    "tar": ("--to-command", "--checkpoint-action", "-I", "--use-compress-program", "--rsh-command", "-F"),
+    "sed": ("-i", "--in-place"),
+    "man": ("-P", "--pager", "-H", "--html"),
+    "rsync": ("-e", "--rsh", "--delete", "--rsync-path"),
+    "ssh": ("-o", "-F"),
+    "scp": ("-o", "-F", "-S"),
+    "fd": ("-x", "-X", "--exec", "--exec-batch"),
+    "fdfind": ("-x", "-X", "--exec", "--exec-batch"),
+    "terraform": ("destroy", "-auto-approve", "-destroy"),
+    "kubectl": ("delete", "drain"),
+    "cargo": ("--config",),
+    "go": ("-toolexec", "-exec", "-o", "-ldflags", "-overlay"),
+    "npm": ("--script-shell", "--node-options", "-g", "--global", "--prefix", "publish", "unpublish"),
+    "pip": ("--target", "--index-url", "--extra-index-url", "--prefix", "--root"),
+    "docker": ("--privileged", "prune", "rm", "rmi"),
+    "pytest": ("-p", "-c", "--rootdir", "--confcutdir", "-o", "--override-ini"),
+    "make": ("-f", "--file", "--makefile", "-C", "--directory", "--eval", "-E", "-I"),
+    "git": ("--upload-pack", "--receive-pack", "--exec", "-u", "--output", "--ext-diff", "--textconv", "-O"),
+}
+_GIT_DANGEROUS = ("--open-files-in-pager", "--template", "--config", "--no-verify", "--edit-description", "--no-index")
+
+
+def danger_in(commands: Sequence[FoundCommand]) -> str | None:
+    """The reason for a red warning; None if there is none."""
+    for command in commands:
+        if command.words and (reason := _danger(command.program, command.words[1:])):
+            return reason
+    programs = [command.program for command in commands]
+    if not _FETCHERS.isdisjoint(programs) and any(_runs_input(command) for command in commands):
+        return "runs a program straight from the network"
+    return None
+
+
+def dangerous_flag(words: Sequence[str]) -> str | None:
+    """A flag for which a remembered permission does not hold."""
+    name, flags = words[0].rpartition("/")[2], _DANGEROUS.get(words[0].rpartition("/")[2], ())
+    for word in words[1:]:
+        if word == "--":
+            break
+        plain = word.partition("=")[0]
+        for flag in (*flags, *(_GIT_DANGEROUS if name == "git" else ())):
+            is_short = len(flag) == 2 and flag[0] == "-" and word.startswith(flag) and not word.startswith("--")
+            is_abbreviated = plain.startswith("--") and len(plain) > 3 and flag.startswith(plain)
+            if plain == flag or is_short or is_abbreviated:
+                return word
+        if name == "find" and plain in _RUNS_FILES:
+            return word
+    return None
+
+
+def _danger(program: str, words: tuple[str, ...]) -> str | None:
+    if program in _ALWAYS or program.startswith(("mkfs", "newfs")):
+        return f"{program} changes the system itself"
+    if program == "rm" and _has(words, "rRf", "--recursive", "--force"):
+        return "deletes without asking"
+    if program == "find" and not _RUNS_FILES.isdisjoint(words):
+        return "deletes or runs a program on what it finds"
+    if program in ("chmod", "chown", "chgrp") and _has(words, "R", "--recursive"):
+        return "changes the rights of many files"
+    if program in _ENDS:
+        return "ends other programs"
+    return _git_danger(words) if program == "git" else None
+
+
+def _git_danger(words: tuple[str, ...]) -> str | None:
+    call = git_call(words)
+    name, rest = call.words[0] if call.words else "", call.words[1:]
+    if name == "push" and (
+        _has(rest, "fd", "--force", "--force-with-lease", "--force-if-includes", "--delete", "--mirror", "--prune")
+        or any(word.startswith(("+", ":")) for word in rest)
+    ):
+        return "rewrites what others have"
+    if name == "reset" and "--hard" in rest:
+        return "throws away uncommitted work"
+    if name == "clean" and _has(rest, "f", "--force"):
+        return "deletes files git does not know"
+    if name == "branch" and _has(rest, "DM", "--force"):
+        return "deletes or moves a branch without asking"
+    if name == "stash" and rest[:1] in (("drop",), ("clear",)):
+        return "throws away stashed work"
+    if name in ("filter-branch", "filter-repo", "update-ref"):
+        return "rewrites history"
+    return "git runs with its configuration changed" if call.unusual in ("-c", "--exec-path", "--config-env") else None
+
+
+def _has(words: tuple[str, ...], letters: str, *names: str) -> bool:
+    flags = [word for word in words if word.startswith("-")]
+    short = {letter for flag in flags if not flag.startswith("--") for letter in flag[1:]}
+    return not short.isdisjoint(letters) or any(flag.partition("=")[0] in names for flag in flags)
+
+
+def _runs_input(command: FoundCommand) -> bool:
+    runs = command.program in SHELLS or is_interpreter(command.program)
+    return runs and not [word for word in command.words[1:] if word != "-" and not word.startswith("-")]

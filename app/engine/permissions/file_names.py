@@ -1,0 +1,72 @@
+"""File names that mean more than others: secrets, and files that configure tools or agents."""
+
+import re
+import unicodedata
+
+_SECRET_NAMES = frozenset(
+    {".env", ".netrc", "_netrc", ".pgpass", ".pypirc", ".git-credentials", ".htpasswd", ".dockercfg", ".vault-token"}
+    | {"credentials", "credentials.json", "credentials.toml", "credentials.yml", "id_rsa", "id_dsa", "id_ecdsa"}
+    | {"id_ed25519", "authorized_keys", "shadow", "secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml"}
+    | {"secret.txt", "secrets.txt", ".secrets", "service-account.json", "kubeconfig", "wallet.dat", "master.key"}
+    | {"passwords.txt", "token.json", ".npmrc", ".envrc"}
+)
+_KEYS = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
+_SECRET_SUFFIXES = frozenset(
+    {"pem", "key", "p12", "pfx", "jks", "keystore", "kdb", "kdbx", "ppk", "asc", "gpg", "ovpn", "env", "tfstate"}
+)
+_SECRET_WORDS = re.compile(r"service[-_. ]?account|client[-_. ]?secret|(?:private|secret|api)[-_. ]?key")
+_DATA_SUFFIXES = frozenset(("json", "yml", "yaml", "txt", "toml"))
+_EXAMPLE = re.compile(r"\.env\.(?:example|sample|template|dist|defaults?|schema)(?:\..+)?")
+_SECRET_FOLDERS = frozenset((".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store", ".gcloud"))
+# Whole folders whose files configure version control, editors or agents.
+_PROTECTED_FOLDERS = frozenset(
+    {".git", ".hg", ".svn", ".jj", ".bzr", ".husky", ".githooks", ".vscode", ".idea", ".zed", ".fleet", ".vim"}
+    | {".cursor", ".claude", ".codex", ".gemini", ".windsurf", ".continue", ".roo", ".aider", ".agents", ".errand"}
+    | {".devcontainer", ".direnv", ".cargo", ".kiro", ".opencode", ".pi"}
+)
+_PROTECTED_NAMES = frozenset(
+    {".gitmodules", ".gitattributes", ".gitconfig", ".hgrc", ".envrc", ".mcp.json", "mcp.json", ".npmrc", ".yarnrc"}
+    | {".yarnrc.yml", ".pre-commit-config.yaml", ".editorconfig", ".exrc", ".nvimrc", ".lvimrc", ".tool-versions"}
+    | {"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", ".cursorrules", ".clinerules"}
+    | {".windsurfrules", ".rules", ".goosehints", "copilot-instructions.md", ".bashrc", ".bash_profile", ".profile"}
+    | {".zshrc", ".zshenv", ".zprofile", ".aider.conf.yml", ".mise.toml", "mise.toml", ".lldbinit", ".gdbinit"}
+    | {"skill.md", "lefthook.yml", "lefthook.yaml"}
+)
+_PROTECTED_SUFFIXES = (".code-workspace",)
+_PROTECTED_PLACES = ((".github", "workflows"), (".github", "copilot-instructions.md"), (".github", "instructions"))
+
+
+def is_secret(path: str) -> bool:
+    """True if the name, or a folder in the path, looks like that of a key, a password or a token."""
+    parts = [plain_name(part) for part in path.replace("\\", "/").split("/") if part]
+    if not _SECRET_FOLDERS.isdisjoint(parts):
+        return True
+    return bool(parts) and _is_secret_name(parts[-1])
+
+
+def _is_secret_name(name: str) -> bool:
+    stem, _, suffix = name.rpartition(".")
+    if name in _SECRET_NAMES or name.startswith(_KEYS) or (stem and suffix in _SECRET_SUFFIXES):
+        return True
+    if name.startswith(".env."):
+        return _EXAMPLE.fullmatch(name) is None
+    return suffix in _DATA_SUFFIXES and _SECRET_WORDS.search(stem) is not None
+
+
+def is_protected(parts: tuple[str, ...]) -> bool:
+    """True for files of a workspace that configure tools or agents; `parts` are the names below the workspace."""
+    plain = [plain_name(part) for part in parts]
+    if not _PROTECTED_FOLDERS.isdisjoint(plain):
+        return True
+    if any(all(part in plain for part in place) for place in _PROTECTED_PLACES):
+        return True
+    last = plain[-1] if plain else ""
+    return last in _PROTECTED_NAMES or last.endswith(_PROTECTED_SUFFIXES) or re.fullmatch(r"git~\d+", last) is not None
+
+
+def plain_name(name: str) -> str:
+    """A name as the most lenient file system compares it: case, compatible forms, ignorable characters, last dots."""
+    if name.isascii():
+        return name.lower().rstrip(". ") or name
+    shown = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
+    return shown.casefold().rstrip(". ") or name

@@ -1,0 +1,1 @@
+"""The programs that may run without asking, and the flags they may have. Start at table.py."""

