@@ -1,0 +1,32 @@
+"""The permission cases that need no engine: none is decided too permissively, and all get an accepted answer."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.conformance.permissions import FILE, macro_recall, main, run
+
+
+def test_no_case_is_too_permissive_and_all_are_accepted(tmp_path: Path) -> None:
+    outcomes = run(FILE, tmp_path)
+    assert len(outcomes) == 305
+    assert [outcome.case.id for outcome in outcomes if outcome.too_permissive] == []
+    assert [(outcome.case.id, outcome.text) for outcome in outcomes if not outcome.passed] == []
+    assert macro_recall(outcomes) == 1.0
+
+
+def test_the_command_says_what_failed_and_what_was_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = msgspec.json.decode(FILE.read_bytes())
+    case = next(case for case in cases if case["kind"] == "shell" and case["expected"] == "allow")
+    wire = next(case for case in cases if case["kind"] == "ws")
+    file = tmp_path / "changed.json"
+    file.write_bytes(msgspec.json.encode([{**case, "expected": "deny"}, wire]))
+
+    code = main([str(file)])
+
+    printed = capsys.readouterr().out
+    assert code == 1
+    assert "wanted deny, got allow (read-only command" in printed
+    assert "not run: 1 wire cases" in printed
+    assert printed.endswith("too permissive: 1\nmacro recall: 0.000\n0 passed, 1 failed\n")
