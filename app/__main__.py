@@ -60,6 +60,8 @@ def main() -> int:
         from app.engine.record.replay import main as replay  # it needs the agent loop itself, and no running engine
 
         return replay(arguments[1:])
+    if arguments[:1] == ["explain"]:
+        return _explain(arguments)
     if arguments[:1] == ["share-models"]:
         return _share_models(arguments[1:])
     if arguments[:1] == ["watchdog"]:
@@ -93,6 +95,30 @@ def _engine(arguments: list[str]) -> int:
     from app.engine.main import main as engine
 
     return engine(arguments, keys)
+
+
+def _explain(arguments: list[str]) -> int:
+    """The command line reads the options, the policy itself answers: no engine has to run."""
+    from app.cli.command import parse
+    from app.cli.commands.explain import ExplainOptions
+    from app.cli.main import COMMANDS, DEFAULT, main
+    from app.paths import default_paths
+
+    options = parse(arguments, COMMANDS, DEFAULT).options
+    if not isinstance(options, ExplainOptions) or not options.names_one():
+        return main(arguments)
+    from app.engine.permissions import explain
+
+    folder, private = os.path.realpath(options.workspace or "."), default_paths().home
+    if options.json:
+        explain.explain_cases(sys.stdin.buffer, sys.stdout)
+    elif options.address is not None:
+        explain.explain_address(options.address, sys.stdout)
+    elif options.path is not None:
+        explain.explain_path(options.path, folder, private, sys.stdout, writes=options.write)
+    else:
+        explain.explain_command(options.what or "", folder, private, sys.stdout)
+    return 0
 
 
 def _share_models(arguments: list[str]) -> int:

@@ -13,8 +13,8 @@ from app.client.errors import CallError, ConnectionLost, LaunchError
 from app.paths import default_paths
 from app.printable import printable
 
-# In the order of `errand --help`. replay, share-models, window and quick are started by app/__main__.py; here they are
-# for their help and for wrong usage.
+# In the order of `errand --help`. explain, replay, share-models, window and quick are started by app/__main__.py; here
+# they are for their help and for wrong usage.
 COMMANDS = (
     Entry("run", "hand over one task and follow it to its end", "commands.run:RUN"),
     Entry("chat", "a conversation in the terminal", "commands.chat:CHAT"),
@@ -37,6 +37,7 @@ COMMANDS = (
     Entry(
         "replay", "play a record offline, and see what the agent loop does differently today", "commands.start:REPLAY"
     ),
+    Entry("explain", "what the permission policy decides about a command, and why", "commands.explain:EXPLAIN"),
     Entry("search", "full-text search in all conversations", "commands.conversations:SEARCH"),
     Entry("grants", "what is allowed without asking, and how to take it back", "commands.grants:GRANTS"),
     Entry("models", "providers and models that were found", "commands.models:MODELS"),

@@ -1,0 +1,30 @@
+"""`errand explain` answers from the policy, without an engine."""
+
+import msgspec
+
+from tests.support.command_line import Errand
+
+
+async def test_a_command_a_path_and_an_address_are_explained(errand: Errand) -> None:
+    command = await errand.run("explain", "cat a | wc -l > b; rm -rf build")
+    assert command.code == 0
+    assert command.out.startswith("ask: deletes without asking\nrule    danger\n")
+    assert "part 2  |   'wc' '-l'  > 'b'\n" in command.out
+    assert "also    ask, redirect: it writes to b\n" in command.out
+    path = await errand.run("explain", "--path", "../x")
+    assert path.out.startswith("deny: ../x leaves the workspace by ..\nrule    path\n")
+    address = await errand.run("explain", "--address", "http://localhost@evil.example/")
+    assert address.out == "deny: a name before @ hides the real host\nrule    address\n"
+
+
+async def test_cases_are_answered_line_by_line_and_broken_ones_are_asked_about(errand: Errand) -> None:
+    case = {"id": "a", "kind": "shell", "input": {"command": "ls"}, "context": {"trusted": True}}
+    lines = [msgspec.json.encode(case).decode(), "{broken", '{"id":"b","kind":"ws","input":{}}']
+    answered = await errand.run("explain", "--json", typed="\n".join(lines) + "\n")
+    assert [(line["id"], line["decision"]) for line in answered.lines] == [("a", "allow"), ("", "ask"), ("b", "ask")]
+
+
+async def test_naming_nothing_or_two_things_is_wrong_usage(errand: Errand) -> None:
+    for arguments in ((), ("ls", "--json")):
+        refused = await errand.run("explain", *arguments)
+        assert (refused.code, refused.out) == (2, "")
