@@ -215,7 +215,7 @@ class _Judge:
             yield from self._words_against(words, folders, is_known=words[0] in _MOVES_FILES)
             yield Finding("allow", "grant", f"you allowed `{' '.join(rule.argv)} …` before")
             return
-        for path in usage.paths or ["."]:
+        for path in usage.paths:
             if against := judge_operand(path, folders, self._places, is_known=True):
                 yield against
         yield Finding("allow", "read-only command", f"`{words[0]}` only looks, in the workspace")

@@ -1,5 +1,6 @@
 """What must hold for every command: hostile text around an allowed one, other quotings, and text of any kind."""
 
+import subprocess
 from pathlib import Path
 from shlex import quote
 
@@ -119,14 +120,40 @@ def test_a_destructive_command_at_the_end_of_a_line_is_denied(before: str) -> No
         assert verdict(f"{before}\nrm -rf /") == "deny"
 
 
-def test_the_words_of_an_allowed_command_are_what_bash_reads(tmp_path: Path) -> None:
-    """The parse of allowed lines agrees with the shell that would run them."""
-    import subprocess
+_PARTS = ["ls", "cat", "wc", "a", "src", "-l", "--", "'x y'", '"q"', "a'b'c", "\\ ", "é", "1", "2>&1", ">&2", "&&", "|"]
+_ODD = ["||", ";", "2>/dev/null", "<a", "~", "!", "=", "x=1", "#", "{", "}", "]", "^", "time", ">/dev/null", " # c"]
+_RISKY = ["'", '"', "\\", "$", "`", "(", ")", "<", ">", "*", "?", "[", "<<E", "{a,b}", "~/x", "|&", "$'a'", "@", "%"]
+_BLANK = ["\\'", "\n", "\\\n"]
+LINES = st.lists(st.sampled_from([*_PARTS, *_ODD, *_RISKY, *_BLANK]), max_size=8)
 
-    for line in ("echo 'a b'\"c d\"e\\ f", "echo a\\'b 'c\"d' \"e'f\"", 'echo "a\\"b" \'\\n\' "\\n"', "echo a#b \\#c"):
-        (command,) = judge(line).commands
-        script = line.replace("echo ", "printf '%s\\0' ", 1)
-        printed = subprocess.run(
-            ["bash", "--noprofile", "--norc", "-c", script], capture_output=True, check=True
-        ).stdout
-        assert tuple(printed.decode().split("\0")[:-1]) == command.words[1:]
+
+@pytest.fixture(scope="module")
+def recorded_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `bin/ls`, `bin/cat` and `bin/wc`, which append their words to `log`."""
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "bin").mkdir()
+    (folder / "work" / "src").mkdir(parents=True)
+    for name in ("ls", "cat", "wc"):
+        program = folder / "bin" / name
+        program.write_text(f"#!/bin/sh\nexec /usr/bin/printf '%s\\0' {name} \"$@\" '\x01' >> {folder}/log\n")
+        program.chmod(0o755)
+    return folder
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(LINES, st.sampled_from(["ls ", "cat a ", "wc -l "]))
+def test_bash_runs_the_words_that_were_judged(recorded_programs: Path, parts: list[str], first: str) -> None:
+    """For an allowed line, bash starts no program but those that were judged, with just these words."""
+    line = first + " ".join(parts)
+    work, log = recorded_programs / "work", recorded_programs / "log"
+    context = CommandContext(Places(str(work), HOME, closed_by_default(HOME)), str(work))
+    decided = judge_command(line, context)
+    if decided.finding.verdict != "allow":
+        return
+    log.write_bytes(b"")
+    environment = {"PATH": str(recorded_programs / "bin"), "HOME": HOME}
+    words = ["/bin/bash", "--noprofile", "--norc", "-c", line]
+    subprocess.run(words, cwd=work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    started = [tuple(run.decode().split("\0")) for run in log.read_bytes().split(b"\0\1\0") if run]
+    assert [run for run in started if run not in [command.words for command in decided.commands]] == []
+    assert [entry.name for entry in work.iterdir()] == ["src"]

@@ -122,7 +122,7 @@ class Program:
     def _read_short(self, word: str, rest: list[str], usage: Usage) -> None:
         if self.clusters == "single" and len(word) > 2:
             raise UnknownFlag(f"{word} is not plain")
-        if "#" in self.short and _NUMBER.fullmatch(word):
+        if "#" in self.short and word[1:].isdecimal():
             return
         for index, letter in enumerate(word[1:], start=1):
             mark = self._short_values.get(letter)
@@ -152,7 +152,9 @@ class Program:
                 for word in operands:
                     usage.paths += (word, word.rpartition(":")[2]) if ":" in word else (word,)
             case "text" | "none":
-                pass
+                return
+        if not usage.paths:
+            usage.paths.append(".")
 
 
 def _value(rest: list[str], flag: str) -> str:

@@ -32,7 +32,7 @@ def read_find(words: Sequence[str]) -> Usage:
     while rest and rest[0] in ("-H", "-P"):
         rest.pop(0)
     start = next((index for index, word in enumerate(rest) if word.startswith("-") or word in "(!,"), len(rest))
-    usage.paths = list(rest[:start])
+    usage.paths = list(rest[:start]) or ["."]
     remaining = iter(rest[start:])
     for word in remaining:
         if word in _FIND_TESTS:

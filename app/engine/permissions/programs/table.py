@@ -155,7 +155,7 @@ _ROWS = (
     Program("md5sum|sha1sum|sha224sum|sha256sum|sha384sum|sha512sum|b2sum", "btz", "binary text tag zero version help"),
     Program("cksum|sum", "rs", "sysv algorithm= untagged version help"),
     Program("shasum", "a:bt", "algorithm= binary text"),
-    Program("diff", "qsc?C:u?U:nywW:pF:tTiEZbBI:aded", _DIFF_LONG),
+    Program("diff", "qscC:uU:nywW:pF:tTiEZbBI:aded", _DIFF_LONG),
     Program("cmp", "bi:ln:s", "print-bytes ignore-initial= verbose bytes= quiet silent version help"),
     Program(
         "grep|egrep|fgrep",
@@ -211,7 +211,7 @@ _ROWS = (
         requires="version",
     ),
     Program("pip|pip3", "V", "version", "none", requires="V version"),
-    Program("pip list|pip3 list", "lue", "local user editable format= not-required exclude=", "none"),
+    Program("pip list|pip3 list", "le", "local user editable format= not-required exclude=", "none"),
     Program("pip show|pip3 show", "f", "files", "text"),
     Program("pip freeze|pip3 freeze", "l", "local user all exclude=", "none"),
     Program("pip check|pip3 check", "", "", "none"),
