@@ -257,6 +257,16 @@ def test_a_closed_folder_is_closed_to_commands_whatever_is_allowed(house: House)
         assert (house.command(line, "all").verdict, house.command(line, "all").rule) == ("deny", "closed folder")
 
 
+def test_a_search_through_a_folder_with_a_secret_is_asked_about(house: House) -> None:
+    assert house.command("grep -rn x .").verdict == "allow"
+    (house.workspace / ".env").touch()
+    (house.workspace / "src").mkdir()
+    assert [house.command(line).verdict for line in ("grep -rn x .", "rg -u x", "grep -rn x src", "rg x")] == [
+        *("ask", "ask", "allow"),
+        house.command("rg --version").verdict,
+    ]
+
+
 def test_files_that_configure_agents_and_secrets_are_asked_about_in_red(house: House) -> None:
     hook = Access("write", "Write", writes=(house.workspace / ".git" / "hooks" / "pre-commit",), operation="write")
     secret = Access("read", "Read", reads=(house.workspace / ".env",), operation="read")

@@ -166,7 +166,7 @@ _ROWS = (
     ),
     Program(
         "rg",
-        "A:B:C:cFg:iSsvnNm:loUPe:f@r:t:T:wxHIqu0pVhj:d:M:a.",
+        "A:B:C:cFg:iSsvnNm:loUPe:f@r:t:T:wxHIqu0pVhj:d:M:a",
         _RG_LONG,
         "pattern",
         pattern_flags="e f regexp file files type-list",
