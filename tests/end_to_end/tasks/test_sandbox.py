@@ -14,7 +14,10 @@ async def test_a_command_can_neither_read_the_token_of_the_engine_nor_write_outs
     own_errand.home.mkdir(mode=0o700, exist_ok=True)
     (own_errand.home / "settings.json").write_text(msgspec.json.encode({"command_sandbox": True}).decode())
     outside = workspace.parent / "outside.txt"
-    command = f"echo made > made.txt; ls -A {own_errand.home}; echo x > {outside}; ls /proc | grep -c '^[0-9]'"
+    # The variable hides from the policy, which would deny it, where the command looks.
+    command = (
+        f"home={own_errand.home}; echo made > made.txt; ls -A $home; echo x > {outside}; ls /proc | grep -c '^[0-9]'"
+    )
     replies = [Reply(calls=(Call("shell", {"command": command}),)), Reply(text="Done.")]
     async with ModelServer(replies=replies) as server:
         model = ("--model", "openai_compatible/m", "--api-base", server.url)
