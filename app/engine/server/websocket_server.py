@@ -163,6 +163,8 @@ class Server:
 
     async def _accept(self, request: web.Request) -> web.StreamResponse:
         self._acceptor.on_request(request.transport)
+        if any(len(request.headers.getall(name, ())) > 1 for name in ("Host", "Origin")):
+            return web.Response(status=400, text="Host or Origin is given twice.")
         refusal = refuse(request.headers, self.port)
         if refusal is not None:
             status, text = refusal
