@@ -1,10 +1,11 @@
 """Runs a file of permission cases through the policy: `python -m tests.conformance.permissions [FILE]`.
 
-Commands, paths and addresses are decided here. Wire requests (`ws`) need a running engine, and are counted as not
-run.
+Commands, paths and addresses are decided by the policy, wire requests (`ws`) by a server of the engine. Wire cases
+without a counterpart in our protocol are counted as not run.
 """
 
 import argparse
+import asyncio
 import os
 import sys
 import tempfile
@@ -17,6 +18,7 @@ import msgspec
 
 from app.engine.permissions.cases import Case, answer
 from app.engine.permissions.verdict import Verdict
+from tests.conformance.wire_cases import WireCase, decide, not_run
 
 FILE = Path(__file__).with_name("permissions.json")
 _STRICTNESS: tuple[Verdict, ...] = ("allow", "ask", "deny")
@@ -68,9 +70,12 @@ class Outcome:
         return next(verdict for verdict in _STRICTNESS if verdict == self.decision)
 
 
-def run(file: Path, folder: Path) -> list[Outcome]:
-    """The outcomes of all cases of the file that need no engine; `folder` is for their directories."""
-    raws = msgspec.json.decode(file.read_bytes(), type=list[msgspec.Raw])
+def read(file: Path) -> list[msgspec.Raw]:
+    return msgspec.json.decode(file.read_bytes(), type=list[msgspec.Raw])
+
+
+def run(raws: Iterable[msgspec.Raw], folder: Path) -> list[Outcome]:
+    """The outcomes of all cases that need no engine; `folder` is for their directories."""
     return list(_outcomes(raws, folder))
 
 
@@ -107,6 +112,24 @@ def _in_folders(raw: msgspec.Raw, folder: Path) -> str:
     return text
 
 
+async def run_wire(raws: Iterable[msgspec.Raw], folder: Path) -> tuple[list[Outcome], Counter[str]]:
+    """The outcomes of the wire cases, and how many were not run for which reason."""
+    outcomes, left_out = list[Outcome](), Counter[str]()
+    for index, raw in enumerate(raws):
+        case = msgspec.json.decode(raw, type=_Expectation)
+        if case.kind != "ws":
+            continue
+        wire = msgspec.json.decode(raw, type=WireCase)
+        if reason := not_run(wire):
+            left_out[reason] += 1
+            continue
+        try:
+            outcomes.append(Outcome(case, await decide(wire, folder / f"wire-{index}"), ""))
+        except (ValueError, OSError, LookupError, AssertionError) as error:
+            outcomes.append(Outcome(case, "", repr(error)))
+    return outcomes, left_out
+
+
 def macro_recall(outcomes: Sequence[Outcome]) -> float:
     """The mean over allow, ask and deny of the part of the cases that got an accepted answer."""
     parts: list[float] = []
@@ -117,7 +140,7 @@ def macro_recall(outcomes: Sequence[Outcome]) -> float:
     return sum(parts) / len(parts) if parts else 1.0
 
 
-def report(outcomes: Sequence[Outcome], not_run: int) -> Iterator[str]:
+def report(outcomes: Sequence[Outcome], left_out: Counter[str]) -> Iterator[str]:
     failed = [outcome for outcome in outcomes if not outcome.passed]
     for outcome in failed:
         case = outcome.case
@@ -128,8 +151,8 @@ def report(outcomes: Sequence[Outcome], not_run: int) -> Iterator[str]:
     for kind in dict.fromkeys(outcome.case.kind for outcome in outcomes):
         of_kind = [outcome for outcome in outcomes if outcome.case.kind == kind]
         yield f"macro recall of {kind}: {macro_recall(of_kind):.3f} ({len(of_kind)} cases)"
-    if not_run:
-        yield f"not run: {not_run} wire cases (ws), which need a running engine"
+    for reason, count in left_out.most_common():
+        yield f"not run: {count} wire cases, {reason}"
     yield f"too permissive: {sum(outcome.too_permissive for outcome in outcomes)}"
     yield f"macro recall: {macro_recall(outcomes):.3f}"
     yield f"{len(outcomes) - len(failed)} passed, {len(failed)} failed"
@@ -140,9 +163,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("file", type=Path, nargs="?", default=FILE)
     file: Path = parser.parse_args(arguments).file
     with tempfile.TemporaryDirectory() as folder:
-        outcomes = run(file, Path(folder))
-    not_run = len(msgspec.json.decode(file.read_bytes(), type=list[msgspec.Raw])) - len(outcomes)
-    sys.stdout.write("".join(f"{line}\n" for line in report(outcomes, not_run)))
+        outcomes = run(read(file), Path(folder))
+        wire, left_out = asyncio.run(run_wire(read(file), Path(folder)))
+    outcomes += wire
+    sys.stdout.write("".join(f"{line}\n" for line in report(outcomes, left_out)))
     return 0 if all(outcome.passed for outcome in outcomes) else 1
 
 

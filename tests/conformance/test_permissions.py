@@ -1,25 +1,31 @@
-"""The permission cases that need no engine: none is decided too permissively, and all get an accepted answer."""
+"""The permission cases: none is decided too permissively, and all get an accepted answer."""
 
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from tests.conformance.permissions import FILE, macro_recall, main, run
+from tests.conformance.permissions import FILE, macro_recall, main, read, run, run_wire
 
 
 def test_no_case_is_too_permissive_and_all_are_accepted(tmp_path: Path) -> None:
-    outcomes = run(FILE, tmp_path)
+    outcomes = run(read(FILE), tmp_path)
     assert len(outcomes) == 305
     assert [outcome.case.id for outcome in outcomes if outcome.too_permissive] == []
     assert [(outcome.case.id, outcome.text) for outcome in outcomes if not outcome.passed] == []
     assert macro_recall(outcomes) == 1.0
 
 
+async def test_the_engine_serves_and_refuses_wire_requests_as_the_cases_say(tmp_path: Path) -> None:
+    outcomes, left_out = await run_wire(read(FILE), tmp_path)
+    assert (len(outcomes), left_out.total()) == (38, 18)
+    assert [(outcome.case.id, outcome.decision, outcome.text) for outcome in outcomes if not outcome.passed] == []
+
+
 def test_the_command_says_what_failed_and_what_was_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cases = msgspec.json.decode(FILE.read_bytes())
     case = next(case for case in cases if case["kind"] == "shell" and case["expected"] == "allow")
-    wire = next(case for case in cases if case["kind"] == "ws")
+    wire = next(case for case in cases if case["kind"] == "ws" and case["input"]["transport"] == "http")
     file = tmp_path / "changed.json"
     file.write_bytes(msgspec.json.encode([{**case, "expected": "deny"}, wire]))
 
@@ -28,5 +34,5 @@ def test_the_command_says_what_failed_and_what_was_not_run(tmp_path: Path, capsy
     printed = capsys.readouterr().out
     assert code == 1
     assert "wanted deny, got allow (read-only command" in printed
-    assert "not run: 1 wire cases" in printed
+    assert "not run: 1 wire cases, the engine has no HTTP interface\n" in printed
     assert printed.endswith("too permissive: 1\nmacro recall: 0.000\n0 passed, 1 failed\n")
