@@ -30,7 +30,7 @@ async def test_a_grant_is_listed_revoked_and_asked_about_again(own_errand: Erran
         assert again.code == 0 and (workspace / "first").exists(), "it is allowed in this folder"
 
         listed = await own_errand.run("grants")
-        assert "touch first" in listed.out and f"In {workspace}" in listed.out
+        assert "touch first" in listed.out and f"In {workspace}" in listed.out and "last used" in listed.out
         (grant,) = (await own_errand.run("grants", "--json")).lines
         revoked = await own_errand.run("grants", "revoke", str(grant["id"])[-8:])
         assert "revoked" in revoked.out

@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +27,7 @@ _CHANGED = "it is not what you were asked before, something has changed since: "
 
 # The policy looks at links and repositories on the disk, which may not answer.
 _CHECK_S = 5.0
+_USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 class Approvals(Feature):
@@ -59,6 +60,8 @@ class Approvals(Feature):
             decision = await self._decide(call.name, access)
             match decision.verdict:
                 case "allow":
+                    if decision.rule == "grant":
+                        self._note_use(call.name, decision.grantable)
                     return replace(access, only_looks=decision.only_looks, argv=decision.argv)
                 case "deny":
                     return ToolRefusal(f"Not allowed: {decision.reason}")
@@ -114,6 +117,15 @@ class Approvals(Feature):
         self._grants.add(grant)
         self._context.log.publish(GrantUpdate(grant=grant))
         self._context.asks.settle_granted(grant)
+
+    def _note_use(self, tool: str, call: GrantedCall | None) -> None:
+        """Record when a grant was last used, at most once a minute."""
+        task, now = self._state.task, datetime.now(UTC)
+        for grant in self._grants.matching(tool, task.conversation_id, task.workspace):
+            if grant.call == call and (grant.last_used_at is None or now - grant.last_used_at >= _USE_NOTED_EVERY):
+                used = msgspec.structs.replace(grant, last_used_at=now)
+                self._grants.add(used)
+                self._context.log.publish(GrantUpdate(grant=used))
 
 
 def _refusal(settled: Ask) -> ToolRefusal | None:
