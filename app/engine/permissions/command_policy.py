@@ -74,6 +74,11 @@ def judge_command(line: str, context: CommandContext, rules: Sequence[CommandRul
     reason, found = floor_reason(line, context.places.home, context.folder)
     if reason is not None:
         return CommandDecision(deny("hard floor", f"never allowed: {reason}"), is_complete=found.is_complete)
+    for command in found.commands:
+        if command.program.removesuffix(".exe") in windows_shells.NAMES:
+            inner = windows_shells.judge(" ".join(command.words), rules)
+            if inner.verdict == "deny":
+                return CommandDecision(inner)
     if rule := _denied(rules, line, found, context):
         shown = rule.command if rule.command is not None else " ".join(rule.argv)
         return CommandDecision(deny("your deny rule", f"you denied `{shown}`"), is_complete=found.is_complete)
