@@ -169,6 +169,12 @@ def test_allowing_all_allows_commands_and_writes(house: House) -> None:
         "rm -r\\\nf /",
         "r''m -rf /",
         "\\rm -rf /",
+        "for d in /tmp/x /; do rm -rf $d; done",
+        "find / -print0 | xargs -0 rm -rf",
+        "cd / && find . -delete",
+        "R=rm; $R -rf /",
+        "echo 'rm -rf /' | sh",
+        "bash <<E\nrm -rf /\nE",
         "echo " + "long " * 20_000 + "; rm -rf /",
     ],
 )
@@ -273,7 +279,18 @@ def test_files_that_configure_agents_and_secrets_are_asked_about_in_red(house: H
     assert [(d.verdict, d.risk) for d in map(house.decide, (hook, secret))] == [("ask", "high")] * 2
 
 
-@pytest.mark.parametrize("line", ["a" * 200_000, "(" * 50_000, "$(" * 20_000 + "x", "'" * 9999, "\0", "{a,b}" * 9999])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a" * 200_000,
+        "a=xxxxxxxx; " + "a=$a$a; " * 900 + "echo $a",
+        "(" * 50_000,
+        "$(" * 20_000 + "x",
+        "'" * 9999,
+        "\0",
+        "{a,b}" * 9999,
+    ],
+)
 def test_hostile_text_is_judged_in_time(house: House, line: str) -> None:
     assert house.command(line).verdict == "ask"
 

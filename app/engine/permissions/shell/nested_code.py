@@ -52,6 +52,7 @@ _RUNS_TEXT = re.compile(
     r"([^\"']{1,4000})[\"']"
 )
 _CODE_NAME = re.compile(r"[\w.@-]{0,80}[=!]{1,2}!?")
+_NO_FILTERS = frozenset(("-print", "-print0", "-type", "f", "d", "-depth", "-xdev", "-mindepth", "1"))
 _GIT_ALIAS = re.compile(r"[\w.-]{1,80}=!")
 _CRUDE = re.compile(r"[\s;&|()<>`'\"\\{}]++")
 _CHARACTERS = 400_000
@@ -201,6 +202,9 @@ def _text_of(source: ScannedCommand) -> str:
     if source.program in ("echo", "printf"):
         words = source.words[1:]
         return " ".join(word for word in words if word not in ("-n", "-e", "-en", "-ne")).replace("\\n", "\n")
+    if source.program == "find":  # its folders, unless it filters what it finds
+        start = next((at for at, word in enumerate(source.words) if at and word.startswith("-")), len(source.words))
+        return "" if set(source.words[start:]) - _NO_FILTERS else " ".join(source.words[1:start])
     return source.text_in if source.program in ("cat", "tee", "") else ""
 
 

@@ -24,6 +24,7 @@ _REDIRECT = re.compile(r"(?:&>>|&>|<<<|<<-|<<|<>|<&|>>|>\||>&|>|<)")
 _DELIMITER = re.compile(r"""[ \t]*+("[^"\n]*+"|'[^'\n]*+'|[^\s;&|()<>]++)""")
 _BRACES = re.compile(r"\{([^{},\s]*+(?:,[^{},\s]*+)++)\}")
 _MOST_BRACES = 64
+_MOST_INSERTED = 100_000
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
 
 
@@ -74,6 +75,7 @@ class _Scanner:
         self._has_braces = False
         self._operator = ""
         self._is_quoted = False
+        self._inserted = 0
         self._open: list[_Open] = []
         self._documents: list[tuple[ScannedCommand, str]] = []
         self.commands: list[ScannedCommand] = []
@@ -169,6 +171,9 @@ class _Scanner:
 
     def _expand(self, value: str, length: int) -> None:
         """Insert a value; outside quotes its blanks separate words, as for `rm${IFS}-rf`."""
+        self._inserted += len(value)
+        if self._inserted > _MOST_INSERTED:  # values that hold values grow without end
+            value = UNKNOWN
         parts = [value] if self._is_quoted else value.split()
         if parts:
             self._add(parts[0], length)
@@ -289,6 +294,8 @@ class _Scanner:
         ended = self._command
         if ended.words or ended.redirects:
             self.commands.append(ended)
+        if ended.words[:1] == ["for"] and ended.words[2:3] == ["in"]:
+            self._variables[ended.words[1]] = " ".join(ended.words[3:])
         self._command, self._operator = ScannedCommand(), ""
         return ended
 
