@@ -21,6 +21,8 @@ from app.engine.permissions.verdict import Verdict
 from tests.conformance.wire_cases import WireCase, decide, not_run
 
 FILE = Path(__file__).with_name("permissions.json")
+# More cases of the same form.
+ATTACKS = Path(__file__).with_name("permission_attacks.json")
 _STRICTNESS: tuple[Verdict, ...] = ("allow", "ask", "deny")
 
 

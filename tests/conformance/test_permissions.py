@@ -5,7 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.conformance.permissions import FILE, macro_recall, main, read, run, run_wire
+from app.engine.permissions.shell.scanner import scan
+from tests.conformance.permissions import ATTACKS, FILE, macro_recall, main, read, run, run_wire
 
 
 def test_no_case_is_too_permissive_and_all_are_accepted(tmp_path: Path) -> None:
@@ -14,6 +15,20 @@ def test_no_case_is_too_permissive_and_all_are_accepted(tmp_path: Path) -> None:
     assert [outcome.case.id for outcome in outcomes if outcome.too_permissive] == []
     assert [(outcome.case.id, outcome.text) for outcome in outcomes if not outcome.passed] == []
     assert macro_recall(outcomes) == 1.0
+
+
+def test_attacks_on_the_policy_get_an_accepted_answer(tmp_path: Path) -> None:
+    """Written by somebody who had not built it: each was once decided wrongly, or is a neighbour of one that was."""
+    outcomes = run(read(ATTACKS), tmp_path)
+    assert len(outcomes) == 352
+    assert [(outcome.case.id, outcome.text) for outcome in outcomes if not outcome.passed] == []
+
+
+@pytest.mark.parametrize("variable", ["a=$a$a", "a=${a}${a}", 'export a="$a$a"'])
+def test_values_that_double_are_not_inserted_without_bound(variable: str) -> None:
+    found = scan(f"a=xxxxxxxx; {f'{variable}; ' * 200}rm -rf $a; rm -rf /", {})
+    assert sum(len(word) for command in found for word in command.words) < 1_000_000
+    assert found[-1].words == ["rm", "-rf", "/"]
 
 
 async def test_the_engine_serves_and_refuses_wire_requests_as_the_cases_say(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from app.engine.permissions.verdict import Finding, ask, deny, strictest
 
@@ -22,6 +22,7 @@ _PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
 _INNER = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}:[^\s\"'<>]+|//[^\s\"'<>]+")
 _PORTS = {"http": 80, "https": 443}
 _DEFAULT_ALLOWED = ("localhost", "127.0.0.1")
+_NAT64, _COMPATIBLE = IPv6Network("64:ff9b::/96"), IPv6Network("::/96")
 _METADATA = frozenset(("metadata.google.internal", "metadata", "instance-data"))
 
 
@@ -269,12 +270,22 @@ def _of_resolved(text: str, resolved: Sequence[str]) -> list[Finding]:
     is_local = host == "localhost" or host.endswith(".localhost")
     findings: list[Finding] = []
     for one in resolved:
-        ip = _ip(one)
+        ip = _inner(_ip(one))
         if ip is None or (is_local and not ip.is_loopback):
             findings.append(deny("address", f"{host} leads to {one}, which is not this machine"))
         elif not is_local and _ip(host) is None and not ip.is_global:
             findings.append(deny("address", f"{host} leads to {one}, inside the local network"))
     return findings
+
+
+def _inner(ip: IPv4Address | IPv6Address | None) -> IPv4Address | IPv6Address | None:
+    """The IPv4 address in one of IPv6 that stands for it: mapped, compatible, NAT64, 6to4, Teredo."""
+    if not isinstance(ip, IPv6Address):
+        return ip
+    if ip in _NAT64 or (ip in _COMPATIBLE and int(ip) > 1):
+        return IPv4Address(int(ip) & 0xFFFF_FFFF)
+    teredo = ip.teredo[1] if ip.teredo else None
+    return ip.ipv4_mapped or ip.sixtofour or teredo or (IPv6Address("fe80::") if ip.is_site_local else ip)
 
 
 def _ip(host: str) -> IPv4Address | IPv6Address | None:

@@ -224,9 +224,13 @@ class _Judge:
             yield from self._words_against(words, folders, is_known=words[0] in _MOVES_FILES)
             yield Finding("allow", "grant", f"you allowed `{' '.join(rule.argv)} …` before")
             return
+        if words[0] == "git" and (start := git_call(words[1:]).folder):
+            folders = tuple(_joined(folders, start))
         for path in usage.paths:
             if path == _NULL:
                 continue
+            if not usage.takes_folders and any(map(os.path.isdir, _joined(folders, path))):
+                yield ask("operand", f"`{words[0]}` follows the links in a folder")
             if words[0] in _SEARCHES and not _RECURSIVE.isdisjoint(usage.flags):
                 yield from _secrets_in(path, folders)
             if against := judge_operand(path, folders, self._places, is_known=True):
@@ -279,6 +283,8 @@ class _Judge:
         """Looks for paths among words of which nothing is known, the values of flags included."""
         for word in words[1:]:
             value = word.partition("=")[2] if word.startswith("-") or "=" in word else word
+            if not value and word[:2] != "--" and ("/" in word or ".." in word or "~" in word):
+                value = word[2:]  # a path attached to a short flag
             if value and (against := judge_operand(value, folders, self._places, is_known=is_known)):
                 yield against
 

@@ -104,7 +104,12 @@ def _git_danger(words: tuple[str, ...]) -> str | None:
 def _has(words: tuple[str, ...], letters: str, *names: str) -> bool:
     flags = [word for word in words if word.startswith("-")]
     short = {letter for flag in flags if not flag.startswith("--") for letter in flag[1:]}
-    return not short.isdisjoint(letters) or any(flag.partition("=")[0] in names for flag in flags)
+    return not short.isdisjoint(letters) or any(_is_one_of(flag.partition("=")[0], names) for flag in flags)
+
+
+def _is_one_of(flag: str, names: tuple[str, ...]) -> bool:
+    """Programs take a beginning of a long flag for it."""
+    return any(flag == name or (len(flag) > 3 and flag.startswith("--") and name.startswith(flag)) for name in names)
 
 
 def _runs_input(command: FoundCommand) -> bool:

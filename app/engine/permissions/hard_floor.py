@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from app.engine.permissions.shell.nested_code import FoundCommand, FoundCommands, find_commands
+from app.engine.permissions.shell.nested_code import SHELLS, FoundCommand, FoundCommands, find_commands, is_interpreter
 
 _ROOTS = frozenset(
     {"/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/sbin", "/srv", "/sys"}
@@ -20,6 +20,8 @@ _DISK = re.compile(
 )
 # Possessive and anchored at the start of a name, so that hostile text is scanned once.
 _FORK_BOMB = re.compile(r"(?<![\w:.])([\w:.]++)\s*+\(\s*+\)\s*+\{\s*+\1\s*+\|\s*+\1\s*+&")
+_QUOTED = re.compile(r"'[^']*+'|\"(?:[^\"\\]|\\[\s\S])*+\"")
+_RUN_TEXT = SHELLS | {"eval", "source", "xargs", "parallel", "env", "ssh", "tmux", "screen", "script", "su", "watch"}
 # Last parts of a path that stand for everything in a folder.
 _ALL = frozenset(("", ".", "*", "**", ".*", "?*", ".??*", "{,.}*", "{*,.*}"))
 _USER_HOME = re.compile(r"~[\w.-]+")
@@ -44,6 +46,7 @@ _BARE_FIND = frozenset(
     | {"-r", "-R", "-rf", "-fr", "-v", "{}", "+", ";", "\\;", "--", "-L", "-P", "-H", "-print", "-not", "-mindepth"}
     | {"0", "1", "-name", "*", "-ignore_readdir_race", "unlink", "shred", "sudo"}
 )
+_FIND_OPTION = re.compile(r"-[HLP]|-O\d|-D")
 _NAMES = frozenset(("rm", "find", "chmod", "chown", "chgrp", "dd", "tee", "parted", "badblocks", "hdparm", "diskutil"))
 
 
@@ -55,7 +58,9 @@ def is_floor_program(name: str) -> bool:
 def floor_reason(line: str, home: str, folder: str) -> tuple[str | None, FoundCommands]:
     """The reason why the line must never run, None for nearly all, and the commands that were found in it."""
     found = find_commands(line, home, folder, is_floor_program)
-    if _FORK_BOMB.search(line.replace("'", "").replace('"', "")):
+    runs_code = any(one.program in _RUN_TEXT or is_interpreter(one.program) for one in found.commands)
+    text = line.replace("'", "").replace('"', "") if runs_code else _QUOTED.sub("_", line)
+    if _FORK_BOMB.search(text):
         return "a fork bomb would stop this computer", found
     roots = _ROOTS.union(*({place, *_above(place)} for place in (home, os.path.realpath(home))))
     for command in found.commands:
@@ -111,9 +116,15 @@ def _has_flag(words: tuple[str, ...], letters: str, name: str) -> bool:
 
 
 def _is_bare_find(words: tuple[str, ...]) -> bool:
-    acts = "-delete" in words or any(word.rpartition("/")[2] in ("rm", "unlink", "shred") for word in words)
-    start = next((index for index, word in enumerate(words) if word.startswith(("-", "(", "!"))), len(words))
-    return acts and all(word in _BARE_FIND for word in words[start:] if not word.startswith(("/", "~", ".")))
+    starts = [index + 1 for index, word in enumerate(words) if word in ("-exec", "-execdir", "-ok", "-okdir")]
+    run = {word.rpartition("/")[2] for index in starts for word in words[index : index + 3]}
+    acts = "-delete" in words or not run.isdisjoint(("rm", "unlink", "shred"))
+    filters = [word for word in words if word.startswith("-") and not _FIND_OPTION.fullmatch(word)]
+    start = words.index(filters[0]) if filters else len(words)
+    rest = [word for word in words[start:] if not word.startswith(("/", "~", "."))]
+    if "rm" in words and _has_flag(tuple(words[words.index("rm") :]), "rR", "--recursive"):
+        rest = [word for word in rest if word != "-maxdepth"]
+    return acts and all(word in _BARE_FIND for word in rest)
 
 
 def _places(words: tuple[str, ...], home: str, folder: str, program: str) -> Iterator[str]:

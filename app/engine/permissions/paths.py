@@ -99,6 +99,8 @@ def judge_path(operation: PathOperation, path: str, folder: str, places: Places,
     parts = _below(real, places)
     if writes and (is_protected(parts) or is_protected(_below(named, places))):
         return ask("path", f"{path} configures tools or agents", "high")
+    if operation == "delete" and not parts:
+        return ask("path", "deletes the whole workspace", "high")
     if is_secret(named) or is_secret(real):
         return ask("path", f"{path} looks like a secret", "high")
     if not writes and places.holds_closed(real):

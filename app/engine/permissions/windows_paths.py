@@ -58,6 +58,8 @@ def _judged(operation: str, path: str, parts: tuple[str, ...], places: "Places",
     below = parts[len(workspace) :]
     if writes and is_protected(below):
         return ask("path", f"{path} configures tools or agents", "high")
+    if operation == "delete" and not below:
+        return ask("path", "deletes the whole workspace", "high")
     if any(_SHORT_NAME.match(part) for part in below):
         return ask("path", f"{path} may be the short form of another name")
     if is_secret("/".join(below)):

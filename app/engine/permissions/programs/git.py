@@ -6,7 +6,7 @@ All need a trusted folder: the configuration of a repository can name programs t
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.engine.permissions.programs.options import Program
+from app.engine.permissions.programs.options import Program, UnknownFlag, Usage
 from app.engine.permissions.programs.special import (
     check_git_branch,
     check_git_config,
@@ -33,8 +33,18 @@ _LOG = (
     "date-order topo-order author-date-order simplify-by-decoration full-history parents children left-right "
     "cherry-pick cherry-mark ancestry-path reflog no-notes encoding= source log-size left-only right-only"
 )
-_LOG_SHORT = f"{_DIFF_SHORT}n:iEFPgcmL:#"
+_LOG_SHORT = f"{_DIFF_SHORT}n:iEFPgcmL%#"
 _LISTS = "list sort= format= contains= no-contains= merged= no-merged= points-at= color=? no-color ignore-case"
+
+_STASH = Program("git stash list|git stash show", _DIFF_SHORT, _LOG, "text")
+
+
+def read_stash(words: Sequence[str]) -> Usage:
+    """`list` or `show` comes first: after a flag, git takes the words for those of `stash push`."""
+    if not words or words[0] not in ("list", "show"):
+        raise UnknownFlag("git stash stashes work away")
+    return _STASH.usage(words[1:])
+
 
 GIT = (
     Program(
@@ -102,7 +112,8 @@ GIT = (
         "full-name extended-regexp basic-regexp perl-regexp fixed-strings line-number column name-only "
         "files-with-matches files-without-match null only-matching count break heading show-function "
         "function-context context= after-context= before-context= max-depth= and or not color=? no-color quiet",
-        "revisions",
+        "pattern",
+        pattern_flags="e",
         needs_trust=True,
     ),
     Program(
@@ -115,7 +126,7 @@ GIT = (
     ),
     Program("git tag", "ln?i", f"column=? no-column {_LISTS}", "text", check=check_git_tag, needs_trust=True),
     Program("git remote", "v", "verbose all push", "text", check=check_git_remote, needs_trust=True),
-    Program("git stash", f"{_DIFF_SHORT}", _LOG, "text", check=first_operand("list", "show"), needs_trust=True),
+    Program("git stash", read=read_stash, check=check_git_format, needs_trust=True),
     Program("git worktree", "vz", "porcelain verbose", "text", check=first_operand("list"), needs_trust=True),
     Program(
         "git config",

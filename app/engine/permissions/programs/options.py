@@ -1,8 +1,9 @@
 """Reads the words of a command by the specification of its program: an allow-list of flags, and what operands are.
 
 Flags are written as in getopt: `n:` takes a value, `f@` takes a path, `c?` may have a value attached, `#` allows
-`-20`. Long flags are separated by blanks: `max-count=` takes a value, `file=@` takes a path, `color=?` may have one
-after `=`, `arg==` takes two, `slurpfile==@` a name and a path. Abbreviations of long flags are unknown flags.
+`-20`, `L%` takes a text that ends in `:PATH`. Long flags are separated by blanks: `max-count=` takes a value,
+`file=@` takes a path, `color=?` may have one after `=`, `arg==` takes two, `slurpfile==@` a name and a path.
+Abbreviations of long flags are unknown flags.
 """
 
 import re
@@ -34,6 +35,7 @@ class Usage:
     flags: dict[str, str] = field(default_factory=dict[str, str])
     operands: list[str] = field(default_factory=list[str])
     paths: list[str] = field(default_factory=list[str])
+    takes_folders: bool = True
 
     def add(self, flag: str, value: str) -> None:
         self.flags[flag] = f"{self.flags[flag]}\n{value}" if flag in self.flags else value
@@ -50,7 +52,7 @@ class Program:
     `clusters` says how the program reads short flags: as getopt does, with values as words of their own, or one flag
     in a word. `requires` are flags of which one must be there. `check` returns a problem of the usage; `read` replaces
     the reading of flags for programs that do it in their own way. `needs_trust`: files of the folder decide what it
-    runs.
+    runs. `takes_folders` is False for a program that follows links in folders.
     """
 
     names: str
@@ -64,6 +66,7 @@ class Program:
     check: Check | None = None
     read: ReadWords | None = None
     needs_trust: bool = False
+    takes_folders: bool = True
 
     @property
     def is_version_only(self) -> bool:
@@ -72,7 +75,7 @@ class Program:
 
     @cached_property
     def _short_values(self) -> dict[str, str]:
-        return {found[1]: found[2] for found in re.finditer(r"(\w)([:@?]?)", self.short)}
+        return {found[1]: found[2] for found in re.finditer(r"(\w)([:@?%]?)", self.short)}
 
     @cached_property
     def _long_values(self) -> dict[str, str]:
@@ -81,6 +84,7 @@ class Program:
     def usage(self, words: Sequence[str]) -> Usage:
         """The parts of the words after the program's name. Raises `UnknownFlag`."""
         usage = self.read(words) if self.read else self._read(words)
+        usage.takes_folders = self.takes_folders
         if self.requires and usage.flags.keys().isdisjoint(self.requires.split()):
             raise MoreThanLooking(f"it only looks with one of {self.requires}")
         if self.at_most is not None and len(usage.operands) > self.at_most:
@@ -136,6 +140,8 @@ class Program:
                 usage.add(letter, value)
                 if mark == "@":
                     usage.paths.append(value)
+                if mark == "%":
+                    usage.paths.append(value.rpartition(":")[2])
                 return
             usage.add(letter, "")
 
@@ -145,16 +151,20 @@ class Program:
             case "none" if operands:
                 raise MoreThanLooking("with operands it does more than look")
             case "pattern" if usage.flags.keys().isdisjoint(self.pattern_flags.split()):
-                usage.paths += operands[1:]
+                usage.paths += _with_revisions(operands[1:]) if self.names.startswith("git ") else operands[1:]
             case "paths" | "pattern":
                 usage.paths += operands
             case "revisions":
-                for word in operands:
-                    usage.paths += (word, word.rpartition(":")[2]) if ":" in word else (word,)
+                usage.paths += _with_revisions(operands)
             case "text" | "none":
                 return
         if not usage.paths:
             usage.paths.append(".")
+
+
+def _with_revisions(operands: Sequence[str]) -> list[str]:
+    """Each may be a path, or a revision with a path: `HEAD:file`."""
+    return [part for word in operands for part in ((word, word.rpartition(":")[2]) if ":" in word else (word,))]
 
 
 def _value(rest: list[str], flag: str) -> str:

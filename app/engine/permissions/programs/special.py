@@ -18,12 +18,19 @@ _FIND_VALUES = frozenset(
 _FIND_PATHS = frozenset(("-newer", "-anewer", "-cnewer", "-samefile", "-newermm"))
 # A script that only prints: addresses, then p, =, l or q. Possessive, so that it is read once.
 _SED_ADDRESS = r"(?:\d++(?:~\d++)?|\$|/(?:[^/\\\n]|\\[^\n])*+/[IM]*+)"
-_SED_COMMAND = rf"\s*+(?:{_SED_ADDRESS}(?:,[+~]?{_SED_ADDRESS})?)?\s*+!?\s*+[p=lq]\s*+"
-_SED_PRINTS = re.compile(rf"{_SED_COMMAND}(?:[;\n]{_SED_COMMAND})*+[;\n]?\s*+")
-_JQ_MORE = re.compile(r"(?<![.\w])(?:env|import|include|input_filename|get_search_list|halt_error)\b|\$ENV|\$__prog")
+_SED_COMMAND = rf"[ \t]*+(?:{_SED_ADDRESS}(?:,[+~]?{_SED_ADDRESS})?)?[ \t]*+!?[ \t]*+[p=lq][ \t]*+"
+_SED_PRINTS = re.compile(rf"{_SED_COMMAND}(?:[;\n]{_SED_COMMAND})*+[;\n]?[ \t]*+")
+_JQ_MORE = re.compile(
+    r"(?<![.\w])(?:env|import|include|input_filename|get_search_list|halt_error|modulemeta)\b|\$ENV|\$__prog|\$(?!\w)"
+)
 _TAR_LIST = re.compile(r"-?[tvzjJaR]++f")
 _TEST_ONE = frozenset(("-e", "-f", "-d", "-s", "-r", "-w", "-x", "-L", "-h"))
-_RUNS_GPG = re.compile(r"%G|signature")
+_RUNS_GPG = re.compile(r"%[-+ ]?G|signature")
+# %n stores a number into a variable; a large width prints for hours.
+_PRINTF_SETS = re.compile(r"%[^a-zA-Z%]*+[hlLjtz]*+n")
+_PRINTF_WIDTH = re.compile(r"%[^a-zA-Z%]*?(?:\d{5}|\*)")
+_SHORT_SLEEP = re.compile(r"\d{1,4}(?:\.\d{1,6})?s?|\d{1,2}m")
+_SMALL_NUMBER = re.compile(r"[-+]?\d{1,7}(?:\.\d{1,9})?")
 _CONFIG_KEY = re.compile(r"(?:user\.(?:name|email)|core\.[a-zA-Z]+|branch\.[\w./-]+|init\.defaultBranch|pull\.rebase)")
 
 
@@ -55,6 +62,27 @@ def check_sed(usage: Usage) -> str | None:
     return None if scripts and all(map(_SED_PRINTS.fullmatch, scripts)) else "the sed script does more than print"
 
 
+def check_sleep(usage: Usage) -> str | None:
+    return None if all(map(_SHORT_SLEEP.fullmatch, usage.operands)) else "it waits longer than a command may take"
+
+
+def check_seq(usage: Usage) -> str | None:
+    steps = usage.operands[1:2] if len(usage.operands) == 3 else []
+    small = all(map(_SMALL_NUMBER.fullmatch, usage.operands)) and all(float(step) for step in steps)
+    return None if small else "it prints numbers without end"
+
+
+def check_factor(usage: Usage) -> str | None:
+    return (
+        None if all(word.isdecimal() and len(word) <= 18 for word in usage.operands) else "it may calculate for hours"
+    )
+
+
+def check_no_options_file(usage: Usage) -> str | None:
+    """Binutils read more words from a file named @FILE."""
+    return "@ names a file with more options" if any(word.startswith("@") for word in usage.operands) else None
+
+
 def check_jq(usage: Usage) -> str | None:
     return "the jq filter reads more than its input" if any(map(_JQ_MORE.search, usage.operands[:1])) else None
 
@@ -83,8 +111,13 @@ def read_echo(words: Sequence[str]) -> Usage:
 
 
 def read_printf(words: Sequence[str]) -> Usage:
-    if not words or words[0].startswith("-") or "%n" in words[0]:
+    if not words:
+        raise UnknownFlag("printf has no format")
+    format_text = words[0].replace("%%", "")
+    if words[0].startswith("-") or _PRINTF_SETS.search(format_text):
         raise UnknownFlag("printf could set a variable")
+    if _PRINTF_WIDTH.search(format_text):
+        raise UnknownFlag("printf could print without end")
     return Usage(operands=list(words))
 
 
@@ -142,5 +175,5 @@ class _First:
 
     def __call__(self, usage: Usage) -> str | None:
         if not usage.operands:
-            return None if self._alone else "it does more than look"
+            return check_git_format(usage) if self._alone else "it does more than look"
         return check_git_format(usage) if usage.operands[0] in self._names else "it does more than look"

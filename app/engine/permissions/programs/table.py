@@ -9,8 +9,12 @@ from app.engine.permissions.programs.options import Program
 from app.engine.permissions.programs.special import (
     check_archive,
     check_date,
+    check_factor,
     check_jq,
+    check_no_options_file,
     check_sed,
+    check_seq,
+    check_sleep,
     read_command,
     read_echo,
     read_find,
@@ -70,11 +74,11 @@ _ROWS = (
     Program("whereis", "bms", "", "text"),
     Program("basename", "as:z", "multiple suffix= zero version help", "text"),
     Program("dirname", "z", "zero version help", "text"),
-    Program("seq", "f:s:w#", "format= separator= equal-width version help", "text"),
+    Program("seq", "s:w#", "separator= equal-width version help", "text", check=check_seq),
     Program("expr", "", "version help", "text"),
-    Program("sleep", "", "version help", "text"),
+    Program("sleep", "", "version help", "text", check=check_sleep),
     Program("tr", "cCdst", "complement delete squeeze-repeats truncate-set1 version help", "text"),
-    Program("factor", "", "version help", "text"),
+    Program("factor", "", "version help", "text", check=check_factor),
     Program("numfmt", "d:", "delimiter= field= format= from= to= suffix= padding= grouping header=?", "text"),
     # The machine and who uses it.
     Program(
@@ -150,12 +154,17 @@ _ROWS = (
     Program("od", "A:bcdfilosxj:N:S:t:vw?", "address-radix= skip-bytes= read-bytes= strings=? format= version help"),
     Program("xxd", "abc:eEg:il:o:ps:u", "", at_most=1, clusters="single"),
     Program("hexdump|hd", "bcCdn:os:vx", "canonical length= skip= no-squeezing"),
-    Program("strings", "an:t:e:wof", "all bytes= radix= encoding= print-file-name version help"),
+    Program(
+        "strings",
+        "an:t:e:wof",
+        "all bytes= radix= encoding= print-file-name version help",
+        check=check_no_options_file,
+    ),
     Program("base64|base32", "dw:i", "decode wrap= ignore-garbage version help", at_most=1),
     Program("md5sum|sha1sum|sha224sum|sha256sum|sha384sum|sha512sum|b2sum", "btz", "binary text tag zero version help"),
     Program("cksum|sum", "rs", "sysv algorithm= untagged version help"),
     Program("shasum", "a:bt", "algorithm= binary text"),
-    Program("diff", "qscC:uU:nywW:pF:tTiEZbBI:aded", _DIFF_LONG),
+    Program("diff", "qscC:uU:nywW:pF:tTiEZbBI:aded", _DIFF_LONG, takes_folders=False),
     Program("cmp", "bi:ln:s", "print-bytes ignore-initial= verbose bytes= quiet silent version help"),
     Program(
         "grep|egrep|fgrep",
@@ -183,7 +192,7 @@ _ROWS = (
         "jq",
         "rcSesnMCja",
         "raw-output compact-output sort-keys exit-status slurp null-input monochrome-output "
-        "color-output join-output ascii-output raw-input tab indent= arg== argjson== slurpfile==@ rawfile==@",
+        "color-output join-output ascii-output raw-input tab indent= arg== argjson== slurpfile==@ rawfile==@ version",
         "pattern",
         check=check_jq,
     ),
@@ -195,10 +204,18 @@ _ROWS = (
     Program("gzip", "lv", "list verbose", requires="l list"),
     Program("zcat|bzcat|xzcat|zstdcat", "", ""),
     Program(
-        "nm", "aABCDfgnopPrsSu", "debug-syms defined-only demangle=? dynamic extern-only print-size undefined-only"
+        "nm",
+        "aABCDfgnopPrsSu",
+        "debug-syms defined-only demangle=? dynamic extern-only print-size undefined-only",
+        check=check_no_options_file,
     ),
-    Program("readelf", "aAdehlnrsSuVW", "all file-header program-headers sections symbols dynamic notes wide"),
-    Program("size", "ABdotx", "format= radix= totals"),
+    Program(
+        "readelf",
+        "aAdehlnrsSuVW",
+        "all file-header program-headers sections symbols dynamic notes wide",
+        check=check_no_options_file,
+    ),
+    Program("size", "ABdotx", "format= radix= totals", check=check_no_options_file),
     # Listing commands of package managers, and versions. What they print must not depend on files of the folder.
     Program("python|python2|python3|pypy3|uv", "V", "version", "none", requires="V version"),
     Program("node|ruby|perl|php|docker", "v", "version", "none", requires="v version"),
@@ -233,7 +250,7 @@ _ROWS = (
     ),
     Program("cargo metadata", "", "frozen no-deps format-version=", "none", requires="frozen", needs_trust=True),
     Program("go version", "", "", "none", needs_trust=True),
-    Program("go help", "", "", "text"),
+    Program("go help", "", "", "text", needs_trust=True),
     Program("dpkg", "l", "list", "text", requires="l list"),
     Program("dpkg-query", "lW", "list show", "text", requires="l W list show"),
 )

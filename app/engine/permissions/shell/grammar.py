@@ -201,11 +201,13 @@ def unquote(text: str, home: str) -> str:
     """A word as the program gets it; raises `NotPlain` if the shell would expand anything but a leading `~/`."""
     parts: list[str] = []
     end = 0
+    unquoted = ""
     for piece in _PIECE.finditer(text):
         if piece.start() != end:
             break
         end = piece.end()
         single, double, escaped, bare = piece.groups()
+        unquoted += "_" if bare is None else bare
         if bare is not None:
             parts.append(_bare(bare, home, is_first=piece.start() == 0, is_last=end == len(text)))
         elif single is not None:
@@ -216,6 +218,9 @@ def unquote(text: str, home: str) -> str:
             parts.append(escaped.replace("\n", ""))
     if end != len(text):
         raise NotPlain("a word is not plain text")
+    inside = unquoted.partition("{")[2]  # parts in quotes may stand between the braces
+    if "," in inside or ".." in inside:
+        raise NotPlain("braces would be expanded")
     return "".join(parts)
 
 
@@ -224,9 +229,6 @@ def _bare(text: str, home: str, *, is_first: bool, is_last: bool) -> str:
         return home + text[1:]
     if _GLOB.search(text):
         raise NotPlain("a file pattern would be expanded")
-    inside = text.partition("{")[2]
-    if "," in inside or ".." in inside:
-        raise NotPlain("braces would be expanded")
     if "$" in text or "`" in text or _TILDE.search(text):
         raise NotPlain("a word would be expanded")
     return text

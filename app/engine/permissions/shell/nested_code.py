@@ -58,6 +58,8 @@ _CRUDE = re.compile(r"[\s;&|()<>`'\"\\{}]++")
 _CHARACTERS = 400_000
 _DEEPEST = 16
 _MOST_WRAPPERS = 64
+# Longer code is judged without following `cd`, which costs as much as the path is long.
+_LONGEST_WITH_FOLDER = 8_192
 # Linux limits an argument to this length (MAX_ARG_STRLEN), and bash receives the line as one.
 LONGEST = 131_072
 
@@ -113,12 +115,14 @@ class _Finder:
         return FoundCommands(tuple(found), self._is_complete)
 
     def _of_code(self, code: str, folder: str, depth: int) -> Iterator[FoundCommand]:
+        if len(code) > _LONGEST_WITH_FOLDER:
+            folder = ""
         for command in scan(code, self._variables):
             for words in self._unwrapped(command):
                 one = FoundCommand(tuple(words), tuple(command.redirects), folder, depth)
                 yield one
                 self._nested += ((text, folder, depth + 1) for text in _code_of(one, command) if text.strip())
-            if command.program in ("cd", "pushd"):
+            if command.program in ("cd", "pushd") and len(code) <= _LONGEST_WITH_FOLDER:
                 operands = [word for word in command.words[1:] if not word.startswith("-")]
                 folder = _joined(folder, operands[0] if operands else "~", self._home)
 
@@ -128,8 +132,8 @@ class _Finder:
         yield words
         if command.program not in WRAPPERS and command.program != "eval":
             return
-        if command.program in ("xargs", "parallel") and command.source is not None:
-            words = words + _text_of(command.source).split()
+        if command.program in ("xargs", "parallel"):
+            words = words + _input_of(command).replace("\\0", " ").split()
         if sum(program_name(word) in _RUNS_OTHERS for word in words) > _MOST_WRAPPERS:
             self._is_complete = False
         yield from self._wanted_in(words, 1)
@@ -182,7 +186,8 @@ def _code_of(one: FoundCommand, command: ScannedCommand) -> Iterator[str]:
         if program.endswith("awk") and words:
             yield from _RUNS_TEXT.findall(words[0])
     if program in _CODE_WORDS:
-        yield from (_CODE_NAME.sub("", word, count=1) for word in words if " " in word or "=" in word)
+        texts = (word.removeprefix("-S") if program == "env" else word for word in words)
+        yield from (_CODE_NAME.sub("", text, count=1) for text in texts if " " in text or "=" in text)
     elif program == "git":
         yield from (word.partition("!")[2] for word in words if _GIT_ALIAS.match(word))
         if "foreach" in words:

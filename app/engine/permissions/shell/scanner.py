@@ -14,7 +14,13 @@ _KEYWORDS = frozenset(
     ("then", "do", "done", "else", "elif", "fi", "if", "while", "until", "!", "{", "}", "time", "coproc", "function")
 )
 _ASSIGNMENT = re.compile(r"(?<!\w)([A-Za-z_]\w*+)\+?=(.*)", re.DOTALL)
-_VARIABLE = re.compile(r"\$(?:\{(\w+)[^{}]*\}|(\w+))")
+# With the default of `${X:-default}`.
+_VARIABLE = re.compile(r"\$(?:\{(\w++)(?::?[-=+]([^{}]*))?[^{}]*\}|(\w++))")
+# Words before a command's own: builtins that assign, and keywords after which a name may stand.
+_ASSIGNING = frozenset(("export", "declare", "local", "readonly", "typeset"))
+_NAMING = frozenset(("coproc", "function"))
+# Characters of one value, and of all values that a line inserts: `a=$a$a` doubles each time.
+_LONGEST_VALUE, _MOST_INSERTED = 4_096, 100_000
 # Possessive, so that hostile text is scanned once.
 _PLAIN = re.compile(r"[^\s\\'\"`$;&|()<>#{}]++")
 _SINGLE = re.compile(r"'([^']*+)'?")
@@ -24,7 +30,6 @@ _REDIRECT = re.compile(r"(?:&>>|&>|<<<|<<-|<<|<>|<&|>>|>\||>&|>|<)")
 _DELIMITER = re.compile(r"""[ \t]*+("[^"\n]*+"|'[^'\n]*+'|[^\s;&|()<>]++)""")
 _BRACES = re.compile(r"\{([^{},\s]*+(?:,[^{},\s]*+)++)\}")
 _MOST_BRACES = 64
-_MOST_INSERTED = 100_000
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
 
 
@@ -52,7 +57,7 @@ def program_name(word: str) -> str:
 
 def scan(line: str, variables: Mapping[str, str]) -> list[ScannedCommand]:
     """All simple commands of the line in order, those in substitutions and compound commands included."""
-    return _Scanner(line.replace("\\\n", ""), dict(variables)).run()
+    return _Scanner(line, dict(variables)).run()
 
 
 @dataclass(slots=True)
@@ -72,10 +77,12 @@ class _Scanner:
         self._at = 0
         self._command = ScannedCommand()
         self._word: str | None = None
+        self._keyword = ""
+        self._loops: set[str] = set()
+        self._inserted = 0
         self._has_braces = False
         self._operator = ""
         self._is_quoted = False
-        self._inserted = 0
         self._open: list[_Open] = []
         self._documents: list[tuple[ScannedCommand, str]] = []
         self.commands: list[ScannedCommand] = []
@@ -114,7 +121,9 @@ class _Scanner:
     def _quoting(self, letter: str) -> bool:
         """Quotes, escapes, variables and substitutions outside double quotes."""
         line, at = self._line, self._at
-        if letter == "\\":
+        if line.startswith("\\\n", at):
+            self._at += 2  # the line goes on
+        elif letter == "\\":
             self._add(line[at + 1 : at + 2], 2)
         elif letter == "'":
             found = _SINGLE.match(line, at)
@@ -137,6 +146,8 @@ class _Scanner:
         if letter == '"':
             self._is_quoted = False
             self._at += 1
+        elif line.startswith("\\\n", at):
+            self._at += 2
         elif letter == "\\":
             escaped = line[at + 1 : at + 2]
             self._add(escaped if escaped in '$`"\\' else f"\\{escaped}", 2)
@@ -165,16 +176,21 @@ class _Scanner:
         elif not self._is_quoted and (ansi := _ANSI.match(line, at)):
             self._add(_ESCAPE.sub(_unescaped, ansi[1]), ansi.end() - at)
         elif variable := _VARIABLE.match(line, at):
-            self._expand(self._variables.get(variable[1] or variable[2], UNKNOWN), variable.end() - at)
+            braced, default, bare = variable.groups()
+            self._expand(braced or bare, default or UNKNOWN, variable.end() - at)
         else:
             self._add(UNKNOWN if line.startswith("${", at) else "$", 1)
 
-    def _expand(self, value: str, length: int) -> None:
-        """Insert a value; outside quotes its blanks separate words, as for `rm${IFS}-rf`."""
+    def _expand(self, name: str, default: str, length: int) -> None:
+        """Insert a value; outside quotes its blanks separate words, as for `rm${IFS}-rf`.
+
+        The words of a loop are separate in quotes too: the variable has each in turn.
+        """
+        value = self._variables.get(name, default)
         self._inserted += len(value)
-        if self._inserted > _MOST_INSERTED:  # values that hold values grow without end
+        if self._inserted > _MOST_INSERTED:
             value = UNKNOWN
-        parts = [value] if self._is_quoted else value.split()
+        parts = [value] if self._is_quoted and name not in self._loops else value.split()
         if parts:
             self._add(parts[0], length)
         else:
@@ -281,22 +297,35 @@ class _Scanner:
 
     def _take_word(self, word: str) -> None:
         command = self._command
+        if word == "{" and self._keyword in _NAMING and len(command.words) == 1:
+            command.words.clear()  # the name of what follows
+            self._keyword = ""
+            return
         if not command.words:
-            if word in _KEYWORDS:
+            if word in _KEYWORDS or (self._keyword == "time" and word in ("-p", "--")):
+                self._keyword = word if word in _KEYWORDS else "time"
                 return
-            if assignment := _ASSIGNMENT.match(word):
-                self._variables[assignment[1]] = assignment[2]
+            if self._assigns(word):
                 return
+        elif command.words[0] in _ASSIGNING:
+            self._assigns(word)
         command.words.append(word)
+
+    def _assigns(self, word: str) -> bool:
+        assignment = _ASSIGNMENT.match(word)
+        if assignment is not None:
+            self._variables[assignment[1]] = assignment[2] if len(assignment[2]) <= _LONGEST_VALUE else UNKNOWN
+        return assignment is not None
 
     def _end_command(self) -> ScannedCommand:
         self._end_word()
         ended = self._command
+        if ended.words[:1] == ["for"] and ended.words[2:3] == ["in"]:
+            self._variables[ended.words[1]] = " ".join(ended.words[3:])[:_LONGEST_VALUE]
+            self._loops.add(ended.words[1])
         if ended.words or ended.redirects:
             self.commands.append(ended)
-        if ended.words[:1] == ["for"] and ended.words[2:3] == ["in"]:
-            self._variables[ended.words[1]] = " ".join(ended.words[3:])
-        self._command, self._operator = ScannedCommand(), ""
+        self._command, self._operator, self._keyword = ScannedCommand(), "", ""
         return ended
 
 
