@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, QPoint, Qt, Signal
@@ -12,7 +13,7 @@ from app.protocol.conversations import Conversation
 from app.window.stores.conversation_list import ConversationListStore, PagedListStore
 from app.window.theme.theme import Theme
 from app.window.views.shared.item_delegate import KEY, ItemDelegate
-from app.window.views.sidebar.conversation_model import ConversationModel
+from app.window.views.sidebar.conversation_model import ConversationModel, local_now
 
 _Index = QModelIndex | QPersistentModelIndex
 _MAX_TITLE = 500
@@ -75,10 +76,12 @@ class PagedListView(QListView):
     renamed = Signal(str, str)
     export_requested = Signal(str, str, str)
 
-    def __init__(self, listing: PagedListStore, theme: Theme, name: str) -> None:
+    def __init__(
+        self, listing: PagedListStore, theme: Theme, name: str, now: Callable[[], datetime] = local_now
+    ) -> None:
         super().__init__()
         self._listing = listing
-        self._model = ConversationModel(listing, self)
+        self._model = ConversationModel(listing, self, now)
         delegate = RenameDelegate(theme, self)
         delegate.renamed.connect(self.renamed)
         self.setAccessibleName(name)
@@ -174,8 +177,8 @@ class PagedListView(QListView):
 
 
 class ConversationListView(PagedListView):
-    def __init__(self, store: ConversationListStore, theme: Theme) -> None:
-        super().__init__(store, theme, "Conversations")
+    def __init__(self, store: ConversationListStore, theme: Theme, now: Callable[[], datetime] = local_now) -> None:
+        super().__init__(store, theme, "Conversations", now)
         self._store = store
         self.renamed.connect(store.rename)
         self.export_requested.connect(store.export)

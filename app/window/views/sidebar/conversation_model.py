@@ -1,5 +1,6 @@
 """The conversation list as a Qt model with date headings."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer
@@ -34,11 +35,15 @@ def short_time(moment: datetime, now: datetime) -> str:
 
 
 class ConversationModel(QAbstractListModel):
-    """Pinned conversations have a separate heading, the others one per day; loads more when scrolled near its end."""
+    """Pinned conversations have a separate heading, the others one per day; loads more when scrolled near its end.
 
-    def __init__(self, listing: PagedListStore, parent: QObject) -> None:
+    `now` returns the time with its zone.
+    """
+
+    def __init__(self, listing: PagedListStore, parent: QObject, now: Callable[[], datetime]) -> None:
         super().__init__(parent)
         self._listing = listing
+        self._now = now
         self._count = listing.count()
         self._midnight = QTimer(self)
         self._midnight.setSingleShot(True)
@@ -74,7 +79,7 @@ class ConversationModel(QAbstractListModel):
             return self._heading(index.row(), conversation)
         if role not in (HINT, Qt.ItemDataRole.AccessibleTextRole):
             return None
-        time = short_time(conversation.updated_at, _now())
+        time = short_time(conversation.updated_at, self._now())
         if role == HINT:
             return time
         return f"{conversation.title}, {'pinned, ' if conversation.pinned else ''}{time}"
@@ -87,7 +92,7 @@ class ConversationModel(QAbstractListModel):
 
     def _heading(self, row: int, conversation: Conversation) -> str:
         """Shown at the first conversation of a day, and at the first pinned one."""
-        now = _now()
+        now = self._now()
         heading = _heading_of(conversation, now)
         if row and _heading_of(self._listing.at(row - 1), now) == heading:
             return ""
@@ -129,12 +134,12 @@ class ConversationModel(QAbstractListModel):
             self.dataChanged.emit(self.index(first, 0), self.index(last, 0))
 
     def _await_midnight(self) -> None:
-        now = _now()
+        now = self._now()
         midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=1, microsecond=0)
         self._midnight.start(int((midnight - now).total_seconds() * 1000))
 
 
-def _now() -> datetime:
+def local_now() -> datetime:
     return datetime.now().astimezone()
 
 

@@ -24,8 +24,6 @@ from tests.support.records import conversation
 from tests.support.store_engine import stores_on
 from tests.support.window import until
 
-TODAY = datetime.now(UTC)
-
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=timezone(timedelta(hours=1)))
 
 
@@ -47,7 +45,7 @@ async def stores(engine: EngineServer) -> AsyncGenerator[Stores]:
 
 @pytest.fixture
 def view(stores: Stores, theme: Theme, qtbot: QtBot) -> ConversationListView:
-    view = ConversationListView(stores.conversations, theme)
+    view = ConversationListView(stores.conversations, theme, lambda: NOW)
     qtbot.addWidget(view)
     view.resize(260, 400)
     view.show()
@@ -56,7 +54,7 @@ def view(stores: Stores, theme: Theme, qtbot: QtBot) -> ConversationListView:
 
 def dated(number: int, *, pinned: bool = False) -> Conversation:
     """One conversation per day, number 0 today."""
-    made = conversation(f"c{number}", at=TODAY - timedelta(days=number))
+    made = conversation(f"c{number}", at=NOW - timedelta(days=number))
     return msgspec.structs.replace(made, title=f"Title {number}", pinned=pinned)
 
 
@@ -89,7 +87,7 @@ async def test_pinned_conversations_are_on_top_under_a_separate_heading(
     press(view, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
     await until(lambda: shown(view)[:4] == ["[Pinned]", "Title 4", "[Today]", "Title 0"])
     assert view.selected is not None and view.selected.id == "c4"
-    put(engine, msgspec.structs.replace(dated(5, pinned=True), updated_at=TODAY))
+    put(engine, msgspec.structs.replace(dated(5, pinned=True), updated_at=NOW))
     await until(lambda: shown(view)[:4] == ["[Pinned]", "Title 5", "Title 4", "[Today]"])
     press(view, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
     await until(lambda: "Title 4" in shown(view)[4:])
@@ -99,8 +97,8 @@ async def test_the_selected_conversation_stays_selected_while_others_are_added_a
     engine: EngineServer, view: ConversationListView
 ) -> None:
     view.select("c2")
-    put(engine, msgspec.structs.replace(dated(5), updated_at=TODAY + timedelta(seconds=1)))
-    put(engine, msgspec.structs.replace(dated(9), updated_at=TODAY + timedelta(seconds=2)))
+    put(engine, msgspec.structs.replace(dated(5), updated_at=NOW + timedelta(seconds=1)))
+    put(engine, msgspec.structs.replace(dated(9), updated_at=NOW + timedelta(seconds=2)))
     await until(lambda: shown(view)[:3] == ["[Today]", "Title 9", "Title 5"])
     assert view.selected is not None and view.selected.id == "c2"
 
@@ -114,7 +112,7 @@ async def test_a_title_is_edited_inline_while_the_list_moves(
     (field,) = view.viewport().findChildren(QLineEdit)
     assert (field.text(), field.selectedText(), field.accessibleName()) == ("Title 1", "Title 1", "Title")
     QTest.keyClicks(field, "Better")
-    put(engine, msgspec.structs.replace(dated(5), updated_at=TODAY + timedelta(seconds=1)))
+    put(engine, msgspec.structs.replace(dated(5), updated_at=NOW + timedelta(seconds=1)))
     await until(lambda: shown(view)[1] == "Title 5")
     assert field.text() == "Better"
     QTest.keyClick(field, Qt.Key.Key_Return)
