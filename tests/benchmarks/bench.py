@@ -79,6 +79,13 @@ def home() -> Generator[Path]:
                 os.environ["ERRAND_HOME"] = before
 
 
+def workspace_in(folder: Path) -> Path:
+    """A workspace in the data directory, like those that the engine makes; the directory itself is closed to tools."""
+    workspace = folder / "workspaces" / "bench"
+    workspace.mkdir(parents=True, exist_ok=True)
+    return workspace
+
+
 @asynccontextmanager
 async def engine(folder: Path) -> AsyncGenerator[Connection, None]:
     connection = await connect(Paths(folder), "bench")

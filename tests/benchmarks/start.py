@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.client.launch import connect
 from app.paths import Paths
-from tests.benchmarks.bench import ModelProcess, Row, end_engine, home, median, model
+from tests.benchmarks.bench import ModelProcess, Row, end_engine, home, median, model, workspace_in
 
 _ROUNDS = 7
 
@@ -38,7 +38,14 @@ def _floor(server: ModelProcess) -> list[str]:
 
 
 def _errand(server: ModelProcess, folder: Path) -> list[str]:
-    model_options = ["--model", "openai_compatible/bench", "--api-base", server.url, "--workspace", str(folder)]
+    model_options = [
+        "--model",
+        "openai_compatible/bench",
+        "--api-base",
+        server.url,
+        "--workspace",
+        str(workspace_in(folder)),
+    ]
     return [str(Path(sys.executable).parent / "errand"), "run", "--approve", "all", *model_options, "go"]
 
 

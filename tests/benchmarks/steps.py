@@ -9,7 +9,7 @@ import time
 from app.client.connection import Connection
 from app.protocol.base import EmptyParams
 from app.protocol.engine import ENGINE_STATUS, EngineStatusResult
-from tests.benchmarks.bench import Row, engine, home, median, model, run_tasks
+from tests.benchmarks.bench import Row, engine, home, median, model, run_tasks, workspace_in
 
 _STEPS = 100
 _TASKS = 50
@@ -33,11 +33,11 @@ async def one_task() -> list[Row]:
     with home() as folder, model(_STEPS) as server:
         async with engine(folder) as connection:
             idle = (await _status(connection)).memory_bytes
-            await run_tasks(connection, server.url, 1, folder)
+            await run_tasks(connection, server.url, 1, workspace_in(folder))
             for _ in range(_ROUNDS):
                 floors.append(_floor(server.url, 1))
                 before, started = await _status(connection), time.perf_counter()
-                await run_tasks(connection, server.url, 1, folder)
+                await run_tasks(connection, server.url, 1, workspace_in(folder))
                 walls.append((time.perf_counter() - started) / _STEPS * 1000)
                 cpus.append(((await _status(connection)).cpu_seconds - before.cpu_seconds) / _STEPS * 1000)
     wall_floor = median([floor["wall_s"] for floor in floors]) / _STEPS * 1000
@@ -68,7 +68,7 @@ async def _fifty() -> tuple[float, float, float, float, float]:
         floor = steps / _floor(server.url, _TASKS)["wall_s"]
         async with engine(folder) as connection:
             started = time.perf_counter()
-            working = asyncio.create_task(run_tasks(connection, server.url, _TASKS, folder / "workspaces"))
+            working = asyncio.create_task(run_tasks(connection, server.url, _TASKS, workspace_in(folder)))
             await asyncio.sleep(1.0)
             memory = (await _status(connection)).memory_bytes
             await working

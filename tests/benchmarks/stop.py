@@ -8,7 +8,7 @@ import psutil
 
 from app.client.connection import Connection
 from app.protocol.tasks import TASK_STOP, TaskIdParams
-from tests.benchmarks.bench import Row, engine, home, model, p99, start
+from tests.benchmarks.bench import Row, engine, home, model, p99, start, workspace_in
 
 _ROUNDS = 50
 _PROCESSES = 5
@@ -19,7 +19,7 @@ _COMMAND = f"rm -f pids; {_LEAVES}; {_LEAVES}; {_LEAVES}; sleep 60 & echo $! >> 
 async def stop() -> list[Row]:
     gone: list[float] = []
     with home() as folder, model(1, _COMMAND) as server:
-        workspace = folder / "workspaces"
+        workspace = workspace_in(folder)
         async with engine(folder) as connection:
             for _ in range(_ROUNDS):
                 gone.append(await _once(connection, server.url, workspace))

@@ -20,7 +20,7 @@ from app.engine.storage.records import agents
 from app.engine.storage.sqlite.engines import sqlite_url
 from app.engine.storage.sqlite.statements import Write
 from app.paths import Paths
-from tests.benchmarks.bench import Row, engine, home, median, model
+from tests.benchmarks.bench import Row, engine, home, median, model, workspace_in
 from tests.benchmarks.bench_storage import fill
 from tests.support.records import agent
 
@@ -80,7 +80,7 @@ async def window_stored() -> list[Row]:
 async def window_streams() -> list[Row]:
     with home() as folder, _talker() as url:
         async with engine(folder):
-            found = await _story(folder, "streams", url, str(folder / "workspaces"))
+            found = await _story(folder, "streams", url, str(workspace_in(folder)))
     assert found["running"] == 20, found
     return [
         Row("window: stall, 20 tasks at 100 tokens/s, p99", found["p99"], "ms", 16),
@@ -91,9 +91,9 @@ async def window_streams() -> list[Row]:
 
 async def wakes() -> list[Row]:
     """Idle processes do not wake the CPU."""
-    with home() as folder, model(1, "sleep 60") as server:
+    with home() as folder, model(1, "touch asked-about") as server:
         async with engine(folder):
-            found = await _story(folder, "wakes", server.url, str(folder / "workspaces"))
+            found = await _story(folder, "wakes", server.url, str(workspace_in(folder)))
     return [
         Row("wake-ups while a task waits: engine with its watchdog", found["engine"], "/s", 0.5),
         Row("wake-ups while a task waits: window", found["window"], "/s", 1.5),
@@ -103,7 +103,7 @@ async def wakes() -> list[Row]:
 async def window_stop() -> list[Row]:
     with home() as folder, model(1, "sleep 60") as server:
         async with engine(folder):
-            found = [await _story(folder, "stop", server.url, str(folder / "workspaces")) for _ in range(_ROUNDS)]
+            found = [await _story(folder, "stop", server.url, str(workspace_in(folder))) for _ in range(_ROUNDS)]
     return [
         Row("window: stop clicked to stopping, worst of 7", max(one["stopping"] for one in found), "ms", 50),
         Row("window: stop clicked to stopped, worst of 7", max(one["stopped"] for one in found), "ms", 500),

@@ -47,7 +47,7 @@ class Soak:
         self.ended: dict[str, int] = {}
         self._paths = Paths(home)
         self._meter = Meter(self._paths.database)
-        self._workspace = home / "soak-workspace"
+        self._workspace = home / "workspaces" / "soak"
         self._seconds = seconds
         self._lives = lives
         self._began = time.monotonic()
@@ -60,7 +60,7 @@ class Soak:
         self._unsubscribe: Callable[[], None] = lambda: None
 
     async def run(self) -> None:
-        self._workspace.mkdir()
+        self._workspace.mkdir(parents=True)
         (self._workspace / "shared.txt").write_text("hay\nneedle\n" * 200)
         async with ModelServer(answer=answer) as model:
             await self._open()
