@@ -7,6 +7,7 @@ rights of the root, and fork bombs. Other danger is asked about: see danger.py.
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import PurePosixPath
 
 from app.engine.permissions.shell.nested_code import SHELLS, FoundCommand, FoundCommands, find_commands, is_interpreter
@@ -62,11 +63,16 @@ def floor_reason(line: str, home: str, folder: str) -> tuple[str | None, FoundCo
     text = line.replace("'", "").replace('"', "") if runs_code else _QUOTED.sub("_", line)
     if _FORK_BOMB.search(text):
         return "a fork bomb would stop this computer", found
-    roots = _ROOTS.union(*({place, *_above(place)} for place in (home, os.path.realpath(home))))
+    roots = _roots(home)
     for command in found.commands:
         if reason := _reason(command, home, roots):
             return reason, found
     return None, found
+
+
+@cache
+def _roots(home: str) -> frozenset[str]:
+    return _ROOTS.union(*({place, *_above(place)} for place in (home, os.path.realpath(home))))
 
 
 def _reason(command: FoundCommand, home: str, roots: frozenset[str]) -> str | None:

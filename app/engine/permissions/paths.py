@@ -46,9 +46,8 @@ class Places:
     def is_own_workspace(self) -> bool:
         """True if the app made the workspace. Its data stays closed as a workspace: it holds keys."""
         own = self.own_workspaces
-        return bool(own) and all(
-            self.is_inside(os.path.realpath(root), os.path.realpath(own)) and root != own for root in self.roots
-        )
+        # The last root is where the workspace really is.
+        return bool(own) and _real(own) not in self.roots and self.is_inside(self.roots[-1], _real(own))
 
     def closed_folder_of(self, path: str) -> str | None:
         """The closed folder that holds the path; a workspace that the app made is open though it is in its data."""
@@ -68,6 +67,12 @@ class Places:
         if self.ignores_case:
             path, folder = path.casefold(), folder.casefold()
         return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+@cache
+def _real(folder: str) -> str:
+    """For folders of the app, which stay where they are."""
+    return os.path.realpath(folder)
 
 
 @cache
