@@ -109,9 +109,12 @@ class SandboxProfile:
         return tuple(real for path in (self.output_dir,) if (real := _existing(path)) is not None)
 
     def protected(self) -> tuple[Path, ...]:
-        """Existing files of the workspace that cannot be changed."""
-        found = (self.workspace / name for name in _PROTECTED)
-        return tuple(real for path in found if (real := _existing(path)) is not None)
+        """Existing files of the workspace that cannot be changed.
+
+        Not what links lead to: a command could make one, and the mount would show what is hidden.
+        """
+        root = Path(os.path.realpath(self.workspace))
+        return tuple(path for name in _PROTECTED if (path := root / name) == _existing(path))
 
     def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The variables of a sandboxed command."""

@@ -78,6 +78,18 @@ async def test_a_link_out_of_the_workspace_leads_to_nothing_more(sandboxed: Tool
     assert (tmp_path / "home" / "notes.txt").read_text() == "notes"
 
 
+@pytest.mark.parametrize("name", [".envrc", ".vscode", ".git"])
+async def test_a_link_with_a_protected_name_opens_nothing(sandboxed: ToolContext, tmp_path: Path, name: str) -> None:
+    """Mounting what such a link leads to would bring back what is hidden."""
+    keys = tmp_path / "home" / ".ssh"
+    target = keys / "id_rsa" if name == ".envrc" else keys
+    (keys / "hooks").mkdir()
+    (keys / "hooks" / "id_rsa").write_text(PLANTED)
+    await run_shell(sandboxed, f"ln -s {target} {name}")
+    said = await run_shell(sandboxed, f"cat {name} {name}/id_rsa {name}/hooks/id_rsa; cat {keys}/id_rsa")
+    assert PLANTED not in said
+
+
 async def test_a_workspace_that_holds_closed_folders_does_not_open_them(sandboxed: ToolContext, tmp_path: Path) -> None:
     assert sandboxed.sandbox is not None
     home = tmp_path / "home"
