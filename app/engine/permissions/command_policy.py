@@ -283,7 +283,7 @@ class _Judge:
         """Looks for paths among words of which nothing is known, the values of flags included."""
         for word in words[1:]:
             value = word.partition("=")[2] if word.startswith("-") or "=" in word else word
-            if not value and word[:2] != "--" and ("/" in word or ".." in word or "~" in word):
+            if word.startswith("-") and not value and word[:2] != "--" and ("/" in word or ".." in word or "~" in word):
                 value = word[2:]  # a path attached to a short flag
             if value and (against := judge_operand(value, folders, self._places, is_known=is_known)):
                 yield against

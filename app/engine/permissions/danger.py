@@ -58,8 +58,7 @@ def dangerous_flag(words: Sequence[str]) -> str | None:
         plain = word.partition("=")[0]
         for flag in (*flags, *(_GIT_DANGEROUS if name == "git" else ())):
             is_short = len(flag) == 2 and flag[0] == "-" and word.startswith(flag) and not word.startswith("--")
-            is_abbreviated = plain.startswith("--") and len(plain) > 3 and flag.startswith(plain)
-            if plain == flag or is_short or is_abbreviated:
+            if is_short or _is_one_of(plain, (flag,)):
                 return word
         if name == "find" and plain in _RUNS_FILES:
             return word

@@ -143,11 +143,16 @@ async def test_repeat_count_and_its_ask_survive_a_restart(tmp_path: Path) -> Non
         started = await engine.start(approve="ask")
         ask = await engine.watcher.ask(started.id)
         port = crash(engine, tmp_path / "after")
-    async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
-        await engine.services.runner.resume(started.id)
-        await engine.watcher.task(started.id, lambda task: task.ask_id == ask.id)
+    await _allow_after_restart(tmp_path / "after", port, ask)
+
+
+async def _allow_after_restart(home: Path, port: int, ask: Ask) -> None:
+    """The ask of the crashed engine is open again; the allowed task goes on to its end."""
+    async with engine_parts(home, ModelServer(replies=[DONE], port=port)) as engine:
+        await engine.services.runner.resume(ask.task_id)
+        await engine.watcher.task(ask.task_id, lambda task: task.ask_id == ask.id)
         await _answer(engine, ask, allow=True)
-        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (await engine.watcher.end(ask.task_id)).status == "completed"
         assert await engine.services.database.asks.waiting() == ()
 
 
@@ -227,9 +232,4 @@ async def test_count_of_rounds_survives_a_restart(tmp_path: Path) -> None:
         started = await engine.start(attended=True)
         ask = await engine.watcher.ask(started.id)
         port = crash(engine, tmp_path / "after")
-    async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
-        await engine.services.runner.resume(started.id)
-        await engine.watcher.task(started.id, lambda task: task.ask_id == ask.id)
-        await _answer(engine, ask, allow=True)
-        assert (await engine.watcher.end(started.id)).status == "completed"
-        assert await engine.services.database.asks.waiting() == ()
+    await _allow_after_restart(tmp_path / "after", port, ask)
