@@ -54,7 +54,7 @@ def main() -> int:
     sys.excepthook = _print_error
     arguments = sys.argv[1:]
     # Import only the selected program: each has its own start-up budget.
-    if arguments[:1] == ["engine"] and not {"--stop", "-h", "--help"} & set(arguments):
+    if arguments[:1] == ["engine"] and not {"--stop", "--rotate-token", "-h", "--help"} & set(arguments):
         return _engine(arguments[1:])
     if arguments[:1] == ["replay"] and len(arguments) == 2 and not arguments[1].startswith("-"):
         from app.engine.record.replay import main as replay  # it needs the agent loop itself, and no running engine

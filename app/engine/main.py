@@ -49,6 +49,7 @@ from app.engine.models.router import ModelRouter, window_of
 from app.engine.permissions.grants import Grants
 from app.engine.server.endpoint_file import new_token, remove_endpoint, take_engine_lock, write_endpoint
 from app.engine.server.services import Services
+from app.engine.server.session import AccessToken
 from app.engine.server.websocket_server import Server, bind_loopback
 from app.engine.storage.database import Database
 from app.engine.storage.records import agents, commands
@@ -267,8 +268,13 @@ async def _wait_recovered(database: Database, log: EventLog, asks: PendingAsks, 
 
 async def _listen(services: Services, listener: socket.socket, stack: AsyncExitStack) -> None:
     """Start listening and announce the endpoint: in the endpoint file, and as one JSON line on stdout."""
-    token = new_token()
-    services.keys.redactor.add(token)
+    file = services.paths.endpoint
+
+    def announce(token: str) -> None:
+        services.keys.redactor.add(token)
+        write_endpoint(file, msgspec.structs.replace(endpoint, token=token))
+
+    token = AccessToken(new_token(), announce)
     server = Server(services, token, listener)
     await server.start()
     stack.push_async_callback(server.close)
@@ -276,13 +282,12 @@ async def _listen(services: Services, listener: socket.socket, stack: AsyncExitS
         url=server.url,
         port=server.port,
         pid=os.getpid(),
-        token=token,
+        token=token.value,
         instance_id=services.instance_id,
         protocol_version=PROTOCOL_VERSION,
         process_start=process_start(os.getpid()),
     )
-    file = services.paths.endpoint
-    write_endpoint(file, endpoint)
+    announce(token.value)
     stack.callback(remove_endpoint, file, services.instance_id)
     ready = {"url": endpoint.url, "port": endpoint.port, "pid": endpoint.pid, "tokenFile": str(file)}
     sys.stdout.write(msgspec.json.encode(ready).decode() + "\n")

@@ -145,7 +145,8 @@ class AskAnswerParams(Wire, frozen=True, kw_only=True):
 
     A question takes `text`. An approval takes `allow`, `remember` and, when denied, `text` as the reason. A limit
     takes `allow`: continue with the same amount again, or with `amount` as the new limit, which must exceed what was
-    used. An unknown outcome takes one of its choices as `text`.
+    used. An unknown outcome takes one of its choices as `text`. With `basis`, that of the approval that the person saw,
+    the answer is refused unless the ask still has it.
     """
 
     ask_id: str
@@ -153,6 +154,7 @@ class AskAnswerParams(Wire, frozen=True, kw_only=True):
     allow: bool | None = None
     remember: Remember = "once"
     amount: float | None = None
+    basis: str | None = None
 
 
 class AskAnswerResult(Wire, frozen=True, kw_only=True):

@@ -227,6 +227,10 @@ ENGINE_STATUS = Method(
 
 ENGINE_SHUTDOWN = Method("engine/shutdown", EngineShutdownParams, EmptyResult, True, "Shut the engine down.")
 
+ENGINE_ROTATE_TOKEN = Method(
+    "engine/rotate_token", EmptyParams, EmptyResult, True, "Replace the access token and disconnect all other clients."
+)
+
 METHODS = (
     CHALLENGE,
     INITIALIZE,
@@ -234,4 +238,5 @@ METHODS = (
     UNSUBSCRIBE,
     ENGINE_STATUS,
     ENGINE_SHUTDOWN,
+    ENGINE_ROTATE_TOKEN,
 )

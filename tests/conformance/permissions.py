@@ -1,11 +1,12 @@
 """Runs a file of permission cases through the policy: `python -m tests.conformance.permissions [FILE]`.
 
-Commands, paths and addresses are decided by the policy, wire requests (`ws`) by a server of the engine. Wire cases
-without a counterpart in our protocol are counted as not run.
+Commands, paths and addresses are decided by the policy, wire requests (`ws`) by a running engine. Wire cases without a
+counterpart in our protocol are counted as not run.
 """
 
 import argparse
 import asyncio
+import logging
 import os
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from tests.conformance.wire_cases import WireCase, decide, not_run
 FILE = Path(__file__).with_name("permissions.json")
 # More cases of the same form.
 ATTACKS = Path(__file__).with_name("permission_attacks.json")
+WIRE_ATTACKS = Path(__file__).with_name("wire_attacks.json")
 _STRICTNESS: tuple[Verdict, ...] = ("allow", "ask", "deny")
 
 
@@ -164,6 +166,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.permissions", description=__doc__)
     parser.add_argument("file", type=Path, nargs="?", default=FILE)
     file: Path = parser.parse_args(arguments).file
+    logging.getLogger().addHandler(logging.NullHandler())  # the engine logs what it refuses
     with tempfile.TemporaryDirectory() as folder:
         outcomes = run(read(file), Path(folder))
         wire, left_out = asyncio.run(run_wire(read(file), Path(folder)))

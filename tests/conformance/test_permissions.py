@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.engine.permissions.shell.scanner import scan
-from tests.conformance.permissions import ATTACKS, FILE, macro_recall, main, read, run, run_wire
+from tests.conformance.permissions import ATTACKS, FILE, WIRE_ATTACKS, macro_recall, main, read, run, run_wire
 
 
 def test_no_case_is_too_permissive_and_all_are_accepted(tmp_path: Path) -> None:
@@ -33,14 +33,21 @@ def test_values_that_double_are_not_inserted_without_bound(variable: str) -> Non
 
 async def test_the_engine_serves_and_refuses_wire_requests_as_the_cases_say(tmp_path: Path) -> None:
     outcomes, left_out = await run_wire(read(FILE), tmp_path)
-    assert (len(outcomes), left_out.total()) == (38, 18)
+    assert (len(outcomes), left_out.total()) == (51, 5)
+    assert [(outcome.case.id, outcome.decision, outcome.text) for outcome in outcomes if not outcome.passed] == []
+
+
+async def test_attacks_on_asks_and_tokens_are_refused_without_effect(tmp_path: Path) -> None:
+    outcomes, left_out = await run_wire(read(WIRE_ATTACKS), tmp_path)
+    assert (len(outcomes), left_out.total()) == (37, 0)
     assert [(outcome.case.id, outcome.decision, outcome.text) for outcome in outcomes if not outcome.passed] == []
 
 
 def test_the_command_says_what_failed_and_what_was_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cases = msgspec.json.decode(FILE.read_bytes())
     case = next(case for case in cases if case["kind"] == "shell" and case["expected"] == "allow")
-    wire = next(case for case in cases if case["kind"] == "ws" and case["input"]["transport"] == "http")
+    pages = (case for case in cases if case["kind"] == "ws" and case["input"]["transport"] == "http")
+    wire = next(case for case in pages if case["expected"] == "allow")
     file = tmp_path / "changed.json"
     file.write_bytes(msgspec.json.encode([{**case, "expected": "deny"}, wire]))
 
@@ -49,5 +56,5 @@ def test_the_command_says_what_failed_and_what_was_not_run(tmp_path: Path, capsy
     printed = capsys.readouterr().out
     assert code == 1
     assert "wanted deny, got allow (read-only command" in printed
-    assert "not run: 1 wire cases, the engine has no HTTP interface\n" in printed
+    assert "not run: 1 wire cases, the engine serves nothing over HTTP\n" in printed
     assert printed.endswith("too permissive: 1\nmacro recall: 0.000\n0 passed, 1 failed\n")

@@ -1,110 +1,295 @@
-"""Wire cases (`ws`) against a real server of the engine, as far as our protocol has what they model.
+"""Wire cases (`ws`) against a real engine with its socket, as far as our protocol has what they model.
 
 Their methods and tokens are a model: `_METHODS` maps the methods, a revoked or expired token is one that the engine
-does not know. It has no HTTP interface, no access from the network, no rights per token and no revocation of a token
-under way: those cases are not run.
+does not know, revoking a token is replacing it, `command_sha256` is the `basis` of the approval. A refusal must have
+no effect: the command that waits for an answer has not run. Not run are the cases that expect service over HTTP, from
+the network, by pairing, in batches or by a token with rights of its own: the engine has none of these. Where such a
+request is to be refused it is sent.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from app.engine.permissions.verdict import Verdict
 from app.local_trust import proof
 from app.protocol.base import JsonObject, JsonValue
-from tests.support.connections import RawClient, raw_client
-from tests.support.engine_server import TOKEN, engine_server
+from tests.conformance.wire_engine import WireEngine, wire_engine
+from tests.support.connections import RawClient
+from tests.support.engine_server import TOKEN
 
 _PATIENCE_S = 10.0
+_LONGEST_WAIT_S = 6.0
 _MODEL_PORT = "8765"
-_METHODS = {"ping": "unsubscribe", "session.list": "conversation/list", "session.send": "task/start"}
-_ANSWER = "permission.reply"
+_METHODS = {
+    "ping": "unsubscribe",
+    "session.list": "conversation/list",
+    "session.send": "task/start",
+    "permission.reply": "ask/answer",
+    "settings.set": "settings/set",
+}
 _UPGRADE = (
-    "GET /rpc HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
 )
-_FRAMES = frozenset(("send_json", "send_text", "send_hex", "send_repeat", "send_nested"))
+_ALLOWING = ("allow", "allow_once", "allow_always", "allow_session", "once", "always")
+_FRAMES = frozenset(
+    f"send_{form}" for form in ("json", "text", "hex", "repeat", "nested", "fragments", "batch", "deflate_bomb")
+)
+_CLIENT = frozenset(("reconnect", "fail_auth", "replay_recorded"))
+_SERVER = ("revoke", "rotate", "timeout", "expire", "answer", "mutate")
+_COMPRESSED_TEXT_HEAD = bytes((0xC1, 0xFE))
 _Step: TypeAlias = Mapping[str, JsonValue]
 
 
 class WireInput(msgspec.Struct, frozen=True):
     transport: str
+    path: str = "/ws"
     peer: str = "127.0.0.1"
     headers: tuple[tuple[str, str], ...] = ()
     token: JsonValue = None
     steps: tuple[JsonObject, ...] = ()
+    http_method: str = "GET"
+    body: JsonValue = None
 
 
-class _Server(msgspec.Struct, frozen=True):
-    lan_enabled: bool = False
+class _Pending(msgspec.Struct, frozen=True):
+    id: str = "perm-7"
+    command_sha256: str = "H_ORIGINAL"
 
 
 class _Context(msgspec.Struct, frozen=True):
-    server: _Server = _Server()
+    pending_permission: _Pending = _Pending()
 
 
 class WireCase(msgspec.Struct, frozen=True):
     id: str
+    expected: Verdict
     input: WireInput
     context: _Context = _Context()
 
 
 def not_run(case: WireCase) -> str | None:
     """Why a case has no counterpart here; None if it has."""
+    served, steps = case.expected == "allow", case.input.steps
     if case.input.transport != "ws":
-        return "the engine has no HTTP interface"
-    if case.context.server.lan_enabled or not case.input.peer.startswith("127."):
-        return "the engine cannot be reached from the network"
-    if any(_FRAMES.isdisjoint(step) or _as(step) for step in case.input.steps):
+        return "the engine serves nothing over HTTP" if served else None
+    if any("pair" in str(step) for step in steps):
+        return "the engine has no pairing"
+    if _is_from_network(case):
+        return "the engine serves nobody from the network" if served else None
+    if served and case.input.token == "TOKEN_PHONE":
+        return "no token has rights of its own"
+    if served and any("send_batch" in step for step in steps):
+        return "the engine takes one request in a message"
+    if any(not _is_known(step) for step in steps):
         return "the engine has no such step"
-    asks = [step for step in case.input.steps if _json(step).get("method") == _ANSWER]
-    if len(asks) != len(case.input.steps) and asks:
-        return "the engine has no such step"
-    if any(_params(step).get("id") != "perm-999" for step in asks):
-        return "an open ask would have to be made first"
     return None
 
 
 async def decide(case: WireCase, folder: Path) -> Verdict:
-    """Allow if the last step is served, deny if the connection or the step is refused."""
-    async with engine_server(folder) as engine:
-        if not await _may_connect(case, engine.server.port):
-            return "deny"
+    """Allow if the last step is served, deny if the connection or the step is refused, without effect."""
+    async with wire_engine(folder) as engine:
+        if case.context.pending_permission.id in msgspec.json.encode(case.input).decode():
+            await engine.raise_ask()
+        served = await _is_served(case, engine)
+        if served:
+            return "allow"
+        allowed = sum("answer" in str(step.get("server")) or "other_client" in step for step in case.input.steps)
+        answers = sum(_json(step).get("method") == "permission.reply" for step in case.input.steps)
+        assert engine.effects() <= max(allowed, answers - 1), "refused, but not without effect"
+        return "deny"
+
+
+async def _is_served(case: WireCase, engine: WireEngine) -> bool:
+    if _is_from_network(case):
+        return await engine.is_reached_from_elsewhere()
+    if case.input.transport != "ws":
+        return (await _status(case, engine)).startswith("2")
+    if await _status(case, engine) != "101":
+        return False
+    async with AsyncExitStack() as stack:
         try:
-            async with asyncio.timeout(_PATIENCE_S), raw_client(engine, client_id="") as client:
-                return "allow" if await _is_served(case, client) else "deny"
-        except ConnectionClosed:
-            return "deny"
+            async with asyncio.timeout(_PATIENCE_S):
+                player = _Player(case, engine, stack)
+                await player.connect()
+                return await player.play()
+        except (ConnectionClosed, InvalidStatus, ConnectionError, TimeoutError):
+            return False
 
 
-async def _may_connect(case: WireCase, port: int) -> bool:
-    """True if the server accepts the handshake with these headers."""
-    headers = "".join(f"{name}: {value.replace(_MODEL_PORT, str(port))}\r\n" for name, value in case.input.headers)
+async def _status(case: WireCase, engine: WireEngine) -> str:
+    """The status of the answer to the case's HTTP request, which for `ws` is the one that opens the connection."""
+    given, port = case.input, engine.server.port
+    headers = "".join(f"{name}: {value.replace(_MODEL_PORT, str(port))}\r\n" for name, value in given.headers)
+    if given.transport == "ws":
+        head, body = f"GET {given.path.replace('/ws', '/rpc', 1)} HTTP/1.1\r\n{_UPGRADE}", b""
+    else:
+        body = given.body.encode() if isinstance(given.body, str) else msgspec.json.encode(given.body)
+        head = f"{given.http_method} {given.path} HTTP/1.1\r\nContent-Length: {len(body)}\r\n"
+        if isinstance(given.token, str):
+            headers += f"Authorization: Bearer {given.token.replace('TOKEN_DESKTOP', TOKEN)}\r\n"
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"{_UPGRADE}{headers}\r\n".encode())
-    status = await asyncio.wait_for(reader.readline(), _PATIENCE_S)
+    writer.write(f"{head}{headers}\r\n".encode() + body)
+    line = await asyncio.wait_for(reader.readline(), _PATIENCE_S)
     writer.close()
-    return b" 101 " in status
+    return line.decode("latin-1").split(" ")[1] if b" " in line else ""
 
 
-async def _is_served(case: WireCase, client: RawClient) -> bool:
-    token = case.input.token
-    given: JsonValue = token
-    if isinstance(token, str):
-        await client.prove()  # asks for the challenge; the proof of the case's token is made of a new one
-        given = await _proof(client, token.replace("TOKEN_DESKTOP", TOKEN))
-    if token is not None:
-        await client.ask("initialize", "i", clientId="wire", clientName="wire", proof=given)
-    answer: JsonObject = {}
-    for step in case.input.steps:
-        for frame in _frames(step):
-            await client.socket.send(frame, text=True)
-        answer = await client.read()
-    return "result" in answer
+class _Player:
+    """Plays the steps of a case on one connection, or on another one after a reconnect."""
+
+    def __init__(self, case: WireCase, engine: WireEngine, stack: AsyncExitStack) -> None:
+        self._case = case
+        self._engine = engine
+        self._stack = stack
+        self._sent = set[str]()
+        self._recorded = list[str | bytes]()
+
+    async def connect(self) -> None:
+        self._client = await self._stack.enter_async_context(self._engine.client())
+        token, given = self._case.input.token, self._case.input.token
+        if any("fail_auth" in step.values() for step in self._case.input.steps):
+            return  # it authenticates after its failures
+        if isinstance(token, str):
+            given = await _proof(self._client, token.replace("TOKEN_DESKTOP", TOKEN))
+        if token is not None:
+            await self._introduce(given)
+
+    async def play(self) -> bool:
+        """Whether the last step was served."""
+        served = True
+        for step in self._case.input.steps:
+            served = await self._play(step)
+        return served
+
+    async def _play(self, step: _Step) -> bool:
+        if "server" in step:
+            await self._act_as_server(str(step["server"]))
+        elif "other_client" in step:
+            await self._engine.answer(allow=str(step.get("decision", "allow")) in _ALLOWING)
+        elif "client" in step:
+            await self._act_as_client(step)
+        elif isinstance(wait := step.get("wait_s"), int | float):
+            await asyncio.sleep(wait)
+        else:
+            return await self._send(step)
+        return True
+
+    async def _send(self, step: _Step) -> bool:
+        for frame in self._frames(step):
+            self._recorded.append(frame if isinstance(frame, str | bytes) else "")
+            await self._client.socket.send(frame, text=True)
+        if "send_deflate_bomb" in step:
+            self._client.socket.transport.write(_compressed_frame())
+        answer = await self._client.read()
+        if _json(step).get("method") != "permission.reply":
+            return "result" in answer
+        return await self._has_taken_effect(answer)
+
+    async def _has_taken_effect(self, answer: JsonObject) -> bool:
+        result = answer.get("result")
+        if not isinstance(result, dict) or not result["won"]:
+            return False
+        await self._engine.settled()
+        ask = result["ask"]
+        assert isinstance(ask, dict)
+        return not ask["allowed"] or self._engine.effects() == 1
+
+    async def _act_as_server(self, verb: str) -> None:
+        if verb.startswith(("revoke", "rotate")):
+            self._engine.token.rotate()
+        elif verb.startswith(("timeout", "expire")):
+            await self._engine.time_out()
+        elif verb.startswith("answer"):
+            await self._engine.answer(allow=True)
+        else:
+            self._engine.change_what_is_asked()
+
+    async def _act_as_client(self, step: _Step) -> None:
+        match step["client"]:
+            case "reconnect":
+                await self.connect()
+            case "replay_recorded":
+                self._client = await self._stack.enter_async_context(self._engine.client())
+                for frame in self._recorded:
+                    await self._client.socket.send(frame, text=True)
+                    await self._client.read()
+            case _:
+                times = step.get("times", step.get("count", 1))
+                assert isinstance(times, int)
+                for _ in range(times):
+                    await self._introduce(await _proof(self._client, "TOKEN_WRONG"))
+                await self._introduce(await _proof(self._client, TOKEN))
+
+    async def _introduce(self, given: JsonValue) -> None:
+        params: JsonObject = {"clientId": "wire", "clientName": "wire", "proof": given}
+        frame = msgspec.json.encode({"jsonrpc": "2.0", "id": "i", "method": "initialize", "params": params})
+        self._recorded.append(frame)
+        await self._client.socket.send(frame, text=True)
+        await self._client.read()
+
+    def _frames(self, step: _Step) -> Iterator[str | bytes | Sequence[str]]:
+        if "send_json" in step:
+            yield msgspec.json.encode(self._request(_json(step)))
+        elif "send_batch" in step:
+            given = step["send_batch"]
+            one: JsonObject = {"jsonrpc": "2.0", "id": 1, "method": "conversation/list", "params": {}}
+            yield msgspec.json.encode([one] * (len(given) if isinstance(given, list) else _number(given)))
+        elif "send_hex" in step:
+            yield bytes.fromhex(str(step["send_hex"]))
+        elif "send_text" in step:
+            yield _real(str(step["send_text"]))
+        elif "send_fragments" in step:
+            given = step["send_fragments"]
+            yield [str(part) for part in given] if isinstance(given, list) else ["a"] * _number(given)
+        elif "send_deflate_bomb" not in step:
+            yield from _made(step)
+
+    def _request(self, message: JsonObject) -> JsonObject:
+        method, params = message.get("method"), message.get("params")
+        ours: JsonObject = {"jsonrpc": "2.0", **message}
+        if isinstance(method, str):
+            ours["method"] = _METHODS.get(method, method)
+        # For the engine the same id means the same command, which it does once and answers twice.
+        if str(message.get("id")) in self._sent:
+            ours["id"] = f"{message.get('id')} again {len(self._sent)}"
+        self._sent.add(str(ours.get("id")))
+        given = params if isinstance(params, dict) else {}
+        match method:
+            case "ping":
+                ours["params"] = {"scope": "all", **given}
+            case "session.send":
+                kept = {name: value for name, value in given.items() if name not in ("session", "text")}
+                model = {"model": "openai_compatible/test-model", "apiBase": self._engine.parts.model.url}
+                ours["params"] = {"prompt": given.get("text"), "apiKey": "none", **model, **kept}
+            case "settings.set":
+                ours["params"] = {"name": given.get("key"), "value": given.get("value")}
+            case "permission.reply":
+                ours["params"] = self._answer(given)
+            case _:
+                ours["params"] = given
+        return ours
+
+    def _answer(self, given: Mapping[str, JsonValue]) -> JsonObject:
+        pending, decision = self._case.context.pending_permission, given.get("decision")
+        ask = self._engine.ask
+        answer: JsonObject = {
+            name: value for name, value in given.items() if name not in ("id", "decision", "command_sha256", "session")
+        }
+        answer["askId"] = ask.id if ask is not None and given.get("id") == pending.id else given.get("id")
+        answer["allow"] = decision in _ALLOWING if isinstance(decision, str) else decision
+        if decision in ("allow_always", "always"):
+            answer["remember"] = "workspace"
+        if (shown := given.get("command_sha256")) is not None:
+            approval = ask.approval if ask is not None else None
+            answer["basis"] = approval.basis if approval is not None and shown == pending.command_sha256 else shown
+        return answer
 
 
 async def _proof(client: RawClient, token: str) -> str:
@@ -114,22 +299,22 @@ async def _proof(client: RawClient, token: str) -> str:
     return proof(token, "asks", nonce, str(challenge["nonce"]))
 
 
-def _frames(step: _Step) -> Iterator[str | bytes]:
-    if "send_json" in step:
-        yield msgspec.json.encode(_request(_json(step)))
-    elif "send_hex" in step:
-        yield bytes.fromhex(str(step["send_hex"]))
-    elif "send_text" in step:
-        yield _real(str(step["send_text"]))
-    else:
-        made = step.get("send_repeat") or step.get("send_nested")
-        assert isinstance(made, dict)
-        count = made["count"]
-        assert isinstance(count, int)
-        if "unit" in made:
-            yield _real(f"{made['prefix']}{str(made['unit']) * count}{made['suffix']}")
-        else:
-            yield f"{str(made['open']) * count}{made.get('leaf', '')}{str(made['close']) * count}"
+def _made(step: _Step) -> Iterator[str]:
+    made = step.get("send_repeat") or step.get("send_nested")
+    assert isinstance(made, dict)
+    count = _number(made)
+    if "unit" in made:
+        yield _real(f"{made['prefix']}{str(made['unit']) * count}{made['suffix']}")
+        return
+    nested = f"{str(made['open']) * count}{made.get('leaf', '')}{str(made['close']) * count}"
+    if "as" in made:  # a field of the params of a request
+        nested = f'{{"jsonrpc":"2.0","id":1,"method":"unsubscribe","params":{{"scope":"all","data":{nested}}}}}'
+    yield nested
+
+
+def _compressed_frame() -> bytes:
+    """A masked text frame that says it is compressed, of 1 KB of zeros."""
+    return _COMPRESSED_TEXT_HEAD + (1024).to_bytes(2, "big") + bytes(4) + bytes(1024)
 
 
 def _real(text: str) -> str:
@@ -139,35 +324,28 @@ def _real(text: str) -> str:
     return text
 
 
-def _request(message: JsonObject) -> JsonObject:
-    method, params = message.get("method"), message.get("params")
-    ours: JsonObject = {"jsonrpc": "2.0", **message}
-    if isinstance(method, str):
-        ours["method"] = "ask/answer" if method == _ANSWER else _METHODS.get(method, method)
-    given = params if isinstance(params, dict) else {}
-    match method:
-        case "ping":
-            ours["params"] = {"scope": "all"}
-        case "session.send":
-            kept = {name: value for name, value in given.items() if name not in ("session", "text")}
-            ours["params"] = {"prompt": given.get("text"), **kept}
-        case "permission.reply":
-            ours["params"] = {"askId": given.get("id"), "allow": True}
-        case _:
-            ours["params"] = given
-    return ours
+def _is_from_network(case: WireCase) -> bool:
+    return not case.input.peer.startswith("127.") and case.input.peer != "::1"
+
+
+def _is_known(step: _Step) -> bool:
+    if isinstance(wait := step.get("wait_s"), int | float):
+        return wait <= _LONGEST_WAIT_S
+    if "server" in step:
+        return str(step["server"]).startswith(_SERVER)
+    if "client" in step:
+        return step["client"] in _CLIENT
+    return "other_client" in step or not _FRAMES.isdisjoint(step)
+
+
+def _number(made: JsonValue) -> int:
+    """The number of repetitions that a step names."""
+    counts = [value for value in made.values() if isinstance(value, int)] if isinstance(made, dict) else [made]
+    (count,) = counts
+    assert isinstance(count, int)
+    return count
 
 
 def _json(step: _Step) -> JsonObject:
     found = step.get("send_json")
     return found if isinstance(found, dict) else {}
-
-
-def _params(step: _Step) -> JsonObject:
-    found = _json(step).get("params")
-    return found if isinstance(found, dict) else {}
-
-
-def _as(step: _Step) -> bool:
-    made = step.get("send_nested")
-    return isinstance(made, dict) and "as" in made

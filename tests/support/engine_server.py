@@ -25,6 +25,7 @@ from app.engine.permissions.grants import Grants
 from app.engine.server.dispatcher import ROUTES
 from app.engine.server.route import ServedMethod
 from app.engine.server.services import Services
+from app.engine.server.session import AccessToken
 from app.engine.server.websocket_server import Server, bind_loopback
 from app.engine.storage.database import Database
 from app.paths import Paths
@@ -170,6 +171,7 @@ class EngineServer:
     services: Services
     runner: PlainRunner
     server: Server
+    token: AccessToken
     ended: asyncio.Event
 
     @property
@@ -207,6 +209,7 @@ async def engine_server(
     locks = AgentLocks(database, PendingAsks(log, database.asks))
     roster = ConversationAgents(log, database, locks, paths)
     ended = asyncio.Event()
+    token = AccessToken(TOKEN, lambda _: None)
     services = Services(
         log=log,
         database=database,
@@ -230,10 +233,10 @@ async def engine_server(
         shutdown=ended.set,
         stalls=LoopLatency(),
     )
-    server = Server(services, TOKEN, bind_loopback(port), routes)
+    server = Server(services, token, bind_loopback(port), routes)
     await server.start()
     try:
-        yield EngineServer(services, runner, server, ended)
+        yield EngineServer(services, runner, server, token, ended)
     finally:
         await server.close()
         await models.close()

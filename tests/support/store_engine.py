@@ -8,6 +8,7 @@ from pathlib import Path
 from app.client.connection import Connection
 from app.engine.server.dispatcher import ROUTES
 from app.engine.server.services import Services
+from app.engine.server.session import AccessToken
 from app.engine.server.websocket_server import Server, bind_loopback
 from app.protocol.engine import PROTOCOL_VERSION, Endpoint
 from app.window.rows.row import Row
@@ -109,7 +110,7 @@ async def store_engine(home: Path, model: ModelServer) -> AsyncGenerator[StoreEn
 
 @asynccontextmanager
 async def _socket(services: Services) -> AsyncGenerator[Endpoint]:
-    server = Server(services, TOKEN, bind_loopback(0), ROUTES)
+    server = Server(services, AccessToken(TOKEN, lambda _: None), bind_loopback(0), ROUTES)
     await server.start()
     try:
         yield Endpoint(

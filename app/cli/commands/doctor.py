@@ -18,11 +18,11 @@ from app.cli.terminal.style import PLAIN
 from app.cli.terminal.terminal import Terminal
 from app.client.connection import Connection
 from app.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
-from app.client.launch import connect
+from app.client.launch import connect, has_engine
 from app.client.shutdown import shut_down
 from app.paths import Paths
 from app.protocol.base import EmptyParams
-from app.protocol.engine import ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
+from app.protocol.engine import ENGINE_ROTATE_TOKEN, ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
 from app.protocol.settings import MODEL_LIST, ModelListParams
 
 _STALL_REPORTED_S = 7 * 86_400
@@ -208,9 +208,26 @@ async def _models(connection: Connection) -> Finding:
 class EngineOptions(CommandOptions, frozen=True, kw_only=True):
     port: Annotated[int, Option("--port", "port on 127.0.0.1 (default: a free one)")] = 0
     stop: Annotated[bool, Flag("--stop", "end the running engine in order")] = False
+    rotate_token: Annotated[
+        bool, Flag("--rotate-token", "replace the access token of the running engine: whoever read the old one is out")
+    ] = False
 
 
-async def stop_engine(options: EngineOptions, paths: Paths, terminal: Terminal) -> int:
+async def manage_engine(options: EngineOptions, paths: Paths, terminal: Terminal) -> int:
+    return await (_rotate_token if options.rotate_token else _stop)(paths, terminal)
+
+
+async def _rotate_token(paths: Paths, terminal: Terminal) -> int:
+    if not has_engine(paths):
+        terminal.line("No engine is running: the next one has a new token.")
+        return 0
+    async with await connect(paths, "errand engine --rotate-token") as connection:
+        await connection.call(ENGINE_ROTATE_TOKEN, EmptyParams())
+    terminal.line("The engine has a new access token. Every other client was disconnected and has to read it.")
+    return 0
+
+
+async def _stop(paths: Paths, terminal: Terminal) -> int:
     match await shut_down(paths, "errand engine --stop"):
         case "none":
             terminal.line("No engine is running.")
@@ -226,4 +243,4 @@ async def stop_engine(options: EngineOptions, paths: Paths, terminal: Terminal) 
     return 0
 
 
-ENGINE = Command(EngineOptions, stop_engine)
+ENGINE = Command(EngineOptions, manage_engine)

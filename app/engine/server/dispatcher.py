@@ -36,6 +36,7 @@ ROUTES: tuple[ServedMethod, ...] = (
 )
 
 _log = logging.getLogger(__name__)
+_LOGGED = 300
 _FIRST = (CHALLENGE.name, INITIALIZE.name)
 _ENCODER = msgspec.json.Encoder()
 
@@ -53,12 +54,14 @@ class Dispatcher:
             if session.client_id:  # the two calls before authentication have a fixed structure
                 check_depth(frame, request.id)
         except BadFrame as error:
-            return refusal(json_rpc.bad_frame(error), error.request_id)
+            return _refused(session, "a message", json_rpc.bad_frame(error), error.request_id)
         route = self._routes.get(request.method)
         if route is None:
-            return refusal(json_rpc.unknown_method(request.method, self._routes), request.id)
+            return _refused(session, "a request", json_rpc.unknown_method(request.method, self._routes), request.id)
         if not session.client_id and route.name not in _FIRST:
-            return refusal(json_rpc.not_initialized(request.method), request.id)
+            return _refused(session, "a request", json_rpc.not_initialized(request.method), request.id)
+        if session.client_id and not session.handshake.holds:
+            return _refused(session, request.method, json_rpc.token_replaced(), request.id)
         client_environment.set(session.environment)
         command = ClientCommand(session.client_id, request.id, request.method)
         try:
@@ -69,7 +72,7 @@ class Dispatcher:
             else:
                 result = await route.serve(self._services, session, request.params, "")
         except EngineError as error:
-            return refusal(json_rpc.engine_error(error), request.id)
+            return _refused(session, request.method, json_rpc.engine_error(error), request.id)
         except Exception:  # noqa: BLE001 -- one of the four places: a bug in a handler must not end the engine
             _log.exception("%s failed", request.method)
             return refusal(json_rpc.internal(request.method), request.id)
@@ -78,6 +81,12 @@ class Dispatcher:
     def busy(self, frame: bytes) -> bytes:
         """The answer to a request above the rate limit."""
         return refusal(json_rpc.busy("Too many requests at once. Try again in a second."), id_of(frame))
+
+
+def _refused(session: ClientSession, what: str, why: FailureObject, request_id: str | int | None) -> bytes:
+    """A refusal with a line in the log; the log limits how many it keeps of a kind."""
+    _log.warning("refused %s of %r: %s", what, session.client_name or "an unknown client", why.message[:_LOGGED])
+    return refusal(why, request_id)
 
 
 def refusal(what: FailureObject, request_id: str | int | None) -> bytes:

@@ -100,6 +100,11 @@ def not_initialized(name: str) -> FailureObject:
     return FailureObject(code=-32600, message=text, data={"code": "not_initialized"})
 
 
+def token_replaced() -> FailureObject:
+    text = "The token was replaced. Read the endpoint file again and connect anew."
+    return FailureObject(code=-32600, message=text, data={"code": "token_replaced"})
+
+
 def busy(text: str) -> FailureObject:
     return FailureObject(code=-32000, message=text, data={"code": "busy"})
 

@@ -1,6 +1,7 @@
 """The WebSocket server on the loopback, and each client's connection."""
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Callable, Sequence
@@ -18,11 +19,14 @@ from app.engine.server.json_rpc import MOST_BYTES
 from app.engine.server.outbox import Outbox
 from app.engine.server.route import ServedMethod
 from app.engine.server.services import Services
-from app.engine.server.session import ClientSession, Handshake, refuse
+from app.engine.server.session import AccessToken, ClientSession, Handshake, refuse
 from app.protocol.engine import HealthUpdate
 from app.protocol.methods import Notice
 
+_logger = logging.getLogger(__name__)
+
 _MOST_RUNNING = 64
+_LOGGED = 200
 
 # A client that neither answers a ping nor reads is closed after 45 s.
 _HEARTBEAT_S = 30.0
@@ -36,8 +40,15 @@ _SETTLE_S = 5.0
 class ClientConnection:
     """Owns the asyncio tasks of one client. Its requests run concurrently; a disconnect cancels its reads."""
 
-    def __init__(self, socket: web.WebSocketResponse, session: ClientSession, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self,
+        socket: web.WebSocketResponse,
+        transport: asyncio.Transport | None,
+        session: ClientSession,
+        dispatcher: Dispatcher,
+    ) -> None:
         self._socket = socket
+        self._transport = transport
         self._session = session
         self._dispatcher = dispatcher
         self._rate = TokenBucket()
@@ -71,6 +82,12 @@ class ClientConnection:
         if self._session.client_id:
             self._session.reply(data)
 
+    def revoke(self) -> None:
+        """Cut the connection if its client has not proved the current token: it gets nothing more, not even events."""
+        if self._session.client_id and not self._session.handshake.holds and self._transport is not None:
+            _logger.warning("the token was replaced: disconnected %r", self._session.client_name)
+            self._transport.abort()
+
     async def disconnect(self, seconds: float) -> None:
         """Send queued messages, for at most `seconds`, then close."""
         try:
@@ -86,6 +103,9 @@ class ClientConnection:
 
     async def _answer(self, frame: bytes) -> None:
         self._session.reply(await self._dispatcher.answer(self._session, frame))
+        if self._session.handshake.is_exhausted:
+            _logger.warning("disconnected a client after too many wrong proofs")
+            await self.disconnect(_CLOSE_S)
 
     async def _send(self) -> None:
         try:
@@ -116,7 +136,7 @@ class Server:
     def __init__(
         self,
         services: Services,
-        token: str,
+        token: AccessToken,
         listener: socket.socket,
         routes: Sequence[ServedMethod] = ROUTES,
         outbox: Callable[[], Outbox] = Outbox,
@@ -131,6 +151,7 @@ class Server:
         self._connections: set[ClientConnection] = set()
         self._runner: web.AppRunner | None = None
         self._unsubscribe = services.database.health.subscribe(self._on_health)
+        self._ignore_token = token.rotated.add(self._on_token)
 
     @property
     def url(self) -> str:
@@ -139,6 +160,7 @@ class Server:
     async def start(self) -> None:
         application = web.Application()
         application.router.add_get("/rpc", self._accept)
+        application.router.add_route("*", r"/{path:[\s\S]*}", self._refuse)
         self._runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=_CLOSE_S)
         await self._runner.setup()
         assert self._runner.server is not None
@@ -147,6 +169,7 @@ class Server:
     async def close(self) -> None:
         """Wait for running commands, send queued messages, then disconnect every client."""
         self._unsubscribe()
+        self._ignore_token()
         await self._acceptor.close()
         await self._commands.wait_running(_SETTLE_S)
         await asyncio.gather(*(line.disconnect(_CLOSE_S) for line in self._connections))
@@ -161,23 +184,31 @@ class Server:
         for line in self._connections:
             line.notify(data)
 
+    def _on_token(self) -> None:
+        for line in tuple(self._connections):
+            line.revoke()
+
+    async def _refuse(self, request: web.Request) -> web.Response:
+        """Everything that is not the WebSocket: there are no pages and no other way to ask for something."""
+        self._acceptor.on_request(request.transport)
+        return _refusal(request, 404, "Nothing is here. The engine speaks WebSocket at /rpc.")
+
     async def _accept(self, request: web.Request) -> web.StreamResponse:
         self._acceptor.on_request(request.transport)
         if any(len(request.headers.getall(name, ())) > 1 for name in ("Host", "Origin")):
-            return web.Response(status=400, text="Host or Origin is given twice.")
+            return _refusal(request, 400, "Host or Origin is given twice.")
         refusal = refuse(request.headers, self.port)
         if refusal is not None:
-            status, text = refusal
-            return web.Response(status=status, text=text)
+            return _refusal(request, *refusal)
         web_socket = web.WebSocketResponse(
             timeout=_CLOSE_S, heartbeat=_HEARTBEAT_S, compress=False, max_msg_size=_CLOSED_AT_BYTES, decode_text=False
         )
         if not web_socket.can_prepare(request):
-            return web.Response(status=426, text="This address speaks WebSocket.")
+            return _refusal(request, 426, "This address speaks WebSocket.")
         await web_socket.prepare(request)
         handshake = Handshake(self._token, partial(self._acceptor.on_authenticated, request.transport))
         session = ClientSession(self._services.log, self._outbox(), handshake)
-        line = ClientConnection(web_socket, session, self._dispatcher)
+        line = ClientConnection(web_socket, request.transport, session, self._dispatcher)
         self._connections.add(line)
         detach = self._services.log.attach(session)
         try:
@@ -186,3 +217,10 @@ class Server:
             detach()
             self._connections.discard(line)
         return web_socket
+
+
+def _refusal(request: web.Request, status: int, text: str) -> web.Response:
+    origin, host = (request.headers.get(name, "")[:_LOGGED] for name in ("Origin", "Host"))
+    where = request.path[:_LOGGED]
+    _logger.warning("refused %s %r (Host %r, Origin %r): %s", request.method[:20], where, host, origin, text)
+    return web.Response(status=status, text=text)

@@ -9,7 +9,7 @@ import msgspec
 
 from app.engine.agent.run.task_state import TaskState
 from app.engine.core.cancel import CancelSignal
-from app.engine.core.errors import Busy, InvalidParams, NotFound
+from app.engine.core.errors import Busy, Conflict, InvalidParams, NotFound
 from app.engine.core.ids import new_id
 from app.engine.event_log import EventLog
 from app.engine.storage.records.asks import AskStore
@@ -207,6 +207,8 @@ def _content(ask: Ask) -> tuple[object, ...]:
 
 
 def _check(ask: Ask, params: AskAnswerParams) -> None:
+    if params.basis is not None and (ask.approval is None or ask.approval.basis != params.basis):
+        raise Conflict("This answers another call than the one that is asked about: look at it again.")
     if ask.kind == "question":
         if not params.text.strip():
             raise InvalidParams("A question needs a text as its answer.")

@@ -17,6 +17,7 @@ from app.engine.tools.shell.environment import client_environment
 from app.protocol.base import EmptyParams, EmptyResult
 from app.protocol.engine import (
     CHALLENGE,
+    ENGINE_ROTATE_TOKEN,
     ENGINE_SHUTDOWN,
     ENGINE_STATUS,
     INITIALIZE,
@@ -198,6 +199,11 @@ async def shutdown(services: Services, session: ClientSession, params: EngineShu
     return EmptyResult()
 
 
+async def rotate_token(services: Services, session: ClientSession, params: EmptyParams) -> EmptyResult:
+    session.handshake.rotate()
+    return EmptyResult()
+
+
 HANDLERS = (
     Route(CHALLENGE, challenge),
     Route(INITIALIZE, initialize),
@@ -205,4 +211,5 @@ HANDLERS = (
     Route(UNSUBSCRIBE, unsubscribe),
     Route(ENGINE_STATUS, status),
     Route(ENGINE_SHUTDOWN, shutdown),
+    Route(ENGINE_ROTATE_TOKEN, rotate_token),
 )
