@@ -17,7 +17,8 @@ from app.engine.permissions.paths import Places, judge_operand
 from app.engine.permissions.programs.git import git_call
 from app.engine.permissions.programs.options import MoreThanLooking, Program, UnknownFlag, Usage
 from app.engine.permissions.programs.table import PROGRAMS
-from app.engine.permissions.shell.grammar import NotPlain, PlainCommand, check_text, parse
+from app.engine.permissions.shell.expansion import expanded, start_of
+from app.engine.permissions.shell.grammar import Loop, NotPlain, PlainCommand, check_text, parse
 from app.engine.permissions.shell.nested_code import FoundCommands, find_commands
 from app.engine.permissions.shell.scanner import program_name
 from app.engine.permissions.verdict import Finding, ask, deny, strictest
@@ -50,7 +51,8 @@ class CommandDecision:
     """The decisive finding, all findings, and the parsed commands; none if the line is not plain.
 
     `is_complete` is False if the line was too long or too deep to be read fully: then nothing may allow it.
-    `can_be_granted` is False for danger, which is asked about each time.
+    `can_be_granted` is False for danger, which is asked about each time. `runs` are the words of each command as its
+    program gets them: with the files that patterns match, and once for each value of a loop.
     """
 
     finding: Finding
@@ -58,6 +60,13 @@ class CommandDecision:
     findings: tuple[Finding, ...] = ()
     is_complete: bool = True
     can_be_granted: bool = True
+    runs: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The words of a line that is one command without redirects, and so needs no shell."""
+        is_one = len(self.commands) == len(self.runs) == 1 and not self.commands[0].redirects
+        return self.runs[0] if is_one and self.commands[0].loop is None else ()
 
     @property
     def only_looks(self) -> bool:
@@ -98,12 +107,14 @@ def judge_command(line: str, context: CommandContext, rules: Sequence[CommandRul
         finding = ask(rule_name, str(problem), "high" if problem.is_text else "medium")
         finding = ask("danger", danger, "high") if danger else finding
         return CommandDecision(finding, can_be_granted=danger is None and not problem.is_text)
-    findings = tuple(_Judge(context, rules).findings(commands))
+    judge = _Judge(context, rules)
+    findings = tuple(judge.findings(commands))
     decisive = strictest(findings)
     assert decisive is not None
     if danger is not None and decisive.verdict != "deny":
         decisive = ask("danger", danger, "high")
-    return CommandDecision(decisive, commands, findings, can_be_granted=danger is None and decisive.risk != "high")
+    can_be_granted = danger is None and decisive.risk != "high"
+    return CommandDecision(decisive, commands, findings, can_be_granted=can_be_granted, runs=tuple(judge.runs))
 
 
 def _denied(
@@ -120,7 +131,7 @@ def _check_other_shell(line: str, shell: str) -> None:
     """zsh reads plain words as bash does, but expands more of them."""
     if shell != "zsh":
         raise NotPlain(f"{shell} is not read by this policy")
-    if any(letter in line for letter in "*?[]{}()=^#~!"):
+    if any(letter in line for letter in "*?[]{}()=^#~!$") or line.startswith("for "):
         raise NotPlain("zsh could expand a word")
 
 
@@ -133,16 +144,23 @@ class _Judge:
         self._rules = rules
         # The folders after success and after failure of what came before.
         self._after_success = self._after_failure = (context.folder,)
+        self.runs: list[tuple[str, ...]] = []
 
     def findings(self, commands: Sequence[PlainCommand]) -> Iterator[Finding]:
         if not self._places.in_workspace(os.path.realpath(self._context.folder)):
             yield ask("operand", f"it runs outside the workspace, in {self._context.folder}")
+        loop: Loop | None = None
+        folders: tuple[str, ...] = ()
         for index, command in enumerate(commands):
-            folders = self._folders(command.connector)
+            # A loop cannot change the folder: all its commands run where it starts.
+            is_same_loop = command.loop is not None and command.loop is loop
+            folders = folders if is_same_loop else self._folders(command.connector)
+            loop = command.loop
             is_piped = "|" in (command.connector, *(after.connector for after in commands[index + 1 : index + 2]))
             found = list(self._judge(command, folders, is_piped=is_piped))
             yield from found
-            self._step(command, folders)
+            if not is_same_loop:
+                self._step(command, folders)
 
     def _folders(self, connector: str) -> tuple[str, ...]:
         match connector:
@@ -156,7 +174,7 @@ class _Judge:
     def _step(self, command: PlainCommand, folders: tuple[str, ...]) -> None:
         """The folders after this command, which is what `cd` changes."""
         moved = folders
-        if command.words[0] == "cd" and len(command.words) > 1:
+        if command.words[:1] == ("cd",) and len(command.words) > 1:
             target = command.words[-1]
             moved = tuple(dict.fromkeys(os.path.realpath(os.path.join(folder, target)) for folder in folders))
         both = {"&&": (moved, (*self._after_failure, *folders)), "||": ((*self._after_success, *moved), folders)}
@@ -168,10 +186,37 @@ class _Judge:
         yield from self._redirects(command, folders)
         if len(folders) >= _MOST_FOLDERS:
             yield ask("operand", "the folder it runs in is not certain")
-        words = command.words
-        if words[0] == "cd":
-            yield from self._cd(words, folders, is_piped=is_piped)
-            return
+        if not command.words:
+            yield Finding("allow", "read-only command", "the redirects of a loop")
+        elif command.words[0] == "cd":
+            if command.loop is not None or command.patterns:
+                yield ask("operand", "cd leads to a folder that is not certain")
+            yield from self._cd(command.words, folders, is_piped=is_piped)
+        elif command.loop is not None or command.patterns:
+            yield from self._expanded(command, folders)
+        else:
+            yield from self._words(command.words, folders)
+
+    def _expanded(self, command: PlainCommand, folders: tuple[str, ...]) -> Iterator[Finding]:
+        """Judges the command with the files that its patterns match, and with each value of its loop."""
+        patterns = [command.words[at] for at in command.patterns]
+        if command.loop is not None:
+            patterns += [command.loop.values[at] for at in command.loop.patterns]
+        for folder in folders:
+            against = [judge_operand(start_of(one), (folder,), self._places, is_known=True) for one in patterns]
+            if any(against):
+                yield from filter(None, against)
+                continue
+            try:
+                several = expanded(command, folder)
+            except NotPlain as problem:
+                yield ask("operand", str(problem))
+                continue
+            for words in several:
+                yield from self._words(words, (folder,))
+
+    def _words(self, words: tuple[str, ...], folders: tuple[str, ...]) -> Iterator[Finding]:
+        self.runs.append(words)
         name = words[0]
         if "/" in name:
             if os.path.dirname(name) not in _SYSTEM_FOLDERS:

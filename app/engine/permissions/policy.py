@@ -24,7 +24,7 @@ from app.protocol.tasks import ApproveMode
 
 HOME = Path.home()
 # Builtins of bash that the policy allows.
-_BUILTINS = frozenset(("cd", "command", "type", ":", "echo", "printf", "pwd", "test", "true", "false"))
+_BUILTINS = frozenset(("cd", "command", "type", ":", "echo", "printf", "pwd", "test", "[", "true", "false"))
 _BROKEN = (ValueError, OSError, LookupError, RecursionError, MemoryError, AssertionError)
 
 
@@ -110,14 +110,14 @@ def _of_command(
 
 def _looking(decided: CommandDecision, approve: ApproveMode, call: GrantedCall) -> Decision:
     """Allows the command with the programs of the system; those of other folders are asked about."""
-    programs = [command.words[0] for command in decided.commands]
+    programs = [command.words[0] for command in decided.commands if command.words]
     found = {name: shutil.which(name, path=SYSTEM_PATH) for name in programs}
     missing = next((name for name, place in found.items() if place is None and name not in _BUILTINS), None)
     if missing is not None:
         return _in_mode(ask("program", f"`{missing}` is not installed in a folder of the system"), approve, call)
     argv: tuple[str, ...] = ()
-    if len(decided.commands) == 1 and not decided.commands[0].redirects and programs[0] not in _BUILTINS:
-        argv = (found[programs[0]] or programs[0], *decided.commands[0].words[1:])
+    if decided.argv and programs[0] not in _BUILTINS:
+        argv = (found[programs[0]] or programs[0], *decided.argv[1:])
     reason = decided.finding.reason
     return Decision("allow", reason, rule=decided.finding.rule, only_looks=True, argv=argv)
 

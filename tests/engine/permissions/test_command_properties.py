@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from app.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
@@ -127,12 +127,74 @@ _BLANK = ["\\'", "\n", "\\\n"]
 LINES = st.lists(st.sampled_from([*_PARTS, *_ODD, *_RISKY, *_BLANK]), max_size=8)
 
 
+FILES = ("a.txt", "b.txt", "x y.txt", "-l", ".hidden.txt", "data1.csv", "data2.csv", "[1].csv", "*.txt")
+DEEP = ("src/ü.csv", "src/a.ts", "src/.b.ts", "src/c*.ts", "src/server.key")
+_PATTERNS = [
+    "*.txt",
+    "a*",
+    "?.txt",
+    "data[12].csv",
+    "[0-9].csv",
+    "data[0-9].csv",
+    "src/*.ts",
+    "./*.txt",
+    "*/a.ts",
+    "src/*",
+]
+_PATTERNS += [
+    "s*c/*.ts",
+    "**/*.ts",
+    "*",
+    "-*",
+    ".h*",
+    "[a-z].txt",
+    "[!a].txt",
+    "no*",
+    "src/../*.txt",
+    "'*'.txt",
+    "\\*.txt",
+]
+_VALUES = ["a.txt", "src", "'x y.txt'", "none", "-l", "ü.txt", '"*.txt"']
+_BODIES = [
+    'cat "$f"',
+    "cat $f",
+    "wc -l ${f}",
+    'ls "src/$f"',
+    "ls -- $f",
+    'echo "$f"; cat "$f" | wc -l',
+    "cat '$f'",
+    "cat \\$f",
+]
+_BODIES += [
+    'cat "$g"',
+    'cat "$f$f"',
+    "cat $f*",
+    'cat "$f" *.ts',
+    "cd $f && ls",
+    'cat "${f%x}"',
+    "$f",
+    "cat <$f",
+    "ls >$f",
+]
+
+
+@st.composite
+def loops(draw: st.DrawFn) -> str:
+    values = " ".join(draw(st.lists(st.sampled_from([*_PATTERNS, *_VALUES]), max_size=3)))
+    body, between = draw(st.sampled_from(_BODIES)), draw(st.sampled_from(["; ", "\n", ";\n", " "]))
+    end = draw(st.sampled_from(["", " | wc -l", " 2>/dev/null", " && ls *.csv", "; ls $f", " > x"]))
+    return f"for f in {values}{between}do {body}{between}done{end}"
+
+
 @pytest.fixture(scope="module")
 def recorded_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `bin/ls`, `bin/cat` and `bin/wc`, which append their words to `log`."""
     folder = tmp_path_factory.mktemp("programs")
     (folder / "bin").mkdir()
     (folder / "work" / "src").mkdir(parents=True)
+    for name in (*FILES, *DEEP):
+        (folder / "work" / name).touch()
+    (folder / "work" / "away").symlink_to("/etc/hostname")
     for name in ("ls", "cat", "wc"):
         program = folder / "bin" / name
         program.write_text(f"#!/bin/sh\nexec /usr/bin/printf '%s\\0' {name} \"$@\" '\x01' >> {folder}/log\n")
@@ -143,8 +205,21 @@ def recorded_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(LINES, st.sampled_from(["ls ", "cat a ", "wc -l "]))
 def test_bash_runs_the_words_that_were_judged(recorded_programs: Path, parts: list[str], first: str) -> None:
+    _check_runs(recorded_programs, first + " ".join(parts))
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    loops() | st.lists(st.sampled_from(_PATTERNS), min_size=1, max_size=3).map(lambda found: f"ls {' '.join(found)}")
+)
+@example('for f in *.txt; do cat "$f" | wc -l; done | wc -l')
+@example("cd src && ls *.ts")
+def test_bash_finds_the_files_that_were_judged(recorded_programs: Path, line: str) -> None:
+    _check_runs(recorded_programs, line)
+
+
+def _check_runs(recorded_programs: Path, line: str) -> None:
     """For an allowed line, bash starts no program but those that were judged, with just these words."""
-    line = first + " ".join(parts)
     work, log = recorded_programs / "work", recorded_programs / "log"
     context = CommandContext(Places(str(work), HOME, closed_by_default(HOME)), str(work))
     decided = judge_command(line, context)
@@ -155,5 +230,5 @@ def test_bash_runs_the_words_that_were_judged(recorded_programs: Path, parts: li
     words = ["/bin/bash", "--noprofile", "--norc", "-c", line]
     subprocess.run(words, cwd=work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     started = [tuple(run.decode().split("\0")) for run in log.read_bytes().split(b"\0\1\0") if run]
-    assert [run for run in started if run not in [command.words for command in decided.commands]] == []
-    assert [entry.name for entry in work.iterdir()] == ["src"]
+    assert [run for run in started if run not in decided.runs] == []
+    assert sorted(entry.name for entry in work.iterdir()) == sorted([*FILES, "src", "away"])

@@ -105,6 +105,13 @@ def read_test(words: Sequence[str]) -> Usage:
     raise UnknownFlag("not a plain test of a file")
 
 
+def read_bracket(words: Sequence[str]) -> Usage:
+    """`[ … ]`, which is `test`."""
+    if words[-1:] != ["]"] and words[-1:] != ("]",):
+        raise UnknownFlag("not a plain test of a file")
+    return read_test(words[:-1])
+
+
 def read_echo(words: Sequence[str]) -> Usage:
     """Every word is text."""
     return Usage(operands=list(words))

@@ -28,6 +28,7 @@ FILE_LIMIT = 200_000_000
 _CONTINUATION = bytes(range(0x80, 0xC0))  # of a truncated UTF-8 character
 
 # Nothing of the client's may decide which programs these commands run, or where `cd` leads.
+_OPTIONS_OF_BASH = frozenset(("BASHOPTS", "SHELLOPTS", "GLOBIGNORE", "POSIXLY_CORRECT"))
 _OF_LOOKING = {"PATH": SYSTEM_PATH, "CDPATH": "", "BASH_ENV": "", "ENV": "", "GIT_OPTIONAL_LOCKS": "0"}
 
 End = Literal["exited", "timeout", "cancelled"]
@@ -229,8 +230,12 @@ class ShellCommand:
 
 
 def _of_looking(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without the client's shell functions and folders of programs."""
-    kept = {name: value for name, value in environment.items() if not name.startswith("BASH_FUNC_")}
+    """Without the client's shell functions, folders of programs, and options that change what a file pattern matches."""
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("BASH_FUNC_") and name not in _OPTIONS_OF_BASH
+    }
     return kept | _OF_LOOKING
 
 
