@@ -62,3 +62,61 @@ def test_a_repository_in_the_repository_is_not_trusted(repository: Path) -> None
     for words in (["init", "-q", inner], ["-C", inner, *commit], ["-C", repository, "add", "inner"]):
         subprocess.run(["git", *words], check=True, stderr=subprocess.DEVNULL)
     assert not names_no_program(str(repository))
+
+
+def git(*words: str | Path) -> None:
+    options = ["-c", "user.name=D", "-c", "user.email=d@e", "-c", "protocol.file.allow=always"]
+    subprocess.run(["git", *options, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def with_submodule(tmp_path: Path) -> Path:
+    """A repository with the submodule `libs/inner` and the linked worktree `../linked`."""
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    for place in (inner, outer):
+        git("init", "-q", "-b", "main", place)
+        git("-C", place, "commit", "-q", "--allow-empty", "-m", "x")
+    git("-C", outer, "submodule", "add", inner, "libs/inner")
+    git("-C", outer, "worktree", "add", tmp_path / "linked")
+    return outer
+
+
+def test_a_submodule_is_trusted_as_long_as_its_configuration_is_data(with_submodule: Path) -> None:
+    folder = with_submodule / "libs" / "inner"
+    assert names_no_program(str(with_submodule))
+    assert names_no_program(str(folder))
+    config = with_submodule / ".git" / "modules" / "libs" / "inner" / "config"
+    plain = config.read_text()
+    for more in ("[core]\n\tfsmonitor = ./x\n", f"[core]\n\tworktree = {with_submodule}\n"):
+        config.write_text(plain + more)
+        assert not names_no_program(str(with_submodule))
+        assert not names_no_program(str(folder))
+    config.write_text(plain)
+    assert names_no_program(str(with_submodule))
+    (config.parent / "hooks" / "post-index-change").touch()
+    assert not names_no_program(str(with_submodule))
+
+
+def test_a_submodule_that_keeps_its_repository_elsewhere_is_not_trusted(with_submodule: Path) -> None:
+    link = with_submodule / "libs" / "inner" / ".git"
+    link.write_text(f"gitdir: {with_submodule.parent / 'inner' / '.git'}\n")
+    assert not names_no_program(str(with_submodule))
+    link.unlink()
+    assert names_no_program(str(with_submodule))
+
+
+def test_a_linked_worktree_is_trusted_if_its_repository_knows_it(with_submodule: Path) -> None:
+    linked = with_submodule.parent / "linked"
+    assert names_no_program(str(linked))
+    other = with_submodule.parent / "other"
+    other.mkdir()
+    (other / ".git").write_text((linked / ".git").read_text())
+    assert not names_no_program(str(other))
+    (with_submodule / ".git" / "worktrees" / "linked" / "config.worktree").touch()
+    assert not names_no_program(str(linked))
+
+
+def test_a_linked_worktree_is_not_trusted_where_its_repository_names_a_program(with_submodule: Path) -> None:
+    with (with_submodule / ".git" / "config").open("a") as config:
+        config.write("[core]\n\tfsmonitor = ./x\n")
+    assert not names_no_program(str(with_submodule.parent / "linked"))
