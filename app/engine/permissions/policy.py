@@ -5,7 +5,6 @@ command is a convenience, not a security boundary.
 """
 
 import os
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -14,10 +13,10 @@ from pathlib import Path
 from app.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
 from app.engine.permissions.command_rules import CommandRule
 from app.engine.permissions.paths import Places, closed_by_default, judge_path
+from app.engine.permissions.programs.installed import find_program
 from app.engine.permissions.repository_trust import names_no_program
 from app.engine.permissions.verdict import Finding, RuleName, Verdict, ask, deny, strictest
 from app.engine.tools.base import Access
-from app.environment import SYSTEM_PATH
 from app.paths import USER_SKILLS, Paths
 from app.protocol.asks import GrantedCall, Risk
 from app.protocol.tasks import ApproveMode
@@ -32,7 +31,7 @@ _BROKEN = (ValueError, OSError, LookupError, RecursionError, MemoryError, Assert
 class Decision:
     """`reason` is in plain words, `rule` names what decided. `grantable` is what a grant would allow, if one can.
 
-    `only_looks` and `argv` are those of `Access`.
+    `only_looks`, `argv` and `program_folders` are those of `Access`.
     """
 
     verdict: Verdict
@@ -42,6 +41,7 @@ class Decision:
     rule: RuleName = "tool"
     only_looks: bool = False
     argv: tuple[str, ...] = ()
+    program_folders: tuple[str, ...] = ()
 
 
 def decide(
@@ -101,25 +101,30 @@ def _of_command(
     if not decided.is_complete and decided.finding.verdict != "deny":
         return unchecked(approve, decided.finding.reason)
     if decided.only_looks:
-        return _looking(decided, approve, GrantedCall(operation=access.operation, command=line, working_dir=folder))
+        return _looking(
+            decided, approve, GrantedCall(operation=access.operation, command=line, working_dir=folder), places
+        )
     call = None
     if decided.can_be_granted and decided.finding.verdict != "deny" and access.operation and len(access.reads) == 1:
         call = GrantedCall(operation=access.operation, command=line, working_dir=folder)
     return _in_mode(decided.finding, approve, call)
 
 
-def _looking(decided: CommandDecision, approve: ApproveMode, call: GrantedCall) -> Decision:
-    """Allows the command with the programs of the system; those of other folders are asked about."""
+def _looking(decided: CommandDecision, approve: ApproveMode, call: GrantedCall, places: Places) -> Decision:
+    """Allows the command with programs of the system and of trusted folders; those of other folders are asked about."""
     programs = [command.words[0] for command in decided.commands if command.words]
-    found = {name: shutil.which(name, path=SYSTEM_PATH) for name in programs}
+    path = os.environ.get("PATH", "")
+    found = {name: find_program(name, places, path) for name in programs}
     missing = next((name for name, place in found.items() if place is None and name not in _BUILTINS), None)
     if missing is not None:
-        return _in_mode(ask("program", f"`{missing}` is not installed in a folder of the system"), approve, call)
+        reason = f"`{missing}` is not installed in a folder that only you and the system can change"
+        return _in_mode(ask("program", reason), approve, call)
     argv: tuple[str, ...] = ()
     if decided.argv and programs[0] not in _BUILTINS:
         argv = (found[programs[0]] or programs[0], *decided.argv[1:])
     reason = decided.finding.reason
-    return Decision("allow", reason, rule=decided.finding.rule, only_looks=True, argv=argv)
+    folders = tuple(dict.fromkeys(os.path.dirname(place) for place in found.values() if place is not None))
+    return Decision("allow", reason, rule=decided.finding.rule, only_looks=True, argv=argv, program_folders=folders)
 
 
 def _rules(granted: Iterable[GrantedCall], folder: str) -> Iterable[CommandRule]:

@@ -64,8 +64,8 @@ class Access:
     tool's action. `basis` is a fingerprint of the files this was made from: if it differs later, approval is
     required again. `is_partial`: the preview does not show the whole change.
 
-    The policy sets the last two for a command that it allows unasked: `only_looks`, so that it runs with the system's
-    PATH, and `argv` if it is one program that needs no shell.
+    The policy sets the last three for a command that it allows unasked: `only_looks`, so that it runs with the PATH of
+    the system and then `program_folders`, and `argv` if it is one program that needs no shell.
     """
 
     tier: PermissionTier
@@ -79,6 +79,7 @@ class Access:
     is_partial: bool = False
     only_looks: bool = False
     argv: tuple[str, ...] = ()
+    program_folders: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         assert (self.command is not None) == (self.tier == "run"), "a call that runs something says what"

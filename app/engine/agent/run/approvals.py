@@ -62,7 +62,8 @@ class Approvals(Feature):
                 case "allow":
                     if decision.rule == "grant":
                         self._note_use(call.name, decision.grantable)
-                    return replace(access, only_looks=decision.only_looks, argv=decision.argv)
+                    looks, folders = decision.only_looks, decision.program_folders
+                    return replace(access, only_looks=looks, argv=decision.argv, program_folders=folders)
                 case "deny":
                     return ToolRefusal(f"Not allowed: {decision.reason}")
                 case "ask":

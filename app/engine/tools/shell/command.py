@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,7 +29,7 @@ _CONTINUATION = bytes(range(0x80, 0xC0))  # of a truncated UTF-8 character
 
 # Nothing of the client's may decide which programs these commands run, or where `cd` leads.
 _OPTIONS_OF_BASH = frozenset(("BASHOPTS", "SHELLOPTS", "GLOBIGNORE", "POSIXLY_CORRECT"))
-_OF_LOOKING = {"PATH": SYSTEM_PATH, "CDPATH": "", "BASH_ENV": "", "ENV": "", "GIT_OPTIONAL_LOCKS": "0"}
+_OF_LOOKING = {"CDPATH": "", "BASH_ENV": "", "ENV": "", "GIT_OPTIONAL_LOCKS": "0"}
 
 End = Literal["exited", "timeout", "cancelled"]
 # Time for writers other than the command itself, such as a `>(tee log)`, to finish after it.
@@ -141,7 +141,8 @@ def shell() -> tuple[str, ...]:
 class ShellCommand:
     """Runs once. `stdout` and `stderr` can be read while it runs; `on_output` is called when they grow.
 
-    A command that was allowed because it only looks runs with the system's PATH, and without a shell if it needs none.
+    A command that was allowed because it only looks runs with the folders where its programs were found as PATH, and
+    without a shell if it needs none.
     """
 
     def __init__(
@@ -150,7 +151,8 @@ class ShellCommand:
         self._context = context
         self._argv = allowed.argv if allowed is not None else ()
         looks = allowed is not None and allowed.only_looks
-        self._environment = _of_looking(context.environment) if looks else context.environment
+        folders = allowed.program_folders if allowed is not None else ()
+        self._environment = _of_looking(context.environment, folders) if looks else context.environment
         self._on_output = on_output
         # The id comes from a model: only a safe part of it may enter a file name.
         name = "".join(letter for letter in call_id if letter.isalnum() or letter in "-_")[-60:] or "call"
@@ -229,14 +231,16 @@ class ShellCommand:
             await asyncio.wait(open_ends, timeout=_DRAIN_S)
 
 
-def _of_looking(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without the client's shell functions, folders of programs, and options that change what a file pattern matches."""
+def _of_looking(environment: Mapping[str, str], program_folders: Sequence[str]) -> dict[str, str]:
+    """Without the client's shell functions, folders of programs, and options that change what a pattern matches."""
     kept = {
         name: value
         for name, value in environment.items()
         if not name.startswith("BASH_FUNC_") and name not in _OPTIONS_OF_BASH
     }
-    return kept | _OF_LOOKING
+    system = SYSTEM_PATH.split(":")
+    path = ":".join((*system, *(folder for folder in program_folders if folder not in system)))
+    return kept | _OF_LOOKING | {"PATH": path}
 
 
 async def _wait(exit_code: asyncio.Future[int], timeout_s: float, cancel: CancelSignal) -> End:
