@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from app.engine.permissions import windows_shells
 from app.engine.permissions.command_rules import CommandRule, allowed_by_prefix, allowed_exactly, denied_by
 from app.engine.permissions.danger import danger_in, dangerous_flag
-from app.engine.permissions.file_names import is_secret
 from app.engine.permissions.hard_floor import floor_reason
 from app.engine.permissions.paths import Places, judge_operand
 from app.engine.permissions.programs.git import git_call
 from app.engine.permissions.programs.options import MoreThanLooking, Program, UnknownFlag, Usage
 from app.engine.permissions.programs.table import PROGRAMS
+from app.engine.permissions.searches import against_search
 from app.engine.permissions.shell.expansion import expanded, start_of
 from app.engine.permissions.shell.grammar import Loop, NotPlain, PlainCommand, check_text, parse
 from app.engine.permissions.shell.nested_code import FoundCommands, find_commands
@@ -26,9 +26,6 @@ from app.engine.permissions.verdict import Finding, ask, deny, strictest
 _SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/sbin", "/usr/sbin"))
 _NULL = "/dev/null"
 _MOST_FOLDERS = 4
-# Programs that print what they find below a folder, and the flags by which they look into hidden files.
-_SEARCHES = frozenset(("grep", "egrep", "fgrep", "rg"))
-_RECURSIVE = frozenset(("r", "recursive", "hidden", "unrestricted", "u"))
 _MOVES_FILES = frozenset(
     {"cp", "mv", "ln", "install", "rm", "rmdir", "touch", "tee", "dd", "chmod", "chown", "chgrp", "less", "more", "vi"}
     | {"vim", "nano", "emacs", "zip", "truncate", "shred", "sed", "awk", "mkdir", "split", "rsync", "source", "."}
@@ -271,13 +268,12 @@ class _Judge:
             return
         if words[0] == "git" and (start := git_call(words[1:]).folder):
             folders = tuple(_joined(folders, start))
+        yield from against_search(words[0], usage, folders)
         for path in usage.paths:
             if path == _NULL:
                 continue
             if not usage.takes_folders and any(map(os.path.isdir, _joined(folders, path))):
                 yield ask("operand", f"`{words[0]}` follows the links in a folder")
-            if words[0] in _SEARCHES and not _RECURSIVE.isdisjoint(usage.flags):
-                yield from _secrets_in(path, folders)
             if against := judge_operand(path, folders, self._places, is_known=True):
                 yield against
         yield Finding("allow", "read-only command", f"`{words[0]}` only looks, in the workspace")
@@ -332,17 +328,6 @@ class _Judge:
                 value = word[2:]  # a path attached to a short flag
             if value and (against := judge_operand(value, folders, self._places, is_known=is_known)):
                 yield against
-
-
-def _secrets_in(path: str, folders: tuple[str, ...]) -> Iterator[Finding]:
-    """A search through a folder with `.env` and the like prints them; folders below it are not looked at."""
-    for folder in _joined(folders, path):
-        try:
-            secret = next((name for name in os.listdir(folder) if is_secret(name)), None)
-        except OSError:
-            continue
-        if secret is not None:
-            yield ask("operand", f"it would search {secret}, which looks like a secret", "high")
 
 
 def _joined(folders: tuple[str, ...], path: str) -> list[str]:

@@ -44,6 +44,12 @@ def is_secret(path: str) -> bool:
     return bool(parts) and _is_secret_name(parts[-1])
 
 
+def is_secret_name(name: str) -> bool:
+    """As `is_secret`, for a file or folder by its name alone."""
+    plain = plain_name(name)
+    return plain in _SECRET_FOLDERS or _is_secret_name(plain)
+
+
 def _is_secret_name(name: str) -> bool:
     stem, _, suffix = name.rpartition(".")
     if name in _SECRET_NAMES or name.startswith(_KEYS) or (stem and suffix in _SECRET_SUFFIXES):

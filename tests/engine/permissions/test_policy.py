@@ -312,3 +312,79 @@ def test_a_command_that_cannot_be_checked_is_asked_in_red_and_never_allowed(hous
     assert (asked.verdict, asked.risk, asked.grantable) == ("ask", "high", None)
     assert house.command(line, "all", (house.run(line),)).verdict == "deny"
     assert house.command(line, "never", (house.run(line),)).verdict == "deny"
+
+
+def test_a_search_names_secrets_in_the_upper_folders(house: House) -> None:
+    (house.workspace / "deploy" / "keys").mkdir(parents=True)
+    (house.workspace / "node_modules" / "x").mkdir(parents=True)
+    (house.workspace / "node_modules" / "x" / "test.pem").touch()
+    assert house.command("grep -rn x .").verdict == "allow"
+    (house.workspace / "deploy" / "keys" / "server.pem").touch()
+    assert house.command("grep -rn x .").reason == "it would search deploy/keys/server.pem, which looks like a secret"
+    allowed = ("--include='*.py'", "--exclude='*.pem'", "--exclude-dir=keys")
+    assert [house.command(f"grep -rn {flag} x .").verdict for flag in allowed] == ["allow"] * 3
+    asked = ("grep -rn --include='*.pem' x src", "grep -r --include=.env x src", "rg -g '.env*' x", "rg -g '*.key' x")
+    assert [house.command(line).verdict for line in asked] == ["ask"] * 4
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "awk '{print $1}' a",
+        "awk -F, 'NR>1 {s+=$3} END {print s/NR}' a",
+        "cat a | awk '$3 > 5 || /x/ {print NR\": \"$0}'",
+        "awk '{for(i=1;i<=NF;i++) c[$i]++} END{for (k in c) print c[k]}' a",
+        "[ -f a ] && cat a",
+        "cat a; echo \"exit: $?\"",
+        "for f in *.md; do echo \"== $f\"; head -3 \"$f\"; done | head",
+        "wc -l *.md src/*",
+    ],
+)  # fmt: skip
+def test_forms_that_only_look_run_without_asking(house: House, line: str) -> None:
+    (house.workspace / "src").mkdir()
+    for name in ("a", "b.md", "c d.md", "src/e"):
+        (house.workspace / name).touch()
+    assert (house.command(line).verdict, house.command(line).only_looks) == ("allow", True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "awk '{print > $2}' a",
+        "awk '{print | \"sh\"}' a",
+        "awk 'BEGIN{while(1);}'",
+        "awk '{print}' a=b",
+        "awk -f a b",
+        "cat a$?",
+        "for PATH in src; do ls; done",
+        "for f in 1 2; do echo $f; done",
+        "for f in *.md; do cat $f; done",
+        "for f in *.md; do rm \"$f\"; done",
+        "for f in *.md; do cd src; done",
+        "cat .*",
+        "cat src/../*",
+        "cat no*",
+        "sort src/*",
+        "cat [!a]*",
+    ],
+)  # fmt: skip
+def test_forms_that_resemble_these_are_asked_about(house: House, line: str) -> None:
+    (house.workspace / "src").mkdir()
+    for name in ("a", "b.md", "c d.md", "src/e", "-o", "src/.env", ".env"):
+        (house.workspace / name).touch()
+    (house.workspace / "src" / "link").symlink_to(house.home)
+    assert house.command(line).verdict == "ask"
+
+
+def test_one_program_with_a_pattern_runs_with_the_files_that_were_judged(house: House) -> None:
+    for name in ("a.md", "b c.md", ".d.md"):
+        (house.workspace / name).touch()
+    assert house.command("cat *.md").argv[1:] == ("a.md", "b c.md")
+    assert house.command("for f in *.md; do cat \"$f\"; done").argv == ()  # fmt: skip
+
+
+def test_a_pattern_that_looks_into_too_many_files_is_asked_about(house: House) -> None:
+    for number in range(301):
+        (house.workspace / f"{number}.txt").touch()
+    assert house.command("cat *.txt").verdict == "ask"
+    assert house.command("cat 1*.txt").verdict == "allow"

@@ -23,6 +23,16 @@ _SED_PRINTS = re.compile(rf"{_SED_COMMAND}(?:[;\n]{_SED_COMMAND})*+[;\n]?[ \t]*+
 _JQ_MORE = re.compile(
     r"(?<![.\w])(?:env|import|include|input_filename|get_search_list|halt_error|modulemeta)\b|\$ENV|\$__prog|\$(?!\w)"
 )
+# What reads or runs more than the input of awk, or may not end; a single `|` is a pipe to a program.
+_AWK_MORE = re.compile(
+    r"(?<!\|)\|(?!\|)|\|&|\|\|\||@|\\\n|\b(?:system|getline|close|fflush|ENVIRON|ARGV|ARGC|PROCINFO|SYMTAB|"
+    r"FUNCTAB|function|func|while|do|load|include)\b|%[^a-zA-Z%]*?(?:\d{5}|\*)"
+)
+# After `print`, `>` may write to a file.
+_AWK_WRITES = re.compile(r"print[^\0]*>")
+_AWK_FOR = re.compile(
+    r"\bfor\b(?!\s*\(\s*\w+\s+in\s+\w+\s*\)|\s*\(\s*(\w+)\s*=\s*\w+\s*;\s*\1\s*<=?\s*NF\s*;\s*(?:\1\+\+|\+\+\1)\s*\))"
+)
 _TAR_LIST = re.compile(r"-?[tvzjJaR]++f")
 _TEST_ONE = frozenset(("-e", "-f", "-d", "-s", "-r", "-w", "-x", "-L", "-h"))
 _RUNS_GPG = re.compile(r"%[-+ ]?G|signature")
@@ -60,6 +70,14 @@ def check_sed(usage: Usage) -> str | None:
         return "sed without -n is not the form that only prints"
     scripts = [usage.flags[flag] for flag in ("e", "expression") if flag in usage.flags] or usage.operands[:1]
     return None if scripts and all(map(_SED_PRINTS.fullmatch, scripts)) else "the sed script does more than print"
+
+
+def check_awk(usage: Usage) -> str | None:
+    """Allows programs that only print what they read, to the output. Strings and comments are not told apart."""
+    text = usage.operands[0] if usage.operands else ""
+    if not text or _AWK_MORE.search(text) or _AWK_WRITES.search(text) or _AWK_FOR.search(text):
+        return "the awk program may do more than print its input"
+    return "an operand of awk sets a variable" if any("=" in word for word in usage.operands[1:]) else None
 
 
 def check_sleep(usage: Usage) -> str | None:

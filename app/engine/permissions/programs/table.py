@@ -8,6 +8,7 @@ from app.engine.permissions.programs.git import GIT
 from app.engine.permissions.programs.options import Program
 from app.engine.permissions.programs.special import (
     check_archive,
+    check_awk,
     check_date,
     check_factor,
     check_jq,
@@ -190,6 +191,7 @@ _ROWS = (
         pattern_flags="e expression",
         check=check_sed,
     ),
+    Program("awk|gawk|mawk", "F:v:", "field-separator= assign=", "pattern", check=check_awk),
     Program(
         "jq",
         "rcSesnMCja",
