@@ -21,7 +21,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.protocol.asks import Ask, AskKind
+from app.protocol.asks import Ask, AskAnswerParams, AskKind
 from app.window.desktop.quick_task import QuickTaskDialog
 from app.window.desktop.tray import TrayMenu
 from app.window.rows.disclosure import DisclosureButton
@@ -200,7 +200,7 @@ async def _take_company(album: _Album) -> None:
 
 
 async def _answer(person: OpenWindow, text: str) -> None:
-    person.stores.asks.answer(_waiting(person, "question").id, text=text)
+    person.stores.asks.answer(AskAnswerParams(ask_id=_waiting(person, "question").id, text=text))
     await person.until(lambda: (task := person.front.store.task) is not None and task.ended_at is not None)
     await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
 from app.engine.tools.call_display import display_of, with_facts
-from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Approval, Ask, GrantedCall, Remember, UnknownCall
+from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Approval, Ask, AskAnswerParams, GrantedCall, UnknownCall
 from app.protocol.base import JsonObject
 from app.protocol.blocks import ImageBlock, NoticeBlock, NoticeKind, TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node, Role
@@ -204,7 +204,7 @@ class KeptActions:
     def __init__(self) -> None:
         self.links: list[str] = []
         self.copied: list[str] = []
-        self.answers: list[tuple[str, str, bool | None, Remember]] = []
+        self.answers: list[AskAnswerParams] = []
         self.older = 0
         self.branches = KeptBranches()
         self.context = KeptContext()
@@ -218,10 +218,8 @@ class KeptActions:
     def copy(self, text: str) -> None:
         self.copied.append(text)
 
-    def answer(
-        self, ask_id: str, *, text: str, allow: bool | None, remember: Remember, amount: float | None = None
-    ) -> None:
-        self.answers.append((ask_id, text, allow, remember))
+    def answer(self, params: AskAnswerParams) -> None:
+        self.answers.append(params)
 
     def load_older(self) -> None:
         self.older += 1
@@ -339,10 +337,7 @@ def long_conversation(messages: int) -> list[Row]:
 class Answers:
     """The recorded actions of a row view."""
 
-    given: list[tuple[str, str, bool | None, Remember]] = field(
-        default_factory=list[tuple[str, str, bool | None, Remember]]
-    )
-    amounts: list[float | None] = field(default_factory=list[float | None])
+    given: list[AskAnswerParams] = field(default_factory=list[AskAnswerParams])
     branches: KeptBranches = field(default_factory=KeptBranches)
     context: KeptContext = field(default_factory=KeptContext)
 
@@ -355,11 +350,8 @@ class Answers:
     def copy(self, text: str) -> None:
         raise AssertionError(f"No card copies {text}.")
 
-    def answer(
-        self, ask_id: str, *, text: str, allow: bool | None, remember: Remember, amount: float | None = None
-    ) -> None:
-        self.given.append((ask_id, text, allow, remember))
-        self.amounts.append(amount)
+    def answer(self, params: AskAnswerParams) -> None:
+        self.given.append(params)
 
     def load_older(self) -> None:
         raise AssertionError("No card loads.")

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, 
 
 from app.client.display_text import without_file_names
 from app.client.safe_text import escape_hidden, escape_hidden_line
-from app.protocol.asks import Approval, Ask, Remember, Risk
+from app.protocol.asks import Approval, Ask, AskAnswerParams, Remember, Risk
 from app.window.rows.ask_card import AskCard
 from app.window.rows.base import RowActions
 from app.window.theme.style import Tone, push_button
@@ -226,7 +226,7 @@ class ApprovalCard(AskCard):
                 self._facts.addRow(TextLabel(self.theme, name, tone="muted"), value)
 
     def _answer(self, allow: bool, text: str = "", remember: Remember = "once") -> None:
-        self.row_actions.answer(self.ask_id, text=text, allow=allow, remember=remember)
+        self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, text=text, allow=allow, remember=remember))
 
     def _on_allowed_once(self) -> None:
         self._answer(True)
@@ -243,7 +243,7 @@ class ApprovalCard(AskCard):
     def _on_settled_together(self, allow: bool) -> None:
         """Settles exactly the asks counted on the buttons, not later ones."""
         for ask_id in (self.ask_id, *self._equal_asks.ask_ids):
-            self.row_actions.answer(ask_id, text="", allow=allow, remember="once")
+            self.row_actions.answer(AskAnswerParams(ask_id=ask_id, allow=allow))
 
     def _on_always_clicked(self) -> None:
         self._deny_row.hide()

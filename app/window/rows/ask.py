@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, 
 
 from app.client.display_text import limit_amount_text, limit_unit, new_limit, subject_text
 from app.client.safe_text import plain
-from app.protocol.asks import Ask, AskKind, ReachedLimit
+from app.protocol.asks import Ask, AskAnswerParams, AskKind, ReachedLimit
 from app.window.rows.approval import ApprovalCard
 from app.window.rows.ask_card import AskCard, outcome_text
 from app.window.rows.base import RowActions, RowKind, RowView, Spacing, card_estimate
@@ -70,7 +70,7 @@ class QuestionCard(AskCard):
             self._choices.addWidget(button)
 
     def _on_chosen(self, choice: str) -> None:
-        self.row_actions.answer(self.ask_id, text=choice, allow=None, remember="once")
+        self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, text=choice))
 
     def _on_text_changed(self, text: str) -> None:
         self._reply.setEnabled(bool(text.strip()))
@@ -80,7 +80,7 @@ class QuestionCard(AskCard):
     def _on_replied(self) -> None:
         text = self._field.text().strip()
         if text:
-            self.row_actions.answer(self.ask_id, text=text, allow=None, remember="once")
+            self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, text=text))
 
 
 class LimitCard(AskCard):
@@ -129,17 +129,17 @@ class LimitCard(AskCard):
     def _on_raised(self) -> None:
         amount = self._new_limit
         if amount is not None:
-            self.row_actions.answer(self.ask_id, text="", allow=True, remember="once", amount=amount)
+            self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, allow=True, amount=amount))
 
     @property
     def _new_limit(self) -> float | None:
         return new_limit(self._limit, self._amount.text()) if self._limit is not None else None
 
     def _on_continue_clicked(self) -> None:
-        self.row_actions.answer(self.ask_id, text="", allow=True, remember="once")
+        self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, allow=True))
 
     def _on_stop_clicked(self) -> None:
-        self.row_actions.answer(self.ask_id, text="", allow=False, remember="once")
+        self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, allow=False))
 
 
 class UnknownOutcomeCard(AskCard):
@@ -187,7 +187,7 @@ class UnknownOutcomeCard(AskCard):
             self._row.insertWidget(number, button)
 
     def _on_chosen(self, choice: str) -> None:
-        self.row_actions.answer(self.ask_id, text=choice, allow=None, remember="once")
+        self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, text=choice))
 
 
 class AskView(RowView[AskRow]):

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, Qt, Signal, SignalInstance
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
-from app.protocol.asks import Remember
+from app.protocol.asks import AskAnswerParams
 from app.protocol.blocks import TextBlock
 from app.protocol.conversations import Node
 from app.window.rows.row import Row
@@ -91,9 +91,7 @@ class RowActions(Protocol):
 
     def copy(self, text: str, /) -> None: ...
 
-    def answer(
-        self, ask_id: str, *, text: str, allow: bool | None, remember: Remember, amount: float | None = None
-    ) -> None: ...
+    def answer(self, params: AskAnswerParams, /) -> None: ...
 
     def load_older(self) -> None: ...
 

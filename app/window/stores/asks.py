@@ -13,7 +13,6 @@ from app.protocol.asks import (
     AskAnswerParams,
     Grant,
     GrantRevokeParams,
-    Remember,
 )
 from app.protocol.events import ConversationDeleted, GrantUpdate
 from app.window.stores.session import EngineSession
@@ -51,25 +50,14 @@ class AskStore(QObject):
             groups.setdefault(_ask_content(ask), []).append(ask)
         return tuple(map(tuple, groups.values()))
 
-    def answer_all(
-        self, ask_id: str, *, text: str = "", allow: bool | None = None, remember: Remember = "once"
-    ) -> None:
+    def answer_all(self, params: AskAnswerParams) -> None:
         """Settle an ask, and all asks equal to it, in the same way."""
-        ask = self._waiting.get(ask_id)
-        for other in (ask_id,) if ask is None else tuple(equal.id for equal in self.equal_to(ask)):
-            self.answer(other, text=text, allow=allow, remember=remember)
+        ask = self._waiting.get(params.ask_id)
+        for other in (params.ask_id,) if ask is None else tuple(equal.id for equal in self.equal_to(ask)):
+            self.answer(msgspec.structs.replace(params, ask_id=other))
 
-    def answer(
-        self,
-        ask_id: str,
-        *,
-        text: str = "",
-        allow: bool | None = None,
-        remember: Remember = "once",
-        amount: float | None = None,
-    ) -> None:
+    def answer(self, params: AskAnswerParams) -> None:
         """Settle an ask. `AskAnswerParams` describes what each kind takes."""
-        params = AskAnswerParams(ask_id=ask_id, text=text, allow=allow, remember=remember, amount=amount)
         self._session.spawn(self.send_answer(params), self.failed.emit)
 
     async def send_answer(self, params: AskAnswerParams) -> None:

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.client.display_text import is_unfinished, subject_text
 from app.client.number_format import count
 from app.client.safe_text import escape_hidden, escape_hidden_line, plain
-from app.protocol.asks import Approval, Ask
+from app.protocol.asks import Approval, Ask, AskAnswerParams
 from app.protocol.tasks import Task
 from app.redaction import redact
 from app.window.stores.stores import Stores
@@ -210,9 +210,9 @@ class NotificationStore(QObject):
         ask = next((ask for ask in self._stores.asks.waiting() if ask.id == key), None)
         choice = next((one.choice for one in notice.buttons if one.key == button), None)
         if ask is not None and button in ("allow", "deny"):
-            self._stores.asks.answer(ask.id, allow=button == "allow")
+            self._stores.asks.answer(AskAnswerParams(ask_id=ask.id, allow=button == "allow"))
         elif ask is not None and choice is not None:
-            self._stores.asks.answer(ask.id, text=ask.choices[choice])
+            self._stores.asks.answer(AskAnswerParams(ask_id=ask.id, text=ask.choices[choice]))
         else:
             self.opened.emit(notice.conversation_id)
 

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.protocol.asks import Ask, ReachedLimit
+from app.protocol.asks import Ask, AskAnswerParams, ReachedLimit
 from app.window.rows.ask import AskView
 from app.window.rows.row import AskRow
 from app.window.theme.theme import Theme
@@ -55,7 +55,7 @@ def shown(theme: Theme, qtbot: QtBot) -> Shown:
 def test_a_question_is_answered_by_one_of_its_choices(shown: Shown) -> None:
     shown.show(QUESTION)
     shown.button("Blue").click()
-    assert shown.answers.given == [("ask_q", "Blue", None, "once")]
+    assert shown.answers.given == [AskAnswerParams(ask_id="ask_q", text="Blue")]
 
 
 def test_a_question_is_answered_by_typing_and_enter_but_not_with_blanks(shown: Shown) -> None:
@@ -65,7 +65,7 @@ def test_a_question_is_answered_by_typing_and_enter_but_not_with_blanks(shown: S
     assert (shown.answers.given, shown.button("Reply").isEnabled()) == ([], False)
     QTest.keyClicks(shown.field(), "red ")
     QTest.keyClick(shown.field(), Qt.Key.Key_Return)
-    assert shown.answers.given == [("ask_q", "red", None, "once")]
+    assert shown.answers.given == [AskAnswerParams(ask_id="ask_q", text="red")]
 
 
 def test_a_long_choice_wraps(shown: Shown) -> None:
@@ -109,13 +109,19 @@ def test_hidden_characters_of_a_command_are_escaped(shown: Shown) -> None:
 @pytest.mark.parametrize(
     ("presses", "answer"),
     [
-        (["Allow once"], ("ask_a", "", True, "once")),
-        (["Allow from now on …", "In this conversation"], ("ask_a", "", True, "conversation")),
-        (["Allow from now on …", "In this workspace"], ("ask_a", "", True, "workspace")),
-        (["Deny"], ("ask_a", "", False, "once")),
+        (["Allow once"], AskAnswerParams(ask_id="ask_a", allow=True)),
+        (
+            ["Allow from now on …", "In this conversation"],
+            AskAnswerParams(ask_id="ask_a", allow=True, remember="conversation"),
+        ),
+        (
+            ["Allow from now on …", "In this workspace"],
+            AskAnswerParams(ask_id="ask_a", allow=True, remember="workspace"),
+        ),
+        (["Deny"], AskAnswerParams(ask_id="ask_a", allow=False)),
     ],
 )
-def test_an_approval_is_answered_by_its_buttons(shown: Shown, presses: list[str], answer: object) -> None:
+def test_an_approval_is_answered_by_its_buttons(shown: Shown, presses: list[str], answer: AskAnswerParams) -> None:
     shown.show(APPROVAL)
     for name in presses:
         shown.button(name).click()
@@ -128,13 +134,13 @@ def test_a_reason_for_denying_is_given_by_keyboard_alone(shown: Shown, qtbot: Qt
         QTest.keyClick(shown.button("Deny and say why …"), Qt.Key.Key_Return)
     QTest.keyClicks(shown.field(), "use the other folder")
     QTest.keyClick(shown.field(), Qt.Key.Key_Return)
-    assert shown.answers.given == [("ask_a", "use the other folder", False, "once")]
+    assert shown.answers.given == [AskAnswerParams(ask_id="ask_a", text="use the other folder", allow=False)]
 
 
 def test_control_enter_anywhere_in_an_approval_allows_once(shown: Shown) -> None:
     shown.show(APPROVAL)
     QTest.keyClick(shown.button("Deny"), Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-    assert shown.answers.given == [("ask_a", "", True, "once")]
+    assert shown.answers.given == [AskAnswerParams(ask_id="ask_a", allow=True)]
 
 
 def test_without_a_grantable_rule_nothing_is_offered_to_remember(shown: Shown) -> None:
@@ -160,7 +166,7 @@ def test_in_a_narrow_card_the_buttons_wrap_and_none_is_cut(shown: Shown) -> None
 def test_a_limit_is_continued_or_stopped_by_its_buttons(shown: Shown, name: str, allow: bool) -> None:
     shown.show(LIMIT)
     shown.button(name).click()
-    assert shown.answers.given == [("ask_l", "", allow, "once")]
+    assert shown.answers.given == [AskAnswerParams(ask_id="ask_l", allow=allow)]
 
 
 def test_a_limit_is_raised_to_a_number_by_keyboard(shown: Shown) -> None:
@@ -173,7 +179,7 @@ def test_a_limit_is_raised_to_a_number_by_keyboard(shown: Shown) -> None:
     assert shown.answers.given == []
     field.setText("80")
     QTest.keyClick(field, Qt.Key.Key_Return)
-    assert (shown.answers.given, shown.answers.amounts) == ([("ask_l", "", True, "once")], [80])
+    assert shown.answers.given == [AskAnswerParams(ask_id="ask_l", allow=True, amount=80)]
 
 
 @pytest.mark.parametrize("name", UNKNOWN.choices)
@@ -181,7 +187,7 @@ def test_an_unknown_outcome_shows_the_call_and_accepts_one_of_its_choices(shown:
     shown.show(UNKNOWN)
     assert {"make deploy && ./announce.sh", UNKNOWN.text} <= set(shown.texts())
     shown.button(name).click()
-    assert shown.answers.given == [("ask_u", name, None, "once")]
+    assert shown.answers.given == [AskAnswerParams(ask_id="ask_u", text=name)]
 
 
 @pytest.mark.parametrize(
@@ -229,11 +235,11 @@ def test_equal_approvals_are_counted_and_settled_together(shown: Shown) -> None:
     shown.show(APPROVAL, others)
     assert "2 more just like this wait: the same command, folder and files." in shown.texts()
     shown.button("Allow these 3 once").click()
-    assert shown.answers.given == [(ask_id, "", True, "once") for ask_id in ("ask_a", "ask_2", "ask_3")]
+    assert shown.answers.given == [AskAnswerParams(ask_id=ask_id, allow=True) for ask_id in ("ask_a", "ask_2", "ask_3")]
     shown.answers.given.clear()
     shown.show(APPROVAL, others[:1])
     shown.button("Deny these 2").click()
-    assert shown.answers.given == [(ask_id, "", False, "once") for ask_id in ("ask_a", "ask_2")]
+    assert shown.answers.given == [AskAnswerParams(ask_id=ask_id, allow=False) for ask_id in ("ask_a", "ask_2")]
     shown.show(APPROVAL)
     assert not any("these" in button.text() for button in shown.controls() if isinstance(button, QPushButton))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from app.protocol.asks import AskAnswerParams
 from app.protocol.conversations import Conversation, ConversationSearchResult
 from app.protocol.events import AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate
 from app.protocol.tasks import Task
@@ -135,7 +136,7 @@ async def test_equal_approvals_are_grouped_and_answered_together(engine: EngineS
     groups = [[one.id for one in group] for group in stores.asks.groups()]
     assert groups == [["k0", "k1"], ["k2"], ["k3"], ["k4"]]
     assert [one.id for one in stores.asks.equal_to(stores.asks.waiting()[1])] == ["k0", "k1"]
-    stores.asks.answer_all("k1", allow=True)
+    stores.asks.answer_all(AskAnswerParams(ask_id="k1", allow=True))
     await until(lambda: len(engine.runner.answers) == 2)
     assert {(answer.ask_id, answer.allow) for answer in engine.runner.answers} == {("k0", True), ("k1", True)}
 

@@ -7,7 +7,7 @@ from PySide6.QtGui import QClipboard, QDragEnterEvent, QDragLeaveEvent, QDropEve
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.client.tour import LABEL
-from app.protocol.asks import Ask
+from app.protocol.asks import Ask, AskAnswerParams
 from app.window.rows.row import AskRow
 from app.window.stores.catalog import ModelStore
 from app.window.stores.conversation.store import ConversationStore
@@ -172,7 +172,7 @@ class ConversationView(QWidget):
         if approval is None or row is None:
             return
         if row in self.transcript.shown:
-            self.store.asks.answer(approval.id, allow=True)
+            self.store.asks.answer(AskAnswerParams(ask_id=approval.id, allow=True))
         else:
             self.transcript.focus_row(row)
 

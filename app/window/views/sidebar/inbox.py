@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.client.safe_text import plain
-from app.protocol.asks import Ask
+from app.protocol.asks import Ask, AskAnswerParams
 from app.protocol.tasks import Task
 from app.window.stores.asks import ask_summary
 from app.window.stores.stores import Stores
@@ -239,10 +239,10 @@ class InboxView(QWidget):
             self.resume_requested.emit(task.id)
 
     def _on_approval_decided(self, row: InboxRowView, allow: bool) -> None:
-        self._stores.asks.answer_all(row.entry.key, allow=allow)
+        self._stores.asks.answer_all(AskAnswerParams(ask_id=row.entry.key, allow=allow))
 
     def _on_answered(self, row: InboxRowView, text: str) -> None:
-        self._stores.asks.answer(row.entry.key, text=text)
+        self._stores.asks.answer(AskAnswerParams(ask_id=row.entry.key, text=text))
 
     def _on_step_requested(self, row: InboxRowView, by: int) -> None:
         rows = self.rows

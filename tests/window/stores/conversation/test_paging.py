@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.protocol.asks import Ask
+from app.protocol.asks import Ask, AskAnswerParams
 from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
 from app.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, TaskMessage, TaskUpdate, TextDelta
@@ -234,7 +234,7 @@ async def test_without_an_engine_the_session_gives_the_reason_and_can_retry(tmp_
         assert (stores.session.state, stores.session.reason) == ("lost", "No engine runs.")
         said: list[str] = []
         stores.asks.failed.connect(said.append)
-        stores.asks.answer("k1", text="yes")
+        stores.asks.answer(AskAnswerParams(ask_id="k1", text="yes"))
         await until(lambda: bool(said))
         assert "No engine runs." in said[0]
         async with engine_server(tmp_path / "home") as engine:

@@ -4,6 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
+from app.protocol.asks import AskAnswerParams
 from app.protocol.base import EmptyParams
 from app.protocol.engine import ENGINE_STATUS
 from app.window.rows.row import AskRow, FileRow, NoticeRow, ReplyRow, TaskEndRow, ToolCallRow, UserRow
@@ -34,7 +35,7 @@ async def test_a_task_is_shown_row_by_row_in_the_order_in_which_it_happened(tmp_
         await mirror.until("Ask")
         store.requests.send("b")
         await until(lambda: [ask.kind for ask in store.requests.waiting] == ["approval"])
-        store.asks.answer(store.requests.waiting[0].id, allow=True)
+        store.asks.answer(AskAnswerParams(ask_id=store.requests.waiting[0].id, allow=True))
         await mirror.until("TaskEnd")
         assert mirror.kinds == [
             "User", "Thinking", "Reply", "Reply", "Reply", "Ask", "Reply", "ToolCall", "Ask", "TaskEnd",
@@ -220,7 +221,7 @@ async def test_an_approval_lists_equal_approvals_of_other_conversations(tmp_path
             return [ask.id for ask in row.others] if isinstance(row, AskRow) else []
 
         await until(lambda: others() == [there.id])
-        engine.stores.asks.answer(there.id, allow=False)
+        engine.stores.asks.answer(AskAnswerParams(ask_id=there.id, allow=False))
         await until(lambda: others() == [])
         assert [ask.status for ask in store.requests.waiting] == ["waiting"]
 
