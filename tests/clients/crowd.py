@@ -16,7 +16,7 @@ from app.client.subscription import Detail
 from app.engine.server.dispatcher import ROUTES
 from app.engine.server.outbox import Outbox
 from app.engine.server.services import Services
-from app.engine.server.session import ALL
+from app.engine.server.session import ALL, AccessToken
 from app.engine.server.websocket_server import Server, bind_loopback
 from app.protocol.base import JsonObject
 from app.protocol.engine import PROTOCOL_VERSION, Endpoint
@@ -275,7 +275,7 @@ async def crowd(home: Path, seed: int) -> AsyncGenerator[Crowd]:
         parts = await stack.enter_async_context(engine_parts(home, model))
         listener = bind_loopback(0)
         listener.setsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF, _SEND_BYTES)
-        server = Server(parts.services, _TOKEN, listener, ROUTES, _MOST_WAITING)
+        server = Server(parts.services, AccessToken(_TOKEN, lambda _: None), listener, ROUTES, _MOST_WAITING)
         await server.start()
         stack.push_async_callback(server.close)
         endpoint = Endpoint(
