@@ -50,7 +50,13 @@ class TaskOptions(CommandOptions, frozen=True, kw_only=True):
         str | None, Option("--api-key-env", "environment variable that holds the key for this run", "NAME")
     ] = None
     workspace: Annotated[str | None, Option("--workspace", "folder to work in (default: this one)", "DIR")] = None
-    approve: Annotated[ApproveMode, Option("--approve", "what to do where approval is needed")] = "ask"
+    approve: Annotated[
+        ApproveMode | None,
+        Option(
+            "--approve",
+            "where approval is needed: ask, allow edits of files here, plan (read only), deny (never), allow all",
+        ),
+    ] = None
     mode: Annotated[
         TaskMode,
         Option(
@@ -72,7 +78,7 @@ def start_params(prompt: str, target: TargetOptions, task: TaskOptions, *, atten
         api_key=read_api_key(task.api_key_env),
         workspace=None if target.conversation and not task.workspace else _workspace(task.workspace),
         mode=task.mode,
-        approve="never" if task.approve == "ask" and not attended else task.approve,
+        approve="never" if task.approve in (None, "ask") and not attended else task.approve,
         attended=attended,
         thinking_level=task.thinking,
         max_turns=task.max_turns,

@@ -11,7 +11,7 @@ from app.protocol.blocks import SummaryBlock, TextBlock, ToolCallBlock
 from app.protocol.context import ContextPart, PromptPartName
 from app.protocol.conversations import Node
 from app.protocol.data import DataImportResult
-from app.protocol.tasks import LimitKind, Task
+from app.protocol.tasks import ApproveMode, LimitKind, Task
 from app.protocol.usage import UsageReportParams, UsageRow
 
 # The name of a part, and the noun for its items; empty if there is only one.
@@ -31,11 +31,30 @@ PROMPT_PARTS: dict[PromptPartName, str] = {
     "instructions": "AGENTS.md",
     "skills": "Skills",
     "workspace": "Workspace",
+    "plan": "Plan mode",
 }
+
+# Name and meaning of the approval modes, in the order in which clients show them.
+APPROVAL_MODES: dict[ApproveMode, tuple[str, str]] = {
+    "ask": ("Ask me", "You are asked before files change and before commands that do more than look."),
+    "edits": ("Accept edits", "Files in the workspace change without asking, commands still ask."),
+    "plan": ("Plan", "Only reading: the agent says what it would do, and changes nothing."),
+    "all": ("Allow all", "Nothing is asked. Commands run in a sandbox that can change only the workspace."),
+    "never": ("Deny", "What would need your approval is denied unasked."),
+}
+_WITHOUT_SANDBOX = (
+    "Allow all — without a sandbox",
+    "Nothing is asked. Commands run as you, with all your files and the network.",
+)
 
 _MOST = 1e12
 _NUMBER = re.compile(r"(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+", re.ASCII)
 _MONEY: tuple[LimitKind, ...] = ("money", "day_money")
+
+
+def approval_mode_text(mode: ApproveMode, *, has_sandbox: bool) -> tuple[str, str]:
+    """Name and meaning of an approval mode. `has_sandbox`: commands run in a sandbox on this machine."""
+    return _WITHOUT_SANDBOX if mode == "all" and not has_sandbox else APPROVAL_MODES[mode]
 
 
 def subject_text(ask: Approval | UnknownCall) -> str:

@@ -206,7 +206,7 @@ async def open_services(
         commands.prune(datetime.now(UTC) - _COMMANDS_STORED),
         *(agents.add_personality(shipped) for shipped in BUILTIN_PERSONALITIES),
     )
-    asks = PendingAsks(log, database.asks)
+    asks = PendingAsks(log, database.asks, lambda: settings.values.ask_timeout)
     database.journal.wait_saved()
     await mark_interrupted(database, log, paths)
     background = Background()

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from app.protocol.base import Method, Timestamp, Wire
-from app.protocol.tasks import LimitKind
+from app.protocol.tasks import ApproveMode, LimitKind
 
 GrantScope = Literal["conversation", "workspace"]
 
@@ -11,6 +11,8 @@ AskKind = Literal["question", "approval", "limit", "unknown"]
 AskStatus = Literal["waiting", "answered", "cancelled"]
 Remember = Literal["once", "conversation", "workspace"]
 Risk = Literal["low", "medium", "high"]
+# What settled an ask: a person's answer, a change of the approval mode, or the time limit of asks.
+SettledBy = Literal["person", "mode", "timeout"]
 
 # Choices of an ask about a call whose outcome is unknown; the answer is one of these texts.
 RUN_AGAIN, SKIP, STOP = "Run it again", "Skip it", "Stop the task"
@@ -69,7 +71,7 @@ class Approval(Wire, frozen=True, kw_only=True):
 
     `rule` is the reason for asking. `grantable` is what a grant would allow, null where no grant is possible;
     `remembered` describes it. `basis` is a fingerprint of the arguments and of the files on disk that this was made
-    from.
+    from. `modes` are the approval modes in which this would not be asked but allowed.
     """
 
     tool: str
@@ -85,6 +87,7 @@ class Approval(Wire, frozen=True, kw_only=True):
     remembered: str | None = None
     grantable: GrantedCall | None = None
     basis: str = ""
+    modes: tuple[ApproveMode, ...] = ()
 
 
 class UnknownCall(Wire, frozen=True, kw_only=True):
@@ -116,7 +119,8 @@ class Ask(Wire, frozen=True, kw_only=True):
 
     An ask survives the engine: it stays open, and can be answered, while its task is interrupted. `call_id` is the
     call that asked a question, or the call that repeats. `limit` is set if the answer can raise a limit to an
-    `amount`. `answered_by` and `answered_at` are set once it is answered.
+    `amount`. `answered_by` and `answered_at` are set once it is answered. `settled_by` says what answered
+    it: after `expires_at` nobody can, an approval or limit is denied, and a question stays unanswered.
     """
 
     id: str
@@ -137,6 +141,8 @@ class Ask(Wire, frozen=True, kw_only=True):
     remember: Remember = "once"
     answered_by: str | None = None
     answered_at: Timestamp | None = None
+    settled_by: SettledBy = "person"
+    expires_at: Timestamp | None = None
     owner: str = "local"
 
 

@@ -7,7 +7,7 @@ from app.protocol.base import DerivedId, Method, Wire
 from app.protocol.conversations import Node
 from app.protocol.notices import PromptRemark
 
-PromptPartName = Literal["role", "rules", "instructions", "skills", "workspace"]
+PromptPartName = Literal["role", "rules", "instructions", "skills", "workspace", "plan"]
 
 ContextPart = Literal["system", "tools", "summary", "kept", "history", "results", "memory"]
 

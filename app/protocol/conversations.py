@@ -42,7 +42,7 @@ class Conversation(Wire, frozen=True, kw_only=True):
     `proposed_workspace` is the folder named in the file that the conversation was imported from: no task starts
     until a person confirms that folder or chooses another one (`workspace` of `conversation/change`, or of a start).
     `kept` are nodes whose text stays in the model's context when the branch is summarised. `former` are the deleted
-    agents, oldest first.
+    agents, oldest first. `approve` is the approval mode of its tasks.
     """
 
     id: str
@@ -57,6 +57,7 @@ class Conversation(Wire, frozen=True, kw_only=True):
     turn_taking: TurnTaking = TurnTaking()
     kept: tuple[str, ...] = ()
     former: tuple[FormerAgent, ...] = ()
+    approve: ApproveMode = "ask"
 
 
 class Node(Wire, frozen=True, kw_only=True):
@@ -241,7 +242,9 @@ class ConversationChangeParams(Wire, frozen=True, kw_only=True):
     """Change the given fields only.
 
     A kept node stays in the model's context when the branch is summarised, together with its tool results or its
-    call, until it is released. `workspace` is the absolute path of the working folder of the next tasks.
+    call, until it is released. `workspace` is the absolute path of the working folder of the next tasks. `approve` is
+    the approval mode, also of running tasks from their next check on; it settles open approvals that it allows or
+    denies.
     """
 
     conversation_id: str
@@ -252,6 +255,7 @@ class ConversationChangeParams(Wire, frozen=True, kw_only=True):
     keep_node_id: str | None = None
     release_node_id: str | None = None
     workspace: str | None = None
+    approve: ApproveMode | None = None
 
 
 class ConversationChangeResult(Wire, frozen=True, kw_only=True):
@@ -276,7 +280,7 @@ class AgentChatParams(Wire, frozen=True, kw_only=True):
     model: str | None = None
     api_base: str | None = None
     api_key: str | None = None
-    approve: ApproveMode = "ask"
+    approve: ApproveMode | None = None
 
 
 class AgentChatResult(Wire, frozen=True, kw_only=True):

@@ -27,7 +27,9 @@ DayLimitKind = Literal["day_money", "day_tokens"]
 LimitKind = Literal[TaskLimitKind, DayLimitKind]
 TaskMode = Literal["auto", "task", "chat"]
 DecidedMode = Literal["task", "chat"]
-ApproveMode = Literal["ask", "never", "all"]
+# What happens where approval is needed. `ask`: a person is asked; `edits`: changes of files in the workspace run, the
+# rest is asked; `plan`: only reading, the rest is denied; `never`: the rest is denied; `all`: nothing is asked.
+ApproveMode = Literal["ask", "edits", "plan", "never", "all"]
 
 QueuedKind = Literal["steer", "follow_up"]
 
@@ -70,8 +72,9 @@ class Task(Wire, frozen=True, kw_only=True):
     reply that ends a task (`replied`). Otherwise the task ended without either: replies without a call in a task
     that runs until it is declared done (`undeclared`); refused calls, and no call that does more than read
     (`refused`); a last reply cut off at the model's output limit (`cut`). `refused_calls` counts refused calls,
-    `acting_calls` the allowed calls that do more than read. `attended`: a person can be asked about limits and about
-    repeated calls, even if all calls are approved.
+    `acting_calls` the allowed calls that do more than read. `approve` is the approval mode, which may change while
+    the task runs. `attended`: a person can be asked; without one, what needs approval is denied unless the mode
+    allows it.
     """
 
     id: str
@@ -143,7 +146,8 @@ class TaskStartParams(Wire, frozen=True, kw_only=True):
     user's message of the conversation: the prompt becomes its sibling, on a new branch (an edited message that is
     sent again). `attachments` are absolute paths of files: the model receives pictures as images and other files by
     name. `personality_id` becomes the agent's personality from this task on. `model_if_none` applies if neither the
-    agent nor its personality has a model.
+    agent nor its personality has a model. `approve` becomes the approval mode of the conversation, except `never`,
+    which holds for this task; null is the conversation's own.
     """
 
     prompt: str
@@ -155,7 +159,7 @@ class TaskStartParams(Wire, frozen=True, kw_only=True):
     api_key: str | None = None
     workspace: str | None = None
     mode: TaskMode = "auto"
-    approve: ApproveMode = "ask"
+    approve: ApproveMode | None = None
     attended: bool = True
     thinking_level: ThinkingLevel | None = None
     max_turns: int | None = None

@@ -87,8 +87,8 @@ class EngineParts:
         self,
         prompt: str = "go",
         *,
-        approve: ApproveMode = "all",
-        attended: bool = False,
+        approve: ApproveMode | None = "all",
+        attended: bool | None = None,
         mode: TaskMode = "auto",
         max_turns: int | None = None,
         conversation_id: str | None = None,
@@ -97,7 +97,7 @@ class EngineParts:
         attachments: tuple[str, ...] = (),
         api_key: str | None = "sk-test-key-of-the-tests",
     ) -> Task:
-        """Start a task that uses the model server. It may ask a person if it has to, or if `attended`."""
+        """Start a task that uses the model server. By default it is attended if its mode asks a person."""
         params = TaskStartParams(
             prompt=prompt,
             task_id=task_id,
@@ -107,7 +107,7 @@ class EngineParts:
             api_key=api_key,
             workspace=None if conversation_id else str(self.workspace),
             approve=approve,
-            attended=attended or approve == "ask",
+            attended=approve in (None, "ask", "edits") if attended is None else attended,
             mode=mode,
             max_turns=max_turns,
             personality_id=personality_id,

@@ -36,6 +36,7 @@ from app.protocol.engine import PROTOCOL_VERSION, Endpoint
 from app.protocol.events import AskUpdate, ConversationUpdate, TaskUpdate
 from app.protocol.notices import NoticeData
 from app.protocol.tasks import (
+    ApproveMode,
     QueuedKind,
     Task,
     TaskMessageParams,
@@ -138,6 +139,12 @@ class PlainRunner:
 
     async def remove(self, params: TaskQueueRemoveParams) -> Task:
         raise Conflict("The agent has read it.")
+
+    async def set_approve(self, conversation_id: str, mode: ApproveMode, by: str) -> Conversation:
+        raise NotImplementedError
+
+    def with_current_mode(self, conversation: Conversation) -> Conversation:
+        return conversation
 
     async def next_in_round(self, task_id: str) -> Task | None:
         """No agents take turns here."""

@@ -66,8 +66,11 @@ async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
         attachments=tuple(_attachment(file) for file in options.attach),
         answer_schema=_schema(options.answer_schema),
     )
-    if options.task.approve == "ask" and not someone:
-        terminal.note("errand: nobody is there to ask, so what needs approval is refused (--approve all allows it)")
+    if options.task.approve in (None, "ask", "edits") and not someone:
+        terminal.note(
+            "errand: nobody is there to ask, so what needs approval is denied. --approve edits allows changes of files "
+            "in the workspace, --approve all allows everything."
+        )
     async with await connect(paths, "errand run") as connection:
         start = await resolve_agent(connection, params, options.target)
         if someone:

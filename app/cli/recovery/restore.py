@@ -136,14 +136,18 @@ def _copy(path: JsonValue, paths: Paths) -> JsonValue:
 
 
 def _with_workspace(conversation: JsonObject, paths: Paths) -> JsonObject:
-    return _with_local_workspace(conversation, conversation.get("id"), paths)
+    return _with_local_workspace(_asking(conversation), conversation.get("id"), paths)
+
+
+def _asking(record: JsonObject) -> JsonObject:
+    """A task or conversation whose approval mode allows nothing without a person."""
+    return {**record, "approve": "ask"} if record.get("approve") in ("all", "edits") else record
 
 
 def _inactive_task(task: JsonObject, paths: Paths) -> JsonObject:
     """The task in a waiting state, with approval by a person, so that a task that repeats it inherits nothing more."""
     task = task | {name: rest for name, rest in _INACTIVE_FIELDS.items() if task.get(name)}
-    if task.get("approve") == "all":
-        task = {**task, "approve": "ask"}
+    task = _asking(task)
     moved, queue = _with_local_workspace(task, task.get("conversationId"), paths), task.get("queue")
     return (
         {**moved, "queue": [_with_local_attachments(entry, paths) for entry in queue]}

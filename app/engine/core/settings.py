@@ -161,6 +161,15 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         msgspec.Meta(ge=0, le=3_600),
         _setting("Pause between calls", "Least time between two model calls of a task."),
     ] = 0.0
+    ask_timeout: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=_MOST_MINUTES),
+        _setting(
+            "Time limit of asks",
+            "Minutes until what waits for you is denied, a question stays unanswered, and a limit ends the task; 0 for "
+            "no limit.",
+        ),
+    ] = 0.0
     command_sandbox: Annotated[
         bool,
         _setting(

@@ -19,7 +19,7 @@ from app.engine.storage.records.turns import TurnRow
 from app.paths import Paths
 from app.protocol.blocks import Block, FileBlock, ImageBlock, ToolResultBlock
 from app.protocol.conversations import Conversation, Node, TurnTaking
-from app.protocol.tasks import Task
+from app.protocol.tasks import ApproveMode, Task
 from app.protocol.usage import Usage
 
 # Ids name folders, so this excludes `..`.
@@ -146,7 +146,13 @@ def _normalized_conversation(bundle: Bundle) -> Conversation:
         updated_at=min(conversation.updated_at, datetime.now(UTC)),
         turn_taking=shortened if is_fitting else TurnTaking(),
         kept=tuple(node_id for node_id in conversation.kept if node_id in node_ids)[:_MOST_KEPT],
+        approve=_harmless(conversation.approve),
     )
+
+
+def _harmless(mode: ApproveMode) -> ApproveMode:
+    """A mode that allows nothing without a person."""
+    return "ask" if mode in ("all", "edits") else mode
 
 
 def _ended_task(task: Task, task_ids: set[str], at: datetime, now: datetime) -> Task:
@@ -156,7 +162,7 @@ def _ended_task(task: Task, task_ids: set[str], at: datetime, now: datetime) -> 
         task,
         started_at=min(task.started_at, now),
         api_base=None,
-        approve="ask" if task.approve == "all" else task.approve,
+        approve=_harmless(task.approve),
         max_turns=max(1, min(task.max_turns, _MOST_TURNS)),
         budget_usd=None,
         allowance=None,

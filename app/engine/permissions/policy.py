@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import assert_never
 
 from app.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
 from app.engine.permissions.command_rules import CommandRule
@@ -22,6 +23,8 @@ from app.protocol.asks import GrantedCall, Risk
 from app.protocol.tasks import ApproveMode
 
 HOME = Path.home()
+PLAN_MODE = "plan mode: only reading is allowed; describe the change instead"
+_RISKS: tuple[Risk, ...] = ("low", "medium", "high")
 # Builtins of bash that the policy allows.
 _BUILTINS = frozenset(("cd", "command", "type", ":", "echo", "printf", "pwd", "test", "[", "true", "false"))
 _BROKEN = (ValueError, OSError, LookupError, RecursionError, MemoryError, AssertionError)
@@ -31,7 +34,7 @@ _BROKEN = (ValueError, OSError, LookupError, RecursionError, MemoryError, Assert
 class Decision:
     """`reason` is in plain words, `rule` names what decided. `grantable` is what a grant would allow, if one can.
 
-    `only_looks`, `argv` and `program_folders` are those of `Access`.
+    `only_looks`, `argv` and `program_folders` are those of `Access`. `modes` would allow what is asked about.
     """
 
     verdict: Verdict
@@ -42,6 +45,7 @@ class Decision:
     only_looks: bool = False
     argv: tuple[str, ...] = ()
     program_folders: tuple[str, ...] = ()
+    modes: tuple[ApproveMode, ...] = ()
 
 
 def decide(
@@ -57,9 +61,12 @@ def decide(
     `granted` are the calls that the valid grants for this tool allow. A call that cannot be judged is asked about.
     """
     try:
-        return _decide(access, approve, granted, _places(str(workspace), str(private), str(home)))
+        decision = _decide(access, approve, granted, _places(str(workspace), str(private), str(home)))
     except _BROKEN:
         return unchecked(approve, "it could not be checked because of an error")
+    if approve == "plan" and decision.verdict == "allow" and access.has_effects and not decision.only_looks:
+        return Decision("deny", PLAN_MODE, decision.risk, rule="mode")  # a grant allows nothing while planning
+    return decision
 
 
 def describe(call: GrantedCall) -> str:
@@ -71,7 +78,7 @@ def describe(call: GrantedCall) -> str:
 
 def unchecked(approve: ApproveMode, why: str) -> Decision:
     """The decision for a call that could not be checked in bounded time: ask a person, else deny."""
-    if approve == "ask":
+    if approve in ("ask", "edits"):
         return Decision("ask", why, "high", rule="unchecked text")
     advice = f"{why}. Put it into a script file in small parts, and run that"
     return Decision("deny", advice, "high", rule="unchecked text")
@@ -86,7 +93,7 @@ def _decide(access: Access, approve: ApproveMode, granted: frozenset[GrantedCall
     call = _granted_path(access, finding)
     if call is not None and call in granted and finding.verdict == "ask":
         return Decision("allow", "you allowed exactly this before", finding.risk, call, "grant")
-    return _in_mode(finding, approve, call)
+    return _in_mode(finding, approve, call, is_edit=_is_edit(access, finding))
 
 
 def _of_command(
@@ -139,13 +146,22 @@ def _of_paths(access: Access, places: Places) -> Finding:
         return ask("tool", "not known to be harmless")
     findings = [judge_path("write", str(path), places.workspace, places, False) for path in access.writes]
     findings += [_of_read(str(path), places) for path in access.reads]
-    decisive = strictest(findings)
+    decisive = strictest(sorted(findings, key=lambda finding: _RISKS.index(finding.risk), reverse=True))
     assert decisive is not None
     if access.writes and access.is_partial and decisive.verdict == "ask" and decisive.risk == "low":
         return ask("path", "changes a file of the workspace, and the change cannot be shown in full")
     if decisive.verdict == "allow" and access.tier != "read":
         return ask("tool", "not known to be harmless")
     return deny(decisive.rule, f"never allowed: {decisive.reason}") if decisive.verdict == "deny" else decisive
+
+
+def _is_edit(access: Access, finding: Finding) -> bool:
+    """True for a change of ordinary files in the workspace that a person can see in full.
+
+    A change that cannot be shown is left to a person: nobody could review it afterwards either.
+    """
+    is_ordinary = (finding.verdict, finding.rule, finding.risk) == ("ask", "path", "low")
+    return is_ordinary and bool(access.writes) and not access.is_partial
 
 
 def _of_read(path: str, places: Places) -> Finding:
@@ -162,7 +178,7 @@ def _granted_path(access: Access, finding: Finding) -> GrantedCall | None:
     return GrantedCall(operation=access.operation, path=str(paths[0]))
 
 
-def _in_mode(finding: Finding, approve: ApproveMode, call: GrantedCall | None) -> Decision:
+def _in_mode(finding: Finding, approve: ApproveMode, call: GrantedCall | None, *, is_edit: bool = False) -> Decision:
     reason, risk = finding.reason, finding.risk
     if finding.verdict != "ask":
         return Decision(finding.verdict, reason, risk, call if finding.verdict == "allow" else None, finding.rule)
@@ -171,8 +187,15 @@ def _in_mode(finding: Finding, approve: ApproveMode, call: GrantedCall | None) -
             return Decision("allow", "everything is allowed in this task", risk, call, "mode")
         case "never":
             return Decision("deny", f"{reason}, and nobody is there to ask", risk, call, finding.rule)
-        case "ask":
-            return Decision("ask", reason, risk, call, finding.rule)
+        case "plan":
+            return Decision("deny", f"{PLAN_MODE} ({reason})", risk, rule="mode")
+        case "edits" if is_edit:
+            return Decision("allow", "edits of files in the workspace are allowed in this mode", risk, call, "mode")
+        case "edits" | "ask":
+            modes: tuple[ApproveMode, ...] = ("edits", "all") if is_edit else ("all",)
+            return Decision("ask", reason, risk, call, finding.rule, modes=modes)
+        case _:
+            assert_never(approve)
 
 
 def _places(workspace: str, private: str, home: str) -> Places:

@@ -170,12 +170,18 @@ def _is_info(node: Node) -> bool:
 
 
 def _initial_task(record: TaskRecord) -> Task:
-    """The task in its initial state; one that a person turned into a chat started in the mode of its first reply."""
+    """The task in its initial state; one that a person turned into a chat started in the mode of its first reply.
+
+    The approval mode may have changed: what was asked then is asked again, what ran or was denied is played as such.
+    """
     task = record.head.task
+    asked = any(ask.approval is not None for ask in record.asks)
     turned = any(user_message(node.blocks).kind == "as_chat" for node in record.nodes if node.role == "user")
     return msgspec.structs.replace(
         task,
         mode="auto" if turned else task.mode,
+        approve="ask" if asked else task.approve,
+        attended=asked or task.attended,
         status="running",
         stop_reason=None,
         stopping=False,

@@ -226,7 +226,7 @@ class RecordedPerson:
             ask_id=ask.id, text=then.answer or "", allow=then.allowed, remember=then.remember, amount=then.amount
         )
         try:
-            await self._asks.answer(params, then.answered_by or "")
+            await self._asks.answer(params, then.answered_by or "", then.settled_by)
         except EngineError:  # the recorded answer is invalid now: the diff shows the changed ask
             self._script.end_task()
 

@@ -167,6 +167,8 @@ class ReplayScript:
         for message in words:
             if message.kind == "as_chat":
                 self.run.set_mode("chat")
+            elif message.kind in ("as_plan", "plan_over"):
+                self.run.announce_plan_mode(is_on=message.kind == "as_plan")
             else:
                 self._send(text_of(message))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.record.format import TaskRecord
 from app.protocol.agents import Agent
+from app.protocol.asks import AskAnswerParams
 from app.protocol.conversations import TurnTaking
 from app.protocol.tasks import Task, TaskSetModeParams, TaskStartParams
 from tests.engine.agent.run.test_model_fallback import DOWN
@@ -13,7 +14,7 @@ from tests.engine.agent.run.test_rate_limit_wait import AT_ONCE, SECOND
 from tests.engine.agent.tasks.test_rounds import company, quiet, speaking
 from tests.engine.tools.test_answer_schema import SCHEMA, complete
 from tests.support.engine_parts import EngineParts, engine_parts
-from tests.support.model_replies import DONE, shell
+from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.recorded_tasks import record_of
 
@@ -139,3 +140,35 @@ async def _round(engine: EngineParts, rule: TurnTaking) -> tuple[tuple[Task, ...
     await engine.watcher.end((await engine.start("hello", conversation_id=anna.conversation_id, mode="chat")).id)
     await quiet(engine)
     return await engine.services.database.tasks.of_conversation(anna.conversation_id), writer
+
+
+async def in_changing_modes(home: Path) -> TaskRecord:
+    """A person allows a call, switches to plan mode while another waits, and then to accepting edits."""
+    change = Call("code", {"action": "write", "path": "made", "content": "hello\n"})
+    question = Reply(calls=(Call("ask_user", {"question": "Shall I?"}),))
+    turns = [shell("touch a"), shell("touch b"), shell("touch c"), question, Reply(calls=(change,)), shell("touch d")]
+    async with engine_parts(home, ModelServer(turns=[*turns, DONE])) as engine:
+        started = await engine.start(approve="ask")
+        runner, asks = engine.services.runner, engine.services.asks
+        first = await engine.watcher.ask(started.id)
+        await asks.answer(AskAnswerParams(ask_id=first.id, allow=True), "me")
+        await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) == 1)
+        await engine.watcher.ask(started.id)
+        await runner.set_approve(started.conversation_id, "plan", "me")
+        asked = await engine.watcher.ask(started.id)
+        await runner.set_approve(started.conversation_id, "edits", "me")
+        await asks.answer(AskAnswerParams(ask_id=asked.id, text="yes"), "me")
+        await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) == 5)
+        await engine.watcher.ask(started.id)
+        await runner.set_approve(started.conversation_id, "all", "me")
+        task = await engine.watcher.end(started.id)
+        return await record_of(engine, task.id)
+
+
+async def without_an_answer(home: Path) -> TaskRecord:
+    """Nobody answers in time: an approval is denied and a question stays unanswered."""
+    question = Reply(calls=(Call("ask_user", {"question": "Shall I?"}),))
+    async with engine_parts(home, ModelServer(turns=[shell("touch a"), question, DONE])) as engine:
+        engine.services.settings.set("ask_timeout", 0.001)
+        task = await engine.watcher.end((await engine.start(approve="ask")).id)
+        return await record_of(engine, task.id)

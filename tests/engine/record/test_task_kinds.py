@@ -25,6 +25,8 @@ MODELS = [
     model_tasks.repeated,
     model_tasks.made_a_chat,
     model_tasks.made_a_task,
+    model_tasks.in_changing_modes,
+    model_tasks.without_an_answer,
     model_tasks.of_several,
     model_tasks.of_one_that_was_removed,
     model_tasks.at_the_limit_of_a_round,

@@ -17,13 +17,14 @@ from app.engine.storage.database import Database
 from app.engine.storage.records import tasks
 from app.protocol.context import PromptPart
 from app.protocol.notices import PromptRemark, Remark
-from app.protocol.tasks import Task, TaskMode
+from app.protocol.tasks import ApproveMode, Task, TaskMode
 
 NAME = "AGENTS.md"
 OWN_FOLDER = Path(".config/errand")
 
 # For all files together. The same limit as in Codex, which defined AGENTS.md (project_doc_max_bytes).
 MOST_BYTES = 32_768
+_PLAN = "plan"
 
 
 def role_part(context: PromptContext) -> PromptPart:
@@ -68,13 +69,23 @@ def _unread_remarks(file: Path, found: bytes | None) -> tuple[PromptRemark, ...]
     return (PromptRemark(code="unreadable" if found is None else "no_text", path=str(file)),)
 
 
-PARTS = (role_part, rules_part, instructions_part, skills_part, workspace_part)
+def plan_part(context: PromptContext) -> PromptPart | None:
+    """The last part, so that the others stay in the provider's cache. A change during a task is a message instead."""
+    return PromptPart(name=_PLAN, text=prompt_text("as_plan")) if context.approve == "plan" else None
+
+
+PARTS = (role_part, rules_part, instructions_part, skills_part, workspace_part, plan_part)
 
 
 def read_parts(context: PromptContext) -> tuple[PromptPart, ...]:
     """Read all parts. Blocking: call it in a thread."""
     found = (part(context) for part in PARTS)
     return tuple(part for part in found if part is not None)
+
+
+def has_plan_mode(parts: Iterable[PromptPart]) -> bool:
+    """True if the prompt was made in plan mode."""
+    return any(part.name == _PLAN for part in parts)
 
 
 def join_parts(parts: tuple[PromptPart, ...]) -> str:
@@ -100,12 +111,16 @@ class TaskSystemPrompt:
         known = await self._database.prompts.of_task(self._task.id)
         if known:
             return known
-        parts = await current_parts(self._role, Path(self._task.workspace), self._task.mode)
+        task = self._task
+        parts = await current_parts(self._role, Path(task.workspace), task.mode, task.approve)
         self._database.journal.put(tasks.add(self._task.id, parts))
         return parts
 
 
-async def current_parts(role: str, workspace: Path, mode: TaskMode) -> tuple[PromptPart, ...]:
+async def current_parts(
+    role: str, workspace: Path, mode: TaskMode, approve: ApproveMode = "ask"
+) -> tuple[PromptPart, ...]:
     """The parts that a task would get if it started now. Raises `FolderNotAnswering` if they cannot be read."""
     now = datetime.now(UTC).astimezone()
-    return await in_workspace(workspace, lambda: read_parts(PromptContext(role, workspace, mode, Path.home(), now)))
+    context = PromptContext(role, workspace, mode, Path.home(), now, approve)
+    return await in_workspace(workspace, lambda: read_parts(context))

@@ -12,7 +12,7 @@ from string import Template
 from app.engine.agent.prompt.texts import prompt_text
 from app.engine.tools.file_walk import is_folder
 from app.protocol.context import PromptPart
-from app.protocol.tasks import TaskMode
+from app.protocol.tasks import ApproveMode, TaskMode
 from app.regular_file import read_beginning
 
 _MOST_SHOWN = 40
@@ -29,6 +29,7 @@ class PromptContext:
     mode: TaskMode
     home: Path
     now: datetime
+    approve: ApproveMode = "ask"
 
 
 def workspace_folders(workspace: Path, home: Path) -> tuple[Path, ...]:

@@ -57,7 +57,10 @@ class Approvals(Feature):
         call = pending.call
         access, again = await self._tools.access_of(pending), ""
         while True:
+            mode = self._state.task.approve
             decision = await self._decide(call.name, access)
+            if mode != self._state.task.approve:
+                continue
             match decision.verdict:
                 case "allow":
                     if decision.rule == "grant":
@@ -66,15 +69,17 @@ class Approvals(Feature):
                     return replace(access, only_looks=looks, argv=decision.argv, program_folders=folders)
                 case "deny":
                     return ToolRefusal(f"Not allowed: {decision.reason}")
+                case "ask" if not self._state.task.attended:
+                    return ToolRefusal(f"Not allowed: {decision.reason}, and nobody is there to ask")
                 case "ask":
                     settled = await self._ask(call, access, decision, again, cancel)
             if (refusal := _refusal(settled)) is not None:
                 return refusal
             now = await self._tools.access_of(pending)
-            if now == access:
+            if now == access and self._state.task.approve not in ("plan", "never"):
                 self._remember(settled, call.name, decision.grantable)
                 return access
-            access, again = now, _CHANGED
+            access, again = now, _CHANGED  # in a mode that asks nothing, this is decided once more
 
     async def _decide(self, tool: str, access: Access) -> Decision:
         task = self._state.task
@@ -132,6 +137,8 @@ class Approvals(Feature):
 def _refusal(settled: Ask) -> ToolRefusal | None:
     if settled.status == "cancelled":
         return NOT_STARTED
+    if not settled.allowed and settled.settled_by != "person":
+        return ToolRefusal(f"Not allowed: {settled.answer}", summary="denied")
     if not settled.allowed:
         return ToolRefusal(
             f"{DENIED} The person's reason: {settled.answer}" if settled.answer else DENIED, summary="denied"
@@ -154,6 +161,7 @@ def _approval(call: ToolCall, access: Access, decision: Decision, again: str) ->
         remembered=describe(decision.grantable) if decision.grantable is not None else None,
         grantable=decision.grantable,
         basis=_fingerprint(call, access),
+        modes=decision.modes,
     )
 
 

@@ -1,9 +1,9 @@
 """Asks waiting for a user: raised once, settled once, the first answer wins."""
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -12,12 +12,16 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import Busy, Conflict, InvalidParams, NotFound
 from app.engine.core.ids import new_id
 from app.engine.event_log import EventLog
+from app.engine.permissions.policy import PLAN_MODE
 from app.engine.storage.records.asks import AskStore
-from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult, Grant
+from app.engine.tools.base import ToolError
+from app.protocol.asks import SKIP, Ask, AskAnswerParams, AskAnswerResult, Grant, SettledBy
 from app.protocol.events import AskUpdate
-from app.protocol.tasks import Task
+from app.protocol.tasks import ApproveMode, Task
 
 _MOST = 1e12
+_REASONS: dict[ApproveMode, str] = {"plan": PLAN_MODE, "never": "nobody is there to ask"}
+_UNANSWERED = "Decide yourself and say what you assumed, or say what you could not do."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +46,19 @@ def can_be_asked(task: Task) -> bool:
 
 
 class PendingAsks:
-    """All pending asks: of running tasks and of interrupted ones."""
+    """All pending asks: of running tasks and of interrupted ones. `minutes` limits their time, 0 for no limit."""
 
-    def __init__(self, log: EventLog, store: AskStore) -> None:
+    def __init__(self, log: EventLog, store: AskStore, minutes: Callable[[], float] = lambda: 0.0) -> None:
         self._log = log
         self._store = store
+        self._minutes = minutes
         self._waiting: dict[str, _Waiting] = {}
         self._earlier: dict[str, list[Ask]] = {}
         self._closing = False
 
     def restore(self, ask: Ask, workspace: str) -> None:
-        """Restore an ask of an interrupted task: it can be answered before the task resumes."""
-        self._waiting[ask.id] = _Waiting(ask, asyncio.get_running_loop().create_future(), workspace)
+        """Restore an ask of an interrupted task: it can be answered before the task resumes, and its time goes on."""
+        self._add(_Waiting(ask, asyncio.get_running_loop().create_future(), workspace))
 
     def resume(self, task_id: str, asks: Iterable[Ask]) -> None:
         """The task resumes the turn that raised these asks: repeated asks reuse them, answered or not."""
@@ -65,10 +70,14 @@ class PendingAsks:
         if earlier is not None and earlier.status == "answered":
             self._waiting.pop(earlier.id, None)
             return earlier
-        if earlier is None:
-            self.restore(ask, state.task.workspace)
-            self._log.publish(AskUpdate(ask=ask))
-        return await self._wait_for_answer(earlier or ask, state, cancel)
+        entry = self._waiting.get(earlier.id) if earlier is not None else None
+        if entry is None:
+            entry = _Waiting(earlier or ask, asyncio.get_running_loop().create_future(), state.task.workspace)
+        if earlier is None or (earlier.expires_at is None and self._minutes()):
+            entry = replace(entry, ask=self._with_time_limit(entry.ask))  # an earlier engine may have had no limit
+            self._log.publish(AskUpdate(ask=entry.ask))
+        self._add(entry)
+        return await self._wait_for_answer(entry.ask, state, cancel)
 
     def drop_task(self, task_id: str) -> None:
         """Cancel the pending asks of a task: the turn that raised them is over."""
@@ -109,15 +118,17 @@ class PendingAsks:
         entry = self._waiting.get(found.id)
         return entry.answered.result() if entry is not None and entry.answered.done() else found
 
-    async def answer(self, params: AskAnswerParams, by: str) -> AskAnswerResult:
+    async def answer(self, params: AskAnswerParams, by: str, settled_by: SettledBy = "person") -> AskAnswerResult:
         """Settle an ask; later answers get the first result. Raises `InvalidParams` if the answer does not fit."""
         entry = self._waiting.get(params.ask_id)
         if entry is None:
             return await self._late_answer(params)
+        if entry.ask.expires_at is not None and entry.ask.expires_at <= datetime.now(UTC):
+            self._expire(entry.ask.id)  # the timer is late after the machine has slept
         if entry.answered.done():
             return AskAnswerResult(won=False, ask=entry.answered.result())
         _check(entry.ask, params)
-        settled = _answered_ask(entry.ask, params, by)
+        settled = msgspec.structs.replace(_answered_ask(entry.ask, params, by), settled_by=settled_by)
         self._settle(settled)
         self._settle_daily(params, settled)
         await self._log.flush()
@@ -130,6 +141,42 @@ class PendingAsks:
                 self._settle(
                     _answered_ask(entry.ask, AskAnswerParams(ask_id=entry.ask.id, allow=True), grant.created_by)
                 )
+
+    def settle_in_mode(self, conversation_id: str, mode: ApproveMode, by: str) -> None:
+        """Settle the open approvals of a conversation that would not be raised in its new mode."""
+        for entry in tuple(self._waiting.values()):
+            approval = entry.ask.approval
+            if entry.answered.done() or approval is None or entry.ask.conversation_id != conversation_id:
+                continue
+            if mode in ("plan", "never") or mode in approval.modes:
+                params = AskAnswerParams(ask_id=entry.ask.id, text=_REASONS.get(mode, ""), allow=mode in approval.modes)
+                self._settle(msgspec.structs.replace(_answered_ask(entry.ask, params, by), settled_by="mode"))
+
+    def _add(self, entry: _Waiting) -> None:
+        self._waiting[entry.ask.id] = entry
+        if entry.ask.expires_at is not None:
+            left = (entry.ask.expires_at - datetime.now(UTC)).total_seconds()
+            asyncio.get_running_loop().call_later(max(0.0, left), self._expire, entry.ask.id)
+
+    def _with_time_limit(self, ask: Ask) -> Ask:
+        minutes = self._minutes()
+        return msgspec.structs.replace(ask, expires_at=ask.created_at + timedelta(minutes=minutes)) if minutes else ask
+
+    def _expire(self, ask_id: str) -> None:
+        """Settle an ask that nobody answered in time as if it was denied; a call is not repeated."""
+        entry = self._waiting.get(ask_id)
+        if entry is None or self._closing or entry.answered.done() or entry.ask.expires_at is None:
+            return
+        minutes = (entry.ask.expires_at - entry.ask.created_at).total_seconds() / 60
+        reason = f"nobody answered within {minutes:.4g} min"
+        is_unknown = entry.ask.kind == "unknown"
+        params = AskAnswerParams(
+            ask_id=ask_id,
+            text=SKIP if is_unknown else reason,
+            allow=None if is_unknown or entry.ask.kind == "question" else False,
+        )
+        settled = _answered_ask(entry.ask, params, None)
+        self._settle(msgspec.structs.replace(settled, settled_by="timeout"))
 
     def _settle_daily(self, params: AskAnswerParams, settled: Ask) -> None:
         """Settle the same daily-limit ask of all tasks: the limit is raised for all at once."""
@@ -169,7 +216,7 @@ class UserQuestions:
         self._asks = asks
 
     async def ask(self, question: str, choices: tuple[str, ...], call_id: str, cancel: CancelSignal) -> str | None:
-        """The answer; None if the task was stopped first."""
+        """The answer; None if the task was stopped first. Raises `ToolError` if nobody answered in time."""
         ask = Ask(
             id=new_id("ask"),
             task_id=self._state.task.id,
@@ -181,10 +228,13 @@ class UserQuestions:
             choices=choices,
             call_id=call_id,
         )
-        return (await self._asks.raise_and_wait(ask, self._state, cancel)).answer
+        settled = await self._asks.raise_and_wait(ask, self._state, cancel)
+        if settled.settled_by == "timeout":
+            raise ToolError(f"Not answered: {settled.answer}. {_UNANSWERED}", summary="not answered")
+        return settled.answer
 
 
-def _answered_ask(ask: Ask, params: AskAnswerParams, by: str) -> Ask:
+def _answered_ask(ask: Ask, params: AskAnswerParams, by: str | None) -> Ask:
     return msgspec.structs.replace(
         ask,
         status="answered",

@@ -29,7 +29,7 @@ from app.protocol.notices import (
     TaskFailed,
     TaskStopped,
 )
-from app.protocol.tasks import DecidedMode, Queued, Task
+from app.protocol.tasks import ApproveMode, DecidedMode, Queued, Task
 
 _logger = logging.getLogger(__name__)
 
@@ -158,6 +158,17 @@ class TaskRun:
             raise IllegalMove("It was started as a chat. When it has answered, it can go on as a task.")
         if mode != self.task.mode:
             self._policy.apply_mode(mode)
+
+    def set_approve(self, mode: ApproveMode) -> None:
+        """Change the approval mode from the next check on; the agent reads after this turn that plan mode changed."""
+        before = self.task.approve
+        if mode != before:
+            self._state.set(msgspec.structs.replace(self.task, approve=mode))
+            if "plan" in (before, mode):
+                self.announce_plan_mode(is_on=mode == "plan")
+
+    def announce_plan_mode(self, *, is_on: bool) -> None:
+        self._policy.announce_plan_mode(is_on)
 
     def queue_message(self, entry: Queued) -> None:
         """Queue a message for the agent."""

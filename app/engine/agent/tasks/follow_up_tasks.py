@@ -2,6 +2,7 @@
 
 from app.engine.agent.prompt.texts import prompt_text
 from app.engine.agent.run.task_state import status_text
+from app.engine.agent.tasks.approval_modes import inherited
 from app.engine.core.errors import IllegalMove, InvalidParams, NotFound
 from app.engine.storage.database import Database
 from app.protocol.blocks import TextBlock
@@ -29,7 +30,7 @@ async def retry_params(params: TaskRetryParams, database: Database) -> tuple[Tas
         model=params.model or task.model,
         api_base=task.api_base if is_same_model else None,
         mode=task.mode,
-        approve=task.approve,
+        approve=inherited(task),
         attended=task.attended,
         thinking_level=task.thinking_level,
         max_turns=task.max_turns,
@@ -64,7 +65,7 @@ async def task_after_chat(task: Task, params: TaskSetModeParams, database: Datab
         model=task.model,
         api_base=task.api_base,
         mode="task",
-        approve=task.approve,
+        approve=inherited(task),
         attended=task.attended,
         thinking_level=task.thinking_level,
         max_turns=task.max_turns,

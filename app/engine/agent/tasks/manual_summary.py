@@ -4,6 +4,7 @@ import msgspec
 
 from app.engine.agent.history.branch import BranchWriter
 from app.engine.agent.history.visible_history import recent_path, summary_of, turn_groups, visible_history
+from app.engine.agent.tasks.approval_modes import inherited
 from app.engine.agent.tasks.locks import AgentLocks
 from app.engine.core.errors import IllegalMove, InvalidParams, NotFound
 from app.engine.event_log import EventLog
@@ -40,7 +41,7 @@ async def summary_params(params: ConversationSummariseParams, database: Database
         agent_id=agent.id,
         model=last.model if last is not None else None,
         api_base=last.api_base if last is not None else None,
-        approve=last.approve if last is not None else "ask",
+        approve=inherited(last) if last is not None else None,
     )
 
 

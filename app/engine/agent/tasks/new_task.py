@@ -74,7 +74,7 @@ async def new_task(params: TaskStartParams, target: TaskTarget, settings: Settin
         api_base=api_base or default_api_base(model, settings),
         mode="task" if params.answer_schema is not None else params.mode,
         answer_schema=params.answer_schema,
-        approve=params.approve,
+        approve=params.approve or target.conversation.approve,
         attended=params.attended,
         thinking_level=params.thinking_level or _thinking_level(target.personality, settings),
         max_turns=params.max_turns or settings.max_turns,

@@ -7,6 +7,7 @@ import msgspec
 
 from app.engine.agent.history.branch import BranchWriter
 from app.engine.agent.history.participants import SpeakingRound, next_speaker
+from app.engine.agent.tasks.approval_modes import inherited
 from app.engine.agent.tasks.locks import AgentLocks
 from app.engine.agent.tasks.task_target import TaskTarget, personality_of
 from app.engine.core.errors import NotFound, StorageError
@@ -137,7 +138,7 @@ async def next_reply(task: Task, agent: Agent, database: Database) -> tuple[Task
         model_if_none=task.model,
         api_base=task.api_base,
         mode=task.mode,
-        approve=task.approve,
+        approve=inherited(task),
         attended=task.attended,
         max_turns=task.max_turns,
         budget_usd=_budget_left(task),

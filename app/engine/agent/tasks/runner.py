@@ -6,6 +6,7 @@ import msgspec
 
 from app.engine.agent.run.task_builder import TaskBuilder
 from app.engine.agent.run.task_state import ended_task, status_text
+from app.engine.agent.tasks.approval_modes import ApprovalModes
 from app.engine.agent.tasks.locks import AgentLocks, KeyedLock
 from app.engine.agent.tasks.new_task import check_start_params
 from app.engine.agent.tasks.restart import RestartResume
@@ -18,9 +19,11 @@ from app.engine.core.errors import EngineError, IllegalMove
 from app.engine.core.ids import new_id
 from app.engine.models.router import ModelRouter
 from app.protocol.context import ConversationSummariseParams
+from app.protocol.conversations import Conversation
 from app.protocol.events import TaskUpdate
 from app.protocol.notices import NoticeData
 from app.protocol.tasks import (
+    ApproveMode,
     Task,
     TaskRetryParams,
     TaskSetModeParams,
@@ -41,7 +44,8 @@ class AgentTaskRunner:
         self._builder = builder
         self._locks = locks
         self._background = background
-        self._factory = TaskFactory(builder, models)
+        self._modes = ApprovalModes(builder.log, builder.database, builder.asks, lambda: self.running.all)
+        self._factory = TaskFactory(builder, models, self._modes)
         self._rounds = Rounds(builder.log, builder.database, locks)
         self._task_locks = KeyedLock()
         self.running = RunningTasks(locks, builder.asks, builder.database, background, self._next_reply)
@@ -57,7 +61,13 @@ class AgentTaskRunner:
         Raises `Conflict` if `version` is not the agent's version. A `remark` follows the message.
         """
         await check_start_params(params)
-        return await self._start_once(params.task_id, lambda: self._factory.new(params, version, remark))
+
+        async def prepare() -> TaskStart:
+            if params.conversation_id is not None and params.approve not in (None, "never"):
+                await self._modes.change(params.conversation_id, params.approve, "a new task")
+            return await self._factory.new(params, version, remark)
+
+        return await self._start_once(params.task_id, prepare)
 
     async def reply(self, params: TaskStartParams) -> Task:
         """Let an agent reply at its head, without a new message. A known `task_id` returns the existing task."""
@@ -128,6 +138,14 @@ class AgentTaskRunner:
             await self._builder.log.flush()
         return task
 
+    async def set_approve(self, conversation_id: str, mode: ApproveMode, by: str) -> Conversation:
+        """Change the approval mode of a conversation and of its tasks; returns once that is stored."""
+        return await self._modes.change(conversation_id, mode, by)
+
+    def with_current_mode(self, conversation: Conversation) -> Conversation:
+        """The conversation with its newest approval mode."""
+        return self._modes.current(conversation)
+
     async def next_in_round(self, task_id: str) -> Task | None:
         """The task that followed this one in a round, if any; waits until this one is over and its successor known."""
         await self.running.wait_ended(task_id)
@@ -171,6 +189,7 @@ class AgentTaskRunner:
             raise
         begun = started.run.branch.agent
         self.running.launch(started)
+        self._modes.follow(started.run)
         await self._rounds.on_task_started(newest, begun)
         return started.run.task
 

@@ -42,6 +42,10 @@ class RunningTasks:
         self._idle.set()
         self._health.subscribe(self._on_health)
 
+    @property
+    def all(self) -> tuple[TaskRun, ...]:
+        return tuple(self._runs.values())
+
     def get(self, task_id: str) -> TaskRun | None:
         return self._runs.get(task_id)
 

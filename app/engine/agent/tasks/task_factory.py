@@ -9,12 +9,14 @@ from app.engine.agent.history.branch import BranchWriter
 from app.engine.agent.history.conversion import message_of, user_message
 from app.engine.agent.history.participants import Participants, participants_of
 from app.engine.agent.history.visible_history import branch_messages, recent_path
+from app.engine.agent.prompt.system_prompt import has_plan_mode
 from app.engine.agent.prompt.texts import engine_message
 from app.engine.agent.run.resume import InterruptedTurn, last_reply, recorded_calls
 from app.engine.agent.run.task_builder import TaskBuilder
 from app.engine.agent.run.task_run import TaskRun
 from app.engine.agent.run.task_state import status_text, with_status
 from app.engine.agent.tasks import manual_summary
+from app.engine.agent.tasks.approval_modes import ApprovalModes
 from app.engine.agent.tasks.follow_up_tasks import retry_params, task_after_chat
 from app.engine.agent.tasks.new_task import check_start_params, new_task, publish_message, publish_task
 from app.engine.agent.tasks.rounds import next_reply
@@ -40,9 +42,10 @@ class StartedTask:
 
 
 class TaskStarter:
-    def __init__(self, builder: TaskBuilder, models: ModelRouter) -> None:
+    def __init__(self, builder: TaskBuilder, models: ModelRouter, modes: ApprovalModes) -> None:
         self._builder = builder
         self._models = models
+        self._modes = modes
 
     async def new(
         self, params: TaskStartParams, target: TaskTarget, agent: Agent, *, is_again: bool = False
@@ -61,6 +64,7 @@ class TaskStarter:
         participants = await participants_of(target.agent, self._builder.database)
         history = await self._history(after, target, participants)
         await make_workspace(target.conversation)
+        target = replace(target, conversation=self._modes.current(target.conversation))
         branch = publish_task(task, target, self._builder.log)
         branch.position = branch.position.advance(after)
         has_price = self._models.has_price(task.model)
@@ -104,6 +108,7 @@ class TaskStarter:
         participants = await participants_of(target.agent, self._builder.database)
         history = await self._history(after, target, participants)
         await make_workspace(target.conversation)
+        target = replace(target, conversation=self._modes.current(target.conversation))
         branch = publish_task(task, target, self._builder.log)
         branch.set_head(after, branch.agent.version)
         await self._builder.log.flush()
@@ -129,7 +134,10 @@ class TaskStarter:
             self._builder.asks.drop_task(task.id)
         history = turn.history if turn is not None else await branch_messages(path, kept, participants.as_messages)
         stored = turn.stored if turn is not None else 0
+        prompt = await self._builder.database.prompts.of_task(task.id)
         run = self._builder.build(task, branch, personality, model, history, stored, participants.as_messages, turn)
+        if prompt and has_plan_mode(prompt) != (task.approve == "plan"):  # changed since the prompt was made
+            run.announce_plan_mode(is_on=task.approve == "plan")
         # Stored before the response: a client that follows the task next must not find it interrupted.
         self._builder.log.publish(TaskUpdate(task=task))
         await self._builder.log.flush()
@@ -194,9 +202,9 @@ class TaskStart:
 class TaskFactory:
     """Prepares task starts. Each method checks first; nothing is stored before `begin`."""
 
-    def __init__(self, builder: TaskBuilder, models: ModelRouter) -> None:
+    def __init__(self, builder: TaskBuilder, models: ModelRouter, modes: ApprovalModes) -> None:
         self._builder = builder
-        self._starter = TaskStarter(builder, models)
+        self._starter = TaskStarter(builder, models, modes)
 
     async def new(self, params: TaskStartParams, version: int | None, remark: NoticeData | None) -> TaskStart:
         """A task with a message and an optional `remark`; `begin` raises `Conflict` on a version mismatch."""

@@ -94,7 +94,10 @@ async def _conversation(params: TaskStartParams, database: Database, paths: Path
             await _check_workspace(found)
             return found
         return with_workspace(found, await workspace_folder(params.workspace))
-    return await new_conversation(_title(params), params.workspace, paths)
+    conversation = await new_conversation(_title(params), params.workspace, paths)
+    if params.approve in (None, "never"):  # `never` holds for the task alone
+        return conversation
+    return msgspec.structs.replace(conversation, approve=params.approve)
 
 
 async def workspace_folder(given: str) -> Path:

@@ -118,7 +118,7 @@ async def change(
     archived = old.archived if params.archived is None else params.archived
     placed = old if folder is None else with_workspace(old, folder)
     new = msgspec.structs.replace(
-        placed,
+        services.runner.with_current_mode(placed),
         title=old.title if params.title is None else params.title.strip(),
         # Renaming or pinning keeps the position in the list; archiving restarts the count of days.
         updated_at=old.updated_at if archived == old.archived else datetime.now(UTC),
@@ -129,6 +129,9 @@ async def change(
     )
     if new != old:
         services.log.publish(ConversationUpdate(conversation=new))
+    if params.approve is not None:
+        await services.log.flush()  # the next step reads it
+        new = await services.runner.set_approve(new.id, params.approve, session.client_name)
     return ConversationChangeResult(conversation=new)
 
 

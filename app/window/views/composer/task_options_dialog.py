@@ -6,7 +6,7 @@ from dataclasses import replace
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from app.client.display_text import number_of
+from app.client.display_text import APPROVAL_MODES, approval_mode_text, number_of
 from app.protocol.agents import ThinkingLevel
 from app.protocol.tasks import ApproveMode, TaskMode
 from app.window.stores.catalog import DEFAULT
@@ -22,9 +22,7 @@ MODES: dict[TaskMode, tuple[str, str]] = {
     "chat": ("Chat", "Plain talk: tools may be used, done at each reply."),
 }
 APPROVALS: dict[ApproveMode, tuple[str, str]] = {
-    "ask": ("Ask me", "You are asked before anything risky."),
-    "never": ("Deny", "What would need your approval is denied unasked."),
-    "all": ("Allow all", "Nothing is asked. Commands run as you, with all your files."),
+    mode: (name, approval_mode_text(mode, has_sandbox=False)[1]) for mode, (name, _) in APPROVAL_MODES.items()
 }
 THINKING: dict[ThinkingLevel, str] = {
     "off": "Off",

@@ -1,0 +1,229 @@
+"""The approval mode of a conversation while its tasks run, and the time limit of asks."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from app.engine.permissions.policy import PLAN_MODE
+from app.paths import Paths
+from app.protocol.asks import Ask, AskAnswerParams
+from app.protocol.tasks import ApproveMode, Task
+from tests.support.engine_parts import EngineParts, crash, engine_parts
+from tests.support.model_replies import DONE, results, shell
+from tests.support.model_server import Call, ModelServer, Reply
+
+QUESTION = Reply(calls=(Call("ask_user", {"question": "Which colour?"}),))
+
+
+def write(path: str, text: str = "hello\n") -> Reply:
+    return Reply(calls=(Call("code", {"action": "write", "path": path, "content": text}),))
+
+
+async def change(engine: EngineParts, task: Task, mode: ApproveMode) -> None:
+    await engine.services.runner.set_approve(task.conversation_id, mode, "window")
+
+
+async def stored(engine: EngineParts, ask: Ask) -> Ask:
+    found = await engine.services.database.asks.get(ask.id)
+    assert found is not None
+    return found
+
+
+async def mode_of(engine: EngineParts, task: Task) -> ApproveMode:
+    conversation = await engine.services.database.conversations.get(task.conversation_id)
+    assert conversation is not None
+    return conversation.approve
+
+
+def texts(engine: EngineParts) -> list[str]:
+    return [result.text for result in results(engine.watcher.nodes())]
+
+
+async def test_edits_lets_a_change_through_and_asks_about_a_command(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[write("made"), shell("rm made"), DONE])) as engine:
+        task = await engine.start(approve="edits")
+        ask = await engine.watcher.ask(task.id)
+        assert ask.approval is not None and ask.approval.command == "rm made"
+        assert (engine.workspace / "made").read_text() == "hello\n"
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=False), "me")
+        await engine.watcher.end(task.id)
+        assert (engine.workspace / "made").exists()
+
+
+async def test_edits_denies_what_it_would_ask_about_if_nobody_is_there(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[write("made"), shell("rm made"), DONE])) as engine:
+        task = await engine.start(approve="edits", attended=False)
+        await engine.watcher.end(task.id)
+        assert "nobody is there to ask" in texts(engine)[1]
+        assert (engine.workspace / "made").exists()
+
+
+async def test_plan_mode_denies_a_write_and_a_command_but_runs_what_only_looks(tmp_path: Path) -> None:
+    turns = [write("made"), shell("touch made"), shell("ls"), QUESTION, DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        (engine.workspace / "notes").touch()
+        task = await engine.start(approve="plan", attended=True)
+        ask = await engine.watcher.ask(task.id)
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text="blue"), "me")
+        assert (await engine.watcher.end(task.id)).completion == "declared"
+        written, touched, listed, answered, _ = texts(engine)
+        assert written.startswith(f"Not allowed: {PLAN_MODE}") and touched.startswith(f"Not allowed: {PLAN_MODE}")
+        assert (listed, answered) == ("notes", "blue")
+        assert not (engine.workspace / "made").exists()
+        assert "## Plan mode" in str(engine.model.requests[0].messages[0]["content"])
+    assert "## Plan mode" not in str(engine.model.requests[-1].messages[1:])
+
+
+async def test_a_mode_that_allows_what_waits_settles_it(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[write("made"), shell("touch other"), DONE])) as engine:
+        task = await engine.start(approve="ask")
+        first = await engine.watcher.ask(task.id)
+        await change(engine, task, "edits")
+        second = await engine.watcher.ask(task.id)
+        assert second.id != first.id and second.approval is not None and second.approval.command == "touch other"
+        settled = await stored(engine, first)
+        assert (settled.allowed, settled.settled_by, settled.answered_by) == (True, "mode", "window")
+        await change(engine, task, "all")
+        ended = await engine.watcher.end(task.id)
+        assert (ended.status, ended.approve) == ("completed", "all")
+        assert (engine.workspace / "made").exists() and (engine.workspace / "other").exists()
+
+
+async def test_a_stricter_mode_never_lets_through_what_waits(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("touch made"), DONE])) as engine:
+        task = await engine.start(approve="edits")
+        ask = await engine.watcher.ask(task.id)
+        await change(engine, task, "ask")
+        assert (await stored(engine, ask)).status == "waiting"
+        await change(engine, task, "plan")
+        settled = await stored(engine, ask)
+        assert (settled.allowed, settled.settled_by, settled.answer) == (False, "mode", PLAN_MODE)
+        await engine.watcher.end(task.id)
+        assert texts(engine)[0] == f"Not allowed: {PLAN_MODE}"
+        assert not (engine.workspace / "made").exists()
+
+
+async def test_an_answer_and_a_stricter_mode_at_once_run_nothing(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("touch made"), DONE])) as engine:
+        task = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(task.id)
+        await asyncio.gather(
+            engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me"), change(engine, task, "plan")
+        )
+        await engine.watcher.end(task.id)
+        assert not (engine.workspace / "made").exists()
+
+
+async def test_the_agent_learns_of_plan_mode_while_it_works_and_of_its_end(tmp_path: Path) -> None:
+    turns = [QUESTION, QUESTION, write("made"), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        task = await engine.start(approve="ask")
+        for mode in ("plan", "edits"):
+            ask = await engine.watcher.ask(task.id)
+            await change(engine, task, mode)
+            await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text="blue"), "me")
+        await engine.watcher.end(task.id)
+        assert (engine.workspace / "made").exists()
+    assert "## Plan mode" in str(engine.model.requests[1].messages[-1]["content"])
+    assert "Plan mode is over" in str(engine.model.requests[2].messages[-1]["content"])
+    assert engine.model.requests[0].messages[0] == engine.model.requests[3].messages[0]  # the provider's cache holds
+
+
+async def test_the_mode_belongs_to_the_conversation(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[DONE, DONE, DONE, DONE])) as engine:
+        first = await engine.start(approve="edits")
+        await engine.watcher.end(first.id)
+        followed = await engine.start(approve=None, conversation_id=first.conversation_id)
+        await engine.watcher.end(followed.id)
+        headless = await engine.start(approve="never", conversation_id=first.conversation_id)
+        await engine.watcher.end(headless.id)
+        assert (followed.approve, headless.approve, await mode_of(engine, first)) == ("edits", "never", "edits")
+        chosen = await engine.start(approve="plan", conversation_id=first.conversation_id)
+        await engine.watcher.end(chosen.id)
+        assert (chosen.approve, await mode_of(engine, first)) == ("plan", "plan")
+        assert await mode_of(engine, await engine.start(approve=None)) == "ask"
+
+
+@pytest.mark.parametrize("before_the_crash", [True, False])
+async def test_a_resumed_task_has_the_mode_that_was_chosen(tmp_path: Path, before_the_crash: bool) -> None:
+    after = tmp_path / "after"
+    async with engine_parts(tmp_path, ModelServer(replies=[QUESTION])) as engine:
+        task = await engine.start(approve="all", attended=True)
+        ask = await engine.watcher.ask(task.id)
+        if before_the_crash:
+            await change(engine, task, "plan")
+        port = crash(engine, after)
+    async with engine_parts(after, ModelServer(replies=[shell("touch made"), DONE], port=port)) as engine:
+        if not before_the_crash:
+            await change(engine, task, "plan")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, text="blue"), "me")
+        await engine.services.runner.resume(task.id)
+        ended = await engine.watcher.end(task.id)
+        assert (ended.approve, await mode_of(engine, task)) == ("plan", "plan")
+        assert f"Not allowed: {PLAN_MODE}" in texts(engine)[1]
+        assert not (tmp_path / "workspace" / "made").exists()
+    assert "## Plan mode" in str(engine.model.requests[-1].messages)
+
+
+async def test_an_ask_of_an_interrupted_task_is_settled_by_a_new_mode(tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    async with engine_parts(tmp_path, ModelServer(replies=[shell("touch made")])) as engine:
+        task = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(task.id)
+        port = crash(engine, after)
+    async with engine_parts(after, ModelServer(replies=[DONE], port=port)) as engine:
+        await change(engine, task, "all")
+        assert (await stored(engine, ask)).allowed
+        await engine.services.runner.resume(task.id)
+        assert (await engine.watcher.end(task.id)).status == "completed"
+        assert (tmp_path / "workspace" / "made").exists()
+
+
+async def test_an_approval_that_nobody_answers_in_time_is_denied(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("touch made"), DONE])) as engine:
+        engine.services.settings.set("ask_timeout", 0.002)
+        task = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(task.id)
+        await engine.watcher.end(task.id)
+        settled = await stored(engine, ask)
+        assert (settled.status, settled.allowed, settled.settled_by) == ("answered", False, "timeout")
+        assert texts(engine)[0] == "Not allowed: nobody answered within 0.002 min"
+        assert not (engine.workspace / "made").exists()
+
+
+async def test_a_question_that_nobody_answers_in_time_returns_unanswered(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[QUESTION, DONE])) as engine:
+        engine.services.settings.set("ask_timeout", 0.002)
+        task = await engine.start(attended=True)
+        assert (await engine.watcher.end(task.id)).status == "completed"
+        (told, _) = results(engine.watcher.nodes())
+        assert (told.is_error, told.summary) == (True, "not answered")
+        assert told.text.startswith("Not answered: nobody answered within 0.002 min.")
+
+
+async def test_a_limit_that_nobody_raises_in_time_ends_the_task(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("ls"), shell("ls"), DONE])) as engine:
+        engine.services.settings.set("ask_timeout", 0.002)
+        task = await engine.start(attended=True, max_turns=1)
+        assert (await engine.watcher.end(task.id)).stop_reason == "iteration_limit"
+
+
+async def test_the_time_of_an_ask_goes_on_while_no_engine_runs(tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    async with engine_parts(tmp_path, ModelServer(replies=[shell("touch made")])) as engine:
+        engine.services.settings.set("ask_timeout", 60)
+        task = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(task.id)
+        assert ask.expires_at is not None and (ask.expires_at - ask.created_at).total_seconds() == 3_600
+        port = crash(engine, after)
+    with sqlite3.connect(Paths(after / "data").database) as connection:
+        connection.execute("UPDATE asks SET body = json_set(body, '$.expiresAt', json_extract(body, '$.createdAt'))")
+    async with engine_parts(after, ModelServer(replies=[DONE], port=port)) as engine:
+        late = await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
+        assert (late.won, late.ask.answer) == (False, "nobody answered within 0 min")
+        await engine.services.runner.resume(task.id)
+        await engine.watcher.end(task.id)
+        assert texts(engine)[0] == "Not allowed: nobody answered within 0 min"
+        assert not (tmp_path / "workspace" / "made").exists()
