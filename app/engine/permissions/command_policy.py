@@ -142,6 +142,7 @@ class _Judge:
         # The folders after success and after failure of what came before.
         self._after_success = self._after_failure = (context.folder,)
         self.runs: list[tuple[str, ...]] = []
+        self._loop_words: list[str] = []
 
     def findings(self, commands: Sequence[PlainCommand]) -> Iterator[Finding]:
         if not self._places.in_workspace(os.path.realpath(self._context.folder)):
@@ -151,6 +152,8 @@ class _Judge:
         for index, command in enumerate(commands):
             # A loop cannot change the folder: all its commands run where it starts.
             is_same_loop = command.loop is not None and command.loop is loop
+            if command.loop is not None and not is_same_loop:
+                self._loop_words = [word for one in commands if one.loop is command.loop for word in one.words]
             folders = folders if is_same_loop else self._folders(command.connector)
             loop = command.loop
             is_piped = "|" in (command.connector, *(after.connector for after in commands[index + 1 : index + 2]))
@@ -205,7 +208,7 @@ class _Judge:
                 yield from filter(None, against)
                 continue
             try:
-                several = expanded(command, folder)
+                several = expanded(command, folder, self._loop_words)
             except NotPlain as problem:
                 yield ask("operand", str(problem))
                 continue

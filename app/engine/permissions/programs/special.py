@@ -20,6 +20,13 @@ _FIND_PATHS = frozenset(("-newer", "-anewer", "-cnewer", "-samefile", "-newermm"
 _SED_ADDRESS = r"(?:\d++(?:~\d++)?|\$|/(?:[^/\\\n]|\\[^\n])*+/[IM]*+)"
 _SED_COMMAND = rf"[ \t]*+(?:{_SED_ADDRESS}(?:,[+~]?{_SED_ADDRESS})?)?[ \t]*+!?[ \t]*+[p=lq][ \t]*+"
 _SED_PRINTS = re.compile(rf"{_SED_COMMAND}(?:[;\n]{_SED_COMMAND})*+[;\n]?[ \t]*+")
+# `s` without the flags that write or run, and `d`.
+_SED_REPLACE = "|".join(
+    rf"s{mark}(?:[^{mark}\\\n]|\\[^\n])*+{mark}(?:[^{mark}\\\n]|\\[^\n])*+{mark}[gpiI0-9]*+"
+    for mark in (r"\/", r"\|", r"\#", ",", ":")
+)
+_SED_EDIT = rf"[ \t]*+(?:{_SED_ADDRESS}(?:,[+~]?{_SED_ADDRESS})?)?[ \t]*+!?[ \t]*+(?:[p=dq]|{_SED_REPLACE})[ \t]*+"
+_SED_FILTERS = re.compile(rf"{_SED_EDIT}(?:[;\n]{_SED_EDIT})*+[;\n]?[ \t]*+")
 _JQ_MORE = re.compile(
     r"(?<![.\w])(?:env|import|include|input_filename|get_search_list|halt_error|modulemeta)\b|\$ENV|\$__prog|\$(?!\w)"
 )
@@ -65,10 +72,13 @@ def read_find(words: Sequence[str]) -> Usage:
 
 
 def check_sed(usage: Usage) -> str | None:
-    """Allows only scripts that print, with -n."""
+    """Allows scripts that print, with -n, and as a filter of a pipe also those that replace or leave out."""
+    scripts = [usage.flags[flag] for flag in ("e", "expression") if flag in usage.flags] or usage.operands[:1]
+    is_filter = usage.paths in ([], ["."]) and not usage.flags.keys() & {"s", "separate", "z", "null-data"}
+    if is_filter and scripts and all(map(_SED_FILTERS.fullmatch, scripts)):
+        return None
     if usage.flags.keys().isdisjoint(("n", "quiet", "silent")):
         return "sed without -n is not the form that only prints"
-    scripts = [usage.flags[flag] for flag in ("e", "expression") if flag in usage.flags] or usage.operands[:1]
     return None if scripts and all(map(_SED_PRINTS.fullmatch, scripts)) else "the sed script does more than print"
 
 
@@ -183,7 +193,7 @@ def check_git_remote(usage: Usage) -> str | None:
 
 def check_git_config(usage: Usage) -> str | None:
     (*_, key) = usage.operands or [""]
-    is_read = "get" in usage.flags and len(usage.operands) == 1
+    is_read = len(usage.operands) == 1 and usage.flags.keys() <= {"get", "local", "global", "z", "null"}
     return None if is_read and _CONFIG_KEY.fullmatch(key) else "it changes the configuration, or may show a secret"
 
 

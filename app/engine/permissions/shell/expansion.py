@@ -14,12 +14,15 @@ _SPLIT_OR_EXPANDED = re.compile(r"[\s*?\[]")
 _MOST_MATCHES, _MOST_ENTRIES = 300, 5_000
 
 
-def expanded(command: PlainCommand, folder: str) -> list[tuple[str, ...]]:
-    """The words of the command, once for each value of its loop; raises `NotPlain` if they cannot be known."""
+def expanded(command: PlainCommand, folder: str, loop_words: Sequence[str]) -> list[tuple[str, ...]]:
+    """The words of the command, once for each value of its loop; raises `NotPlain` if they cannot be known.
+
+    `loop_words` are all words of the loop: each value must name a file, alone or in one of them.
+    """
     if command.loop is None:
         return [_with_matches(command.words, command.patterns, folder)]
     values = _with_matches(command.loop.values, command.loop.patterns, folder)
-    missing = next((value for value in values if not os.path.lexists(os.path.join(folder, value))), None)
+    missing = next((value for value in values if not _names_file(value, loop_words, folder)), None)
     if missing is not None:
         raise NotPlain(f"the loop goes over {missing}, which is no file")
     if len(values) * len(command.patterns) > _MOST_MATCHES:
@@ -28,9 +31,18 @@ def expanded(command: PlainCommand, folder: str) -> list[tuple[str, ...]]:
     for value in dict.fromkeys(values):
         if _SPLIT_OR_EXPANDED.search(value) and any(BARE_VALUE in word for word in command.words):
             raise NotPlain(f"the shell would split or expand {value}")
-        words = [word.replace(BARE_VALUE, value).replace(QUOTED_VALUE, value) for word in command.words]
+        words = [_with_value(word, value) for word in command.words]
         found.append(_with_matches(words, command.patterns, folder))
     return found
+
+
+def _names_file(value: str, loop_words: Sequence[str], folder: str) -> bool:
+    used = (_with_value(word, value) for word in loop_words if QUOTED_VALUE in word or BARE_VALUE in word)
+    return any(os.path.lexists(os.path.join(folder, word)) for word in (value, *used))
+
+
+def _with_value(word: str, value: str) -> str:
+    return word.replace(BARE_VALUE, value).replace(QUOTED_VALUE, value)
 
 
 def start_of(pattern: str) -> str:
