@@ -118,7 +118,8 @@ def test_a_workspace_named_by_a_link_is_its_real_folder(house: House) -> None:
 
 def test_commands_ask_and_show_what_a_grant_would_hold(house: House) -> None:
     why = "`make` is not on the list of programs that only look"
-    assert house.command("make test") == Decision("ask", why, "medium", house.run("make test"), "program")
+    expected = Decision("ask", why, "medium", house.run("make test"), "program", modes=("all",))
+    assert house.command("make test") == expected
     other = house.home / "other"
     elsewhere = Access("run", "x", reads=(other,), command="make test", operation="run")
     assert house.decide(elsewhere).grantable == house.run("make test", other)
