@@ -179,12 +179,30 @@ def unpriced_text(row: UsageRow) -> str:
 
 
 def grant_text(grant: Grant) -> str:
-    """The scope of a grant, when and by whom it was given, its last use, and when it was taken back."""
-    where = f"In {escape_hidden_line(grant.scope_id)}" if grant.scope == "workspace" else "In one conversation"
+    """The scope of a grant, when and by whom it was given, its last use, and when it ends or was taken back."""
     by = f" by {escape_hidden_line(grant.created_by)}" if grant.created_by else ""
     used = f"last used {_local_time(grant.last_used_at)}" if grant.last_used_at else "not used yet"
-    revoked = f" · revoked {_local_time(grant.revoked_at)}" if grant.revoked_at else ""
-    return f"{where} · {escape_hidden_line(grant.tool)} · given {_local_time(grant.created_at)}{by} · {used}{revoked}"
+    tool = escape_hidden_line(grant.tool) or "every tool"
+    words = "denied" if grant.decision == "deny" else "given"
+    parts = [_scope_text(grant), tool, f"{words} {_local_time(grant.created_at)}{by}"]
+    if grant.decision == "allow":
+        parts.append(used)
+    if grant.expires_at is not None:
+        verb = "expired" if grant.expires_at <= datetime.now(UTC) else "until"
+        parts.append(f"{verb} {_local_time(grant.expires_at)}")
+    if grant.revoked_at is not None:
+        parts.append(f"revoked {_local_time(grant.revoked_at)}")
+    return " · ".join(parts)
+
+
+def _scope_text(grant: Grant) -> str:
+    match grant.scope:
+        case "conversation":
+            return "In one conversation"
+        case "workspace":
+            return f"In {escape_hidden_line(grant.scope_id)}"
+        case "user":
+            return "Everywhere"
 
 
 def _local_time(moment: datetime) -> str:

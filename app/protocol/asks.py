@@ -5,35 +5,48 @@ from typing import Literal
 from app.protocol.base import Method, Timestamp, Wire
 from app.protocol.tasks import ApproveMode, LimitKind
 
-GrantScope = Literal["conversation", "workspace"]
+GrantScope = Literal["conversation", "workspace", "user"]
+GrantDecision = Literal["allow", "deny"]
+OfferKind = Literal["exact", "prefix", "content", "file", "folder"]
 
 AskKind = Literal["question", "approval", "limit", "unknown"]
 AskStatus = Literal["waiting", "answered", "cancelled"]
-Remember = Literal["once", "conversation", "workspace"]
+Remember = Literal["once", "conversation", "workspace", "user"]
+CallVerdict = Literal["allow", "ask", "deny"]
 Risk = Literal["low", "medium", "high"]
-# What settled an ask: a person's answer, a change of the approval mode, or the time limit of asks.
-SettledBy = Literal["person", "mode", "timeout"]
+# What settled an ask: a person's answer, a person's rule, a change of the approval mode, or the time limit of asks.
+SettledBy = Literal["person", "rule", "mode", "timeout"]
 
 # Choices of an ask about a call whose outcome is unknown; the answer is one of these texts.
 RUN_AGAIN, SKIP, STOP = "Run it again", "Skip it", "Stop the task"
 
 
 class GrantedCall(Wire, frozen=True, kw_only=True):
-    """What a grant allows: one operation, on one path, or one exact command in one folder.
+    """What a grant covers. Paths are absolute, with links resolved. One of these:
 
-    Paths are absolute, with links resolved.
+    - `command`: this exact command line in `working_dir`; null there is every folder, for denials only.
+    - `prefix`: commands whose parsed words begin so, in the workspace `working_dir`, or in each one if that is null.
+    - `path`: `operation` on this path. The operation `edit` is any content of the file; with `content`, a fingerprint
+      of a call's arguments, it is this call alone.
+    - `folder`: `operation` on everything in the folder and below: `edit`, or for denials `read` (and write), `write`.
+    - none of these: each call of the tool, for denials only.
     """
 
-    operation: str
+    operation: str = ""
     path: str | None = None
     command: str | None = None
     working_dir: str | None = None
+    prefix: tuple[str, ...] = ()
+    folder: str | None = None
+    content: str | None = None
 
 
 class Grant(Wire, frozen=True, kw_only=True):
-    """`call` is what the grant allows, null for a grant in an old format, which is invalid; `exact` describes it.
+    """`call` is what the grant covers, null for a grant in an old format, which is invalid; `exact` describes it.
 
-    `scope_id` is the conversation's id or the workspace's path.
+    `tool` empty stands for every tool. `scope_id` is the conversation's id or the workspace's path, empty for `user`.
+    `ask_id` is the ask whose answer made it, empty for a rule that a person wrote. After `expires_at` it covers
+    nothing.
     """
 
     id: str
@@ -44,10 +57,75 @@ class Grant(Wire, frozen=True, kw_only=True):
     scope_id: str
     created_at: Timestamp
     created_by: str
-    ask_id: str
+    ask_id: str = ""
+    decision: GrantDecision = "allow"
+    expires_at: Timestamp | None = None
     revoked_at: Timestamp | None = None
     last_used_at: Timestamp | None = None
     owner: str = "local"
+
+
+class GrantDraft(Wire, frozen=True, kw_only=True):
+    """A rule that a person writes; the fields are those of `Grant`. `scope_id` of a workspace may contain links."""
+
+    decision: GrantDecision
+    call: GrantedCall
+    scope: GrantScope
+    scope_id: str = ""
+    tool: str = ""
+    expires_at: Timestamp | None = None
+
+
+class GrantOffer(Wire, frozen=True, kw_only=True):
+    """What an answer to an approval may allow from now on: `calls`, each as a grant of its own, in one of `scopes`.
+
+    `kind`: `exact` is this call, `prefix` commands that begin alike, `content` this content of the file, `file` any
+    content of it, `folder` any content of files in its folder. `covers` is a sentence; `example` is a call that would
+    be covered, `not_covered` one that would not.
+    """
+
+    kind: OfferKind
+    calls: tuple[GrantedCall, ...]
+    scopes: tuple[GrantScope, ...]
+    covers: str
+    example: str = ""
+    not_covered: str = ""
+
+
+class CoveredCall(Wire, frozen=True, kw_only=True):
+    """A recorded call that a grant would decide: today's verdict without the grant, and with it."""
+
+    task_id: str
+    conversation_id: str
+    call_id: str
+    tool: str
+    text: str
+    at: Timestamp
+    without: CallVerdict
+    verdict: CallVerdict
+
+
+class GrantAddParams(Wire, frozen=True, kw_only=True):
+    rules: tuple[GrantDraft, ...]
+
+
+class GrantAddResult(Wire, frozen=True, kw_only=True):
+    grants: tuple[Grant, ...]
+
+
+class GrantCoveredParams(Wire, frozen=True, kw_only=True):
+    """A grant or a rule, and the number of recorded calls to judge, newest first (at most 1,000)."""
+
+    grant_id: str | None = None
+    rule: GrantDraft | None = None
+    most: int = 100
+
+
+class GrantCoveredResult(Wire, frozen=True, kw_only=True):
+    """`judged` counts the recorded calls that were judged; `calls` are those that the grant decides, newest first."""
+
+    judged: int
+    calls: tuple[CoveredCall, ...]
 
 
 class GrantListParams(Wire, frozen=True, kw_only=True):
@@ -55,7 +133,10 @@ class GrantListParams(Wire, frozen=True, kw_only=True):
 
 
 class GrantListResult(Wire, frozen=True, kw_only=True):
+    """Expired grants are listed. `unreadable` counts stored grants that cannot be read, which cover nothing."""
+
     grants: tuple[Grant, ...]
+    unreadable: int = 0
 
 
 class GrantRevokeParams(Wire, frozen=True, kw_only=True):
@@ -69,9 +150,10 @@ class GrantRevokeResult(Wire, frozen=True, kw_only=True):
 class Approval(Wire, frozen=True, kw_only=True):
     """The exact effect of a call that needs approval.
 
-    `rule` is the reason for asking. `grantable` is what a grant would allow, null where no grant is possible;
-    `remembered` describes it. `basis` is a fingerprint of the arguments and of the files on disk that this was made
-    from. `modes` are the approval modes in which this would not be asked but allowed.
+    `rule` is the reason for asking; `explained` has more lines: the rule's name, the parsed parts and the other
+    findings, as `errand explain` prints them. `offers` are what may be allowed from now on, the narrowest first;
+    `remembered` and `grantable` are their former form. `basis` is a fingerprint of the arguments and of the files on
+    disk that this was made from. `modes` are the approval modes in which this would not be asked but allowed.
     """
 
     tool: str
@@ -86,6 +168,8 @@ class Approval(Wire, frozen=True, kw_only=True):
     preview: str = ""
     remembered: str | None = None
     grantable: GrantedCall | None = None
+    offers: tuple[GrantOffer, ...] = ()
+    explained: str = ""
     basis: str = ""
     modes: tuple[ApproveMode, ...] = ()
 
@@ -139,6 +223,8 @@ class Ask(Wire, frozen=True, kw_only=True):
     answer: str | None = None
     allowed: bool | None = None
     remember: Remember = "once"
+    offer: int = 0
+    expires_s: float | None = None
     answered_by: str | None = None
     answered_at: Timestamp | None = None
     settled_by: SettledBy = "person"
@@ -149,16 +235,19 @@ class Ask(Wire, frozen=True, kw_only=True):
 class AskAnswerParams(Wire, frozen=True, kw_only=True):
     """Settle an ask.
 
-    A question takes `text`. An approval takes `allow`, `remember` and, when denied, `text` as the reason. A limit
-    takes `allow`: continue with the same amount again, or with `amount` as the new limit, which must exceed what was
-    used. An unknown outcome takes one of its choices as `text`. With `basis`, that of the approval that the person saw,
-    the answer is refused unless the ask still has it.
+    A question takes `text`. An approval takes `allow` and, when denied, `text` as the reason. `remember` other than
+    `once` allows what `approval.offers[offer]` says in that scope, for `expires_s` seconds or, if null, until it is
+    revoked. A limit takes `allow`: continue with the same amount again, or with `amount` as the new limit, which must
+    exceed what was used. An unknown outcome takes one of its choices as `text`. With `basis`, that of the approval that
+    the person saw, the answer is refused unless the ask still has it.
     """
 
     ask_id: str
     text: str = ""
     allow: bool | None = None
     remember: Remember = "once"
+    offer: int = 0
+    expires_s: float | None = None
     amount: float | None = None
     basis: str | None = None
 
@@ -190,9 +279,23 @@ GRANT_LIST = Method("grant/list", GrantListParams, GrantListResult, False, "List
 
 GRANT_REVOKE = Method("grant/revoke", GrantRevokeParams, GrantRevokeResult, True, "Revoke a grant.")
 
+GRANT_ADD = Method(
+    "grant/add", GrantAddParams, GrantAddResult, True, "Add rules that allow or deny calls: all of them or none."
+)
+
+GRANT_COVERED = Method(
+    "grant/covered",
+    GrantCoveredParams,
+    GrantCoveredResult,
+    False,
+    "Which recorded calls a grant or a rule would decide.",
+)
+
 METHODS = (
     ASK_ANSWER,
     ASK_LIST,
     GRANT_LIST,
     GRANT_REVOKE,
+    GRANT_ADD,
+    GRANT_COVERED,
 )

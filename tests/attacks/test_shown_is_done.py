@@ -118,7 +118,7 @@ async def asks_after(tmp_path: Path, remembered: Reply, tried: Reply) -> bool:
         (engine.workspace / "x").write_text("old\n")
         started = await engine.start(approve="ask")
         first = await engine.watcher.ask(started.id)
-        await allow(engine, first, "workspace" if first.approval and first.approval.grantable else "once")
+        await allow(engine, first, "workspace" if first.approval and first.approval.offers else "once")
         await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) == 1)
         task = await engine.watcher.task(
             started.id, lambda task: task.ended_at is not None or task.status == "waiting_user"

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from app.protocol.asks import Approval, Ask, AskKind, GrantedCall
+from app.protocol.asks import Approval, Ask, AskKind, GrantedCall, GrantOffer
 from app.protocol.blocks import Block
 from app.protocol.conversations import Node, NodeStatus, Role
 from app.protocol.tasks import Task, TaskStatus, TaskStopReason
@@ -130,10 +130,20 @@ def approval(command: str = "rm -r build", remembered: str | None = "rm -r build
         command=command,
         working_dir="/work",
         writes=("/work/build",),
-        remembered=remembered,
-        grantable=None if remembered is None else GrantedCall(operation="run", command=command, working_dir="/tmp"),
+        offers=() if remembered is None else (exact_offer(command, "/tmp"),),
     )
     return _ask("approval", "May it run this?", (), what)
+
+
+def exact_offer(command: str, folder: str) -> GrantOffer:
+    return GrantOffer(
+        kind="exact",
+        calls=(GrantedCall(operation="run", command=command, working_dir=folder),),
+        scopes=("conversation", "workspace"),
+        covers=f"Exactly this command, in {folder}.",
+        example=command,
+        not_covered=f"{command} --help",
+    )
 
 
 def limit() -> Ask:

@@ -7,7 +7,17 @@ from datetime import UTC, datetime, timedelta
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
 from app.engine.tools.call_display import display_of, with_facts
-from app.protocol.asks import RUN_AGAIN, SKIP, STOP, Approval, Ask, AskAnswerParams, GrantedCall, UnknownCall
+from app.protocol.asks import (
+    RUN_AGAIN,
+    SKIP,
+    STOP,
+    Approval,
+    Ask,
+    AskAnswerParams,
+    GrantedCall,
+    GrantOffer,
+    UnknownCall,
+)
 from app.protocol.base import JsonObject
 from app.protocol.blocks import ImageBlock, NoticeBlock, NoticeKind, TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node, Role
@@ -46,9 +56,17 @@ APPROVAL = Ask(
         reads=("/home/anna/project", "/home/anna/other"),
         writes=("/home/anna/project/build",),
         preview="--- a/x.sql\n+++ b/x.sql\n@@ -1 +1 @@\n--- an old comment\n+select 1;\n",
-        remembered="in /home/me/project: python -m pytest -q && rm -rf build",
-        grantable=GrantedCall(
-            operation="run", command="python -m pytest -q && rm -rf build", working_dir="/home/me/project"
+        offers=(
+            GrantOffer(
+                kind="exact",
+                calls=(
+                    GrantedCall(
+                        operation="run", command="python -m pytest -q && rm -rf build", working_dir="/home/me/project"
+                    ),
+                ),
+                scopes=("conversation", "workspace"),
+                covers="in /home/me/project: python -m pytest -q && rm -rf build",
+            ),
         ),
     ),
 )

@@ -9,7 +9,16 @@ from app.cli.rendering.tool_calls import whole_diff_lines
 from app.cli.terminal.style import PLAIN, Style
 from app.cli.terminal.text import escape_hidden, escape_hidden_line, plain, short_path
 from app.client.display_text import limit_amount_text, limit_unit, new_limit, subject_text
-from app.protocol.asks import Approval, Ask, AskAnswerParams, ReachedLimit, Remember, Risk, UnknownCall
+from app.protocol.asks import (
+    Approval,
+    Ask,
+    AskAnswerParams,
+    GrantOffer,
+    ReachedLimit,
+    Remember,
+    Risk,
+    UnknownCall,
+)
 
 _RISKS: dict[Risk, str] = {"low": "low risk", "medium": "medium risk", "high": "high risk, look closely"}
 _MOST_PATHS = 10
@@ -19,6 +28,10 @@ _INDENT = " " * 9
 _WHOLE_WIDTH = 100
 _RAISE_LABEL = "3"  # below the two choices of a limit that can be raised
 _LONGEST_LABEL = 9
+# A letter, the number of an offer and how long it holds: `w`, `c 2`, `p 30m`, `w2 8h`.
+_REMEMBER = re.compile(r"([cwpu])\s*(\d{1,2})?(?:\s+(\d{1,5})([mhd]))?", re.IGNORECASE)
+_SCOPES: dict[str, Remember] = {"c": "conversation", "w": "workspace", "p": "workspace", "u": "user"}
+_UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _BEGINS_WITH_A_NUMBER = re.compile(r"[-+$#]?\d")
 
 
@@ -46,10 +59,7 @@ def ask_lines(ask: Ask, style: Style, width: int) -> list[str]:
 def hint(ask: Ask) -> str:
     """The possible answers."""
     if ask.approval is not None:
-        deny = "d deny · r REASON deny and say why · v all of it"
-        if ask.approval.grantable is None:
-            return f"a allow once · {deny}"
-        return f"a allow once · c exactly this in this conversation · w in this workspace\n  {deny}"
+        return _approval_hint(ask.approval)
     if ask.kind == "limit":
         raised = "" if ask.limit is None else f" · ={_example(ask.limit)} the new limit in {limit_unit(ask.limit.kind)}"
         return f"{_range(ask)} · y {next(iter(ask.choices), 'go on').lower()} · n stop here{raised}"
@@ -70,7 +80,7 @@ class AskInput:
         """The prompt before the input, for when the hint has scrolled away."""
         ask = self.ask
         if ask.approval is not None:
-            return "allow? a c w d r > " if ask.approval.grantable else "allow? a d r > "
+            return f"allow? a {''.join(f'{key} ' for key in _keys(ask.approval))}d r > "
         if ask.limit is not None and self._is_raising_limit:
             return f"new limit in {limit_unit(ask.limit.kind)} > "
         return f"go on? {_range(ask)} > " if ask.kind == "limit" else "answer > "
@@ -123,7 +133,12 @@ def outcome_text(ask: Ask) -> str:
         return f"{'stopped here' if ask.kind == 'limit' else 'denied'}{by}{reason}"
     if ask.amount is not None and ask.limit is not None:
         return f"raised to {limit_amount_text(ask.limit.kind, ask.amount)}{by}"
-    lasting = {"once": "once", "conversation": "in this conversation", "workspace": "in this workspace"}
+    lasting: dict[Remember, str] = {
+        "once": "once",
+        "conversation": "in this conversation",
+        "workspace": "in this workspace",
+        "user": "everywhere",
+    }
     return f"went on{by}" if ask.kind == "limit" else f"allowed {lasting[ask.remember]}{by}"
 
 
@@ -136,7 +151,54 @@ def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
         lines.append(f"  in     {escape_hidden_line(short_path(approval.working_dir))}")
     lines += _path_lines("reads", _reads(approval)) + _path_lines("writes", approval.writes)
     lines.append(f"  why    {style.dim(escape_hidden_line(approval.rule))}")
+    for number, offer in enumerate(approval.offers, start=1):
+        lines += _offer_lines(number, offer, style)
     return lines + _excerpt(whole_diff_lines(approval.preview, style, width), style, _MOST_OF_CHANGE)
+
+
+def _offer_lines(number: int, offer: GrantOffer, style: Style) -> list[str]:
+    """What may be allowed from now on, with an example for it and one against it."""
+    lines = [f"  {f'or {number}':<6} {escape_hidden_line(offer.covers)}"]
+    if offer.example and offer.kind != "exact":
+        against = f"   not: {offer.not_covered}" if offer.not_covered else ""
+        lines.append(_INDENT + style.dim(escape_hidden_line(f"like: {offer.example}{against}")))
+    return lines
+
+
+def _approval_hint(approval: Approval) -> str:
+    deny = "d deny · r REASON deny and say why · v all of it, and why it was asked"
+    if not approval.offers:
+        return f"a allow once · {deny}"
+    number = "" if len(approval.offers) == 1 else " (c 2, w 2: the second)"
+    texts = {
+        "c": f"c offer 1 in this conversation{number}",
+        "w": "w in this workspace",
+        "p": "p this kind in this workspace",
+        "u": "u this kind everywhere",
+    }
+    keys = " · ".join(texts[key] for key in _keys(approval))
+    return f"a allow once · {keys} · w 8h for a time (m, h, d)\n  {deny}"
+
+
+def _keys(approval: Approval) -> tuple[str, ...]:
+    """The letters that allow more than this call."""
+    if not approval.offers:
+        return ()
+    kind = _offer_number(approval, "p", None)
+    return ("c", "w", *(("p",) if kind else ()), *(("u",) if _offer_number(approval, "u", None) else ()))
+
+
+def _offer_number(approval: Approval, key: str, given: str | None) -> int:
+    """The number of the offer that the letter means, from 1; 0 if there is none. `p` and `u` mean the widest."""
+    offers = approval.offers
+    if given is None and key in ("c", "w"):
+        number = 1
+    elif given is None:
+        wide = [at for at, offer in enumerate(offers, start=1) if offer.kind in ("prefix", "folder")]
+        number = wide[-1] if wide else 0
+    else:
+        number = int(given)
+    return number if 0 < number <= len(offers) and _SCOPES[key] in offers[number - 1].scopes else 0
 
 
 def _reads(approval: Approval) -> tuple[str, ...]:
@@ -153,7 +215,8 @@ def _full_text(approval: Approval, style: Style, width: int) -> str:
     """The full text of everything that was shown in excerpts."""
     lines = [*_action_lines(approval, style, width), *whole_diff_lines(approval.preview, style, width)]
     paths = [*_all_path_lines("reads", _reads(approval)), *_all_path_lines("writes", approval.writes)]
-    return "\n".join([*lines, *paths]).lstrip()
+    why = [f"  {escape_hidden(line)}" for line in approval.explained.splitlines()]
+    return "\n".join([*lines, *paths, *why]).lstrip()
 
 
 def _excerpt(lines: list[str], style: Style, most: int = _MOST_LINES) -> list[str]:
@@ -196,13 +259,12 @@ def _all_path_lines(verb: str, paths: tuple[str, ...]) -> list[str]:
 
 
 def _approval_reply(ask: Ask, approval: Approval, text: str) -> Reply:
+    if remembering := _REMEMBER.fullmatch(text):
+        return _remember_reply(ask, approval, remembering)
     letter, _, rest = text.partition(" ")
-    allowed: dict[str, Remember] = {"a": "once"}
-    if approval.grantable is not None:
-        allowed |= {"c": "conversation", "w": "workspace"}
     match letter.lower():
-        case remember if remember in allowed and not rest:
-            return AskAnswerParams(ask_id=ask.id, allow=True, remember=allowed[remember])
+        case "a" if not rest:
+            return AskAnswerParams(ask_id=ask.id, allow=True)
         case "d" if not rest:
             return AskAnswerParams(ask_id=ask.id, allow=False)
         case "r" if rest.strip():
@@ -213,6 +275,16 @@ def _approval_reply(ask: Ask, approval: Approval, text: str) -> Reply:
             return InvalidReply("Say why after the r, for example: r use the test folder instead")
         case _:
             return InvalidReply(f"Nothing was decided. Type one of: {hint(ask)}")
+
+
+def _remember_reply(ask: Ask, approval: Approval, given: re.Match[str]) -> Reply:
+    key, number, count, unit = given.groups()
+    key, count = key.lower(), count or "0"
+    offer = _offer_number(approval, key, number)
+    if not offer or (unit is not None and int(count) == 0):
+        return InvalidReply(f"Nothing was decided. Type one of: {hint(ask)}")
+    seconds = int(count) * _UNITS[unit.lower()] if unit is not None else None
+    return AskAnswerParams(ask_id=ask.id, allow=True, remember=_SCOPES[key], offer=offer - 1, expires_s=seconds)
 
 
 def _limit_reply(ask: Ask, text: str) -> Reply:

@@ -9,10 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.engine.permissions import windows_shells
-from app.engine.permissions.command_rules import CommandRule, allowed_by_prefix, allowed_exactly, denied_by
+from app.engine.permissions.command_rules import (
+    CommandRule,
+    allowed_by_prefix,
+    allowed_exactly,
+    denied_by,
+    inner_words,
+)
 from app.engine.permissions.danger import danger_in, dangerous_flag
 from app.engine.permissions.hard_floor import floor_reason
-from app.engine.permissions.paths import Places, judge_operand
+from app.engine.permissions.paths import Places, judge_operand, judge_path
 from app.engine.permissions.programs.git import git_call
 from app.engine.permissions.programs.options import MoreThanLooking, Program, UnknownFlag, Usage
 from app.engine.permissions.programs.table import PROGRAMS
@@ -91,15 +97,17 @@ def judge_command(line: str, context: CommandContext, rules: Sequence[CommandRul
     if not found.is_complete:
         finding = ask("unchecked text", "the command is too long or too deeply nested to be checked", "high")
         return CommandDecision(finding, is_complete=False, can_be_granted=False)
-    danger = danger_in(found.commands)
+    danger, is_granted = danger_in(found.commands), False
+    granted = Finding("allow", "grant", "you allowed exactly this before")
     try:
         check_text(line)
-        if danger is None and allowed_exactly(rules, line, found.commands):
-            return CommandDecision(Finding("allow", "grant", "you allowed exactly this before"))
+        is_granted = danger is None and allowed_exactly(rules, line, found.commands)
         commands = parse(line, context.places.home)
         if context.shell not in ("bash", "sh", "dash"):
             _check_other_shell(line, context.shell)
     except NotPlain as problem:
+        if is_granted and not problem.is_text:
+            return CommandDecision(granted)
         rule_name = "unchecked text" if problem.is_text else "grammar"
         finding = ask(rule_name, str(problem), "high" if problem.is_text else "medium")
         finding = ask("danger", danger, "high") if danger else finding
@@ -108,6 +116,8 @@ def judge_command(line: str, context: CommandContext, rules: Sequence[CommandRul
     findings = tuple(judge.findings(commands))
     decisive = strictest(findings)
     assert decisive is not None
+    if is_granted and decisive.verdict == "ask" and decisive.risk != "high":
+        return CommandDecision(granted, commands, findings)
     if danger is not None and decisive.verdict != "deny":
         decisive = ask("danger", danger, "high")
     can_be_granted = danger is None and decisive.risk != "high"
@@ -260,13 +270,15 @@ class _Judge:
             return
         if words[0] == "git" and (against := self._against_git(words, folders)):
             yield against
-        if rule is not None and (flag := dangerous_flag(words)):
+        if rule is not None and (flag := dangerous_flag(words) or dangerous_flag(inner_words(words) or words)):
             yield ask("flag", f"{flag} is not covered by what you allowed", "high")
         if usage is None:
             if problem.rule == "flag":
                 yield problem
             assert rule is not None
             yield from self._words_against(words, folders, is_known=words[0] in _MOVES_FILES)
+            if words[0] in _MOVES_FILES:
+                yield from self._changes_against(words, folders)
             yield Finding("allow", "grant", f"you allowed `{' '.join(rule.argv)} …` before")
             return
         if words[0] == "git" and (start := git_call(words[1:]).folder):
@@ -331,6 +343,14 @@ class _Judge:
                 value = word[2:]  # a path attached to a short flag
             if value and (against := judge_operand(value, folders, self._places, is_known=is_known)):
                 yield against
+
+    def _changes_against(self, words: tuple[str, ...], folders: tuple[str, ...]) -> Iterator[Finding]:
+        """Files that configure tools or agents are not covered by a grant for a program that changes files."""
+        for word in words[1:]:
+            for folder in folders if not word.startswith("-") else ():
+                finding = judge_path("write", word, folder, self._places, True)
+                if finding.verdict != "allow":
+                    yield ask("operand", finding.reason, "high")
 
 
 def _joined(folders: tuple[str, ...], path: str) -> list[str]:

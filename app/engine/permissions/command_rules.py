@@ -4,7 +4,9 @@ A rule that allows never covers a shell, a wrapper, an interpreter with code, or
 anything.
 """
 
-from collections.abc import Iterable, Sequence
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +23,23 @@ _WITH_SUBCOMMANDS = frozenset(
 # Subcommands that run whatever follows them.
 _RUNNERS = frozenset(("exec", "x", "dlx", "eval", "foreach", "explore", "shell"))
 _ALONE = frozenset(("make", "just", "task"))
-_NEVER = frozenset({"eval", "source", ".", "trap", "alias", "export", "declare", "set", "read", "awk", "gawk", "mawk"})
+_NEVER = frozenset(
+    {"eval", "source", ".", "trap", "alias", "export", "declare", "set", "read", "awk", "gawk", "mawk", "nawk"}
+    # Programs that run another, or have a command for it.
+    | {"valgrind", "perf", "gdb", "lldb", "prlimit", "numactl", "choom", "setarch", "linux32", "linux64", "xvfb-run"}
+    | {"dbus-run-session", "systemd-inhibit", "vi", "vim", "nvim", "ex", "ed", "emacs", "nano", "less", "more", "at"}
+    | {"batch", "hyperfine", "cpulimit", "torsocks", "proxychains", "proxychains4", "sg", "newgrp", "unbuffer"}
+)
+# `uv run` and the like run the program that follows.
+_PROJECT_TOOLS = frozenset(("uv", "poetry", "pipenv", "hatch", "pdm", "rye"))
+# Modules of Python that run code, or the program that follows.
+_MODULES = frozenset(
+    {"timeit", "pdb", "code", "codeop", "cProfile", "profile", "trace", "runpy", "IPython", "ipython", "idlelib"}
+    | {"asyncio", "sqlite3", "ptpython", "bpython"}
+)
+_OPERATORS = frozenset(("&&", "||", ";", "|", "|&", "&", ">", ">>", "<", "<<", "<<<", "&>", "(", ")", "{", "}", "!"))
+# More words than this are compared as text only: looking up each path takes time.
+_MOST_LOOKED_UP = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +56,44 @@ def denied_by(rules: Iterable[CommandRule], line: str, commands: Sequence[FoundC
     for rule in rules:
         if rule.decision != "deny":
             continue
-        if rule.command is not None and rule.command == line:
+        if rule.command is not None and (rule.command == line or _is_one_of(rule.command, commands)):
             return rule
-        if rule.argv and any(_begins(command.words, rule.argv) for command in commands):
+        if rule.argv and any(
+            _begins(words, rule.argv) for command in commands for words in (command.words, inner_words(command.words))
+        ):
             return rule
     return None
+
+
+def _is_one_of(text: str, commands: Sequence[FoundCommand]) -> bool:
+    """The same words, whatever their quotes and blanks."""
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError:
+        return False
+    return any(command.words == words for command in commands)
+
+
+def named_folder(commands: Iterable[FoundCommand], folders: Sequence[str], start: str, home: str) -> str | None:
+    """The first of the folders in which a command runs, or which one of its words names, alone or after a flag."""
+    for number, path in enumerate(_paths(commands, start, home)):
+        named = os.path.normpath(path)
+        places = (named, os.path.realpath(path)) if number < _MOST_LOOKED_UP else (named,)
+        for folder in folders:
+            if any(place == folder or place.startswith(folder.rstrip("/") + "/") for place in places):
+                return folder
+    return None
+
+
+def _paths(commands: Iterable[FoundCommand], start: str, home: str) -> Iterator[str]:
+    for command in commands:
+        folder = command.folder or start
+        yield folder
+        for word in (*command.words, *(target for _, target in command.redirects)):
+            texts = {word, word.partition("=")[2], word.partition(":")[2], word[2:] if word.startswith("-") else ""}
+            for text in texts - {""}:
+                if "\0" not in text:
+                    yield os.path.join(folder, home + text[1:] if text == "~" or text.startswith("~/") else text)
 
 
 def allowed_exactly(rules: Iterable[CommandRule], line: str, commands: Sequence[FoundCommand]) -> bool:
@@ -64,21 +115,52 @@ def allowed_by_prefix(rules: Iterable[CommandRule], words: tuple[str, ...]) -> C
 
 def can_be_prefix(argv: tuple[str, ...]) -> bool:
     """True if a person may allow everything that begins with these words."""
-    if not argv or not argv[0] or _is_never_covered(argv):
+    if not is_one_command(argv) or _is_never_covered(argv):
         return False
+    inner = inner_words(argv)
+    if inner != argv:
+        return bool(inner) and not inner[0].startswith("-") and can_be_prefix(inner)
     name, second = program_name(argv[0]), argv[1] if len(argv) > 1 else ""
     if name in _WITH_SUBCOMMANDS - _ALONE and (not second or second.startswith("-")):
         return False
     if second in _RUNNERS and name in _WITH_SUBCOMMANDS:
         return False
+    return not is_interpreter(name) or (bool(second) and not second.startswith("-"))
+
+
+def inner_words(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The command that `uv run` and the like run, or the module that Python runs; other commands as they are."""
+    name, second = program_name(words[0]) if words else "", words[1] if len(words) > 1 else ""
+    if second == "run" and name in _PROJECT_TOOLS:
+        return inner_words(words[2:])
+    return words[2:] if second == "-m" and name.startswith(("python", "pypy")) else words
+
+
+def is_one_command(argv: tuple[str, ...]) -> bool:
+    """True if the words can be the beginning of one command."""
+    return bool(argv) and all(argv) and _OPERATORS.isdisjoint(argv) and "=" not in argv[0]
+
+
+def prefix_problem(argv: tuple[str, ...]) -> str:
+    """Why these words cannot be the beginning of a rule, as a sentence."""
+    shown = shlex.join(argv)
+    if not is_one_command(argv):
+        return f"`{shown}` is not the beginning of one command: a rule has its words, without operators or variables."
+    name = program_name(argv[0])
+    if name in SHELLS:
+        return f"`{shown} …` would allow anything, because {name} is a shell. Allow the commands themselves."
+    if name in WRAPPERS or name in _NEVER or name in _PROJECT_TOOLS:
+        return f"`{shown} …` would allow anything, because {name} runs other programs. Allow those themselves."
     if is_interpreter(name):
-        return (second == "-m" and len(argv) > 2) or (bool(second) and not second.startswith("-"))
-    return True
+        return f"`{shown} …` would allow any code of {name}. Name a script or a module: `{name} -m pytest`."
+    return f"`{shown} …` would allow all that {name} can do. Name the subcommand too."
 
 
 def _is_never_covered(words: tuple[str, ...]) -> bool:
     name = program_name(words[0]) if words else ""
     if name in SHELLS or name in WRAPPERS - {"find", "fd", "fdfind"} or name in _NEVER:
+        return True
+    if is_interpreter(name) and words[1:2] == ("-m",) and words[2:3] and words[2].partition(".")[0] in _MODULES:
         return True
     return is_interpreter(name) and runs_code(words[1:], leading=True)
 

@@ -1,5 +1,6 @@
 """Danger outside the hard floor: asked about in red, never remembered, and not lifted by a grant."""
 
+import re
 from collections.abc import Sequence
 
 from app.engine.permissions.programs.git import git_call
@@ -31,10 +32,13 @@ _DANGEROUS = {
     "npm": ("--script-shell", "--node-options", "-g", "--global", "--prefix", "publish", "unpublish"),
     "pip": ("--target", "--index-url", "--extra-index-url", "--prefix", "--root"),
     "docker": ("--privileged", "prune", "rm", "rmi"),
-    "pytest": ("-p", "-c", "--rootdir", "--confcutdir", "-o", "--override-ini"),
+    "pytest": ("-p", "-c", "--rootdir", "--confcutdir", "-o", "--override-ini", "--pdb", "--pdbcls", "--trace"),
     "make": ("-f", "--file", "--makefile", "-C", "--directory", "--eval", "-E", "-I"),
     "git": ("--upload-pack", "--receive-pack", "--exec", "-u", "--output", "--ext-diff", "--textconv", "-O"),
 }
+# A variable replaces the programs that a makefile runs.
+_TAKES_VARIABLES = frozenset(("make", "gmake", "just", "task", "ninja"))
+_VARIABLE = re.compile(r"[A-Za-z_][\w.-]*[:?+!]*=")
 _GIT_DANGEROUS = ("--open-files-in-pager", "--template", "--config", "--no-verify", "--edit-description", "--no-index")
 
 
@@ -49,6 +53,11 @@ def danger_in(commands: Sequence[FoundCommand]) -> str | None:
     return None
 
 
+def dangerous_flags_of(words: Sequence[str]) -> tuple[str, ...]:
+    """The flags of a program for which a remembered permission does not hold."""
+    return _DANGEROUS.get(words[0].rpartition("/")[2], ())
+
+
 def dangerous_flag(words: Sequence[str]) -> str | None:
     """A flag for which a remembered permission does not hold."""
     name, flags = words[0].rpartition("/")[2], _DANGEROUS.get(words[0].rpartition("/")[2], ())
@@ -61,6 +70,8 @@ def dangerous_flag(words: Sequence[str]) -> str | None:
             if is_short or _is_one_of(plain, (flag,)):
                 return word
         if name == "find" and plain in _RUNS_FILES:
+            return word
+        if name in _TAKES_VARIABLES and _VARIABLE.match(word):
             return word
     return None
 

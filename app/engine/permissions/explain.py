@@ -17,10 +17,9 @@ from app.engine.permissions.cases import (
     PathInput,
     answer,
 )
-from app.engine.permissions.command_policy import CommandContext, judge_command
-from app.engine.permissions.paths import Places, closed_by_default
-from app.engine.permissions.repository_trust import names_no_program
+from app.engine.permissions.policy import Decision, decide
 from app.engine.permissions.shell.grammar import PlainCommand
+from app.engine.tools.base import Access
 from app.printable import printable
 
 _LONGEST_LINE = 10_000_000
@@ -31,18 +30,23 @@ class _Id(msgspec.Struct, frozen=True):
     id: str = ""
 
 
+def explanation(decision: Decision) -> str:
+    """Why a call was allowed, asked about or denied: the rule that decided, the parsed parts, the other findings."""
+    lines = [f"{decision.verdict}: {printable(decision.reason)}", f"rule    {decision.rule}"]
+    if decision.parsed is None:
+        return "\n".join(lines)
+    for number, command in enumerate(decision.parsed.commands, start=1):
+        lines.append(f"part {number}  {printable(_shown(command))}")
+    for finding in decision.parsed.findings:
+        if finding.verdict != "allow" and finding is not decision.parsed.finding:
+            lines.append(f"also    {finding.verdict}, {finding.rule}: {printable(finding.reason)}")
+    return "\n".join(lines)
+
+
 def explain_command(line: str, folder: str, private: Path, out: TextIO) -> None:
-    """Print the decision on a command line, the rule that decided, and its parsed parts."""
-    home = str(Path.home())
-    places = Places(folder, home, closed_by_default(home), (str(private),), str(private / "workspaces"))
-    context = CommandContext(places, folder, trusts_git=names_no_program)
-    decided = judge_command(line, context)
-    _print(decided.finding.verdict, decided.finding.rule, decided.finding.reason, out)
-    for number, command in enumerate(decided.commands, start=1):
-        out.write(f"part {number}  {printable(_shown(command))}\n")
-    others = [finding for finding in decided.findings if finding.verdict != "allow" and finding is not decided.finding]
-    for finding in others:
-        out.write(f"also    {finding.verdict}, {finding.rule}: {printable(finding.reason)}\n")
+    """Print the decision on a command line in a workspace, the rule that decided, and its parsed parts."""
+    access = Access("run", line, reads=(Path(folder),), command=line, operation="run")
+    out.write(explanation(decide(access, Path(folder), "ask", frozenset(), private)) + "\n")
 
 
 def explain_path(path: str, folder: str, private: Path, out: TextIO, *, writes: bool) -> None:

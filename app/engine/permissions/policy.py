@@ -6,16 +6,18 @@ command is a convenience, not a security boundary.
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import assert_never
 
 from app.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
-from app.engine.permissions.command_rules import CommandRule
+from app.engine.permissions.command_rules import CommandRule, named_folder
+from app.engine.permissions.grants import covers, is_below
 from app.engine.permissions.paths import Places, closed_by_default, judge_path
 from app.engine.permissions.programs.installed import find_program
 from app.engine.permissions.repository_trust import names_no_program
+from app.engine.permissions.shell.nested_code import FoundCommand, find_commands
 from app.engine.permissions.verdict import Finding, RuleName, Verdict, ask, deny, strictest
 from app.engine.tools.base import Access
 from app.paths import USER_SKILLS, Paths
@@ -32,9 +34,10 @@ _BROKEN = (ValueError, OSError, LookupError, RecursionError, MemoryError, Assert
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`reason` is in plain words, `rule` names what decided. `grantable` is what a grant would allow, if one can.
+    """`reason` is in plain words, `rule` names what decided. `grantable` is the exact call that a grant may allow.
 
-    `only_looks`, `argv` and `program_folders` are those of `Access`. `modes` would allow what is asked about.
+    `only_looks`, `argv` and `program_folders` are those of `Access`. `modes` would allow what is asked about. `used`
+    are the grants without which this would be asked about, and `parsed` is what was found in a command.
     """
 
     verdict: Verdict
@@ -46,6 +49,8 @@ class Decision:
     argv: tuple[str, ...] = ()
     program_folders: tuple[str, ...] = ()
     modes: tuple[ApproveMode, ...] = ()
+    used: tuple[GrantedCall, ...] = ()
+    parsed: CommandDecision | None = field(default=None, compare=False)
 
 
 def decide(
@@ -55,25 +60,21 @@ def decide(
     granted: frozenset[GrantedCall],
     private: Path,
     home: Path = HOME,
+    denied: frozenset[GrantedCall] = frozenset(),
 ) -> Decision:
     """Decide on a call. `private` is the app's data folder, closed to tools except for a workspace in `workspaces`.
 
-    `granted` are the calls that the valid grants for this tool allow. A call that cannot be judged is asked about.
+    `granted` and `denied` are what the valid grants for this tool allow and deny. A call that cannot be judged is
+    asked about.
     """
     try:
-        decision = _decide(access, approve, granted, _places(str(workspace), str(private), str(home)))
+        places = _places(str(workspace), str(private), str(home), denied)
+        decision = _decide(access, approve, granted, denied, places)
     except _BROKEN:
         return unchecked(approve, "it could not be checked because of an error")
     if approve == "plan" and decision.verdict == "allow" and access.has_effects and not decision.only_looks:
         return Decision("deny", PLAN_MODE, decision.risk, rule="mode")  # a grant allows nothing while planning
     return decision
-
-
-def describe(call: GrantedCall) -> str:
-    """A grant as text for people. The folder comes first, so that the command extends to the end."""
-    if call.command is not None:
-        return f"in {call.working_dir}: {call.command}"
-    return f"{call.operation} {call.path}"
 
 
 def unchecked(approve: ApproveMode, why: str) -> Decision:
@@ -84,37 +85,122 @@ def unchecked(approve: ApproveMode, why: str) -> Decision:
     return Decision("deny", advice, "high", rule="unchecked text")
 
 
-def _decide(access: Access, approve: ApproveMode, granted: frozenset[GrantedCall], places: Places) -> Decision:
+def _decide(
+    access: Access,
+    approve: ApproveMode,
+    granted: frozenset[GrantedCall],
+    denied: frozenset[GrantedCall],
+    places: Places,
+) -> Decision:
+    if GrantedCall() in denied:
+        return Decision("deny", "you denied this tool", "high", rule="your deny rule")
     if access.tier == "free":
         return Decision("allow", "touches nothing outside the task")
+    if folder := _denied_folder(access, denied):
+        return Decision("deny", f"you denied what is in {folder}", "high", rule="your deny rule")
     if access.command is not None:
-        return _of_command(access, access.command, approve, granted, places)
+        return _of_command(access, access.command, approve, granted, denied, places)
     finding = _of_paths(access, places)
-    call = _granted_path(access, finding)
-    if call is not None and call in granted and finding.verdict == "ask":
-        return Decision("allow", "you allowed exactly this before", finding.risk, call, "grant")
-    return _in_mode(finding, approve, call, is_edit=_is_edit(access, finding))
+    if finding.verdict == "ask" and finding.risk != "high":
+        used = tuple(call for call in granted if covers(call, access))
+        if used:
+            exact = _granted_path(access, finding)
+            return Decision("allow", "you allowed this before", finding.risk, exact, "grant", used=used)
+    return _in_mode(finding, approve, _granted_path(access, finding), is_edit=_is_edit(access, finding))
+
+
+def _denied_folder(access: Access, denied: frozenset[GrantedCall]) -> str | None:
+    """A folder of a deny rule that the call reads or writes; searching above one reads it."""
+    for call in denied:
+        if call.folder is None:
+            continue
+        paths = access.writes if call.operation == "write" else (*access.writes, *access.reads)
+        if any(is_below(str(path), call.folder) for path in paths):
+            return call.folder
+        is_searched = call.operation != "write" and access.operation == "search"
+        if is_searched and any(is_below(call.folder, str(path)) for path in access.reads):
+            return call.folder
+    return None
 
 
 def _of_command(
-    access: Access, line: str, approve: ApproveMode, granted: frozenset[GrantedCall], places: Places
+    access: Access,
+    line: str,
+    approve: ApproveMode,
+    granted: frozenset[GrantedCall],
+    denied: frozenset[GrantedCall],
+    places: Places,
 ) -> Decision:
     folder = str(access.reads[0]) if access.reads else places.workspace
     for path in (*access.reads, *access.writes):
         if closed := places.closed_folder_of(str(path)):
             return _in_mode(deny("closed folder", f"never allowed: {closed} is closed to tools"), approve, None)
     context = CommandContext(places, folder, is_trusted=places.is_own_workspace, trusts_git=names_no_program)
-    decided: CommandDecision = judge_command(line, context, tuple(_rules(granted, folder)))
+    rules = tuple(_rules(granted, denied, folder, places))
+    decided: CommandDecision = judge_command(line, context, rules)
+    if finding := _named_denied(line, folder, denied, decided, places):
+        return _in_mode(finding, approve, None)
+    return replace(_of_judged(access, line, approve, decided, folder, granted, places), parsed=decided)
+
+
+def _of_judged(
+    access: Access,
+    line: str,
+    approve: ApproveMode,
+    decided: CommandDecision,
+    folder: str,
+    granted: frozenset[GrantedCall],
+    places: Places,
+) -> Decision:
     if not decided.is_complete and decided.finding.verdict != "deny":
         return unchecked(approve, decided.finding.reason)
+    exact = GrantedCall(operation=access.operation, command=line, working_dir=folder)
+    used = tuple(one for one in granted if _is_used(one, line, folder, decided))
     if decided.only_looks:
-        return _looking(
-            decided, approve, GrantedCall(operation=access.operation, command=line, working_dir=folder), places
-        )
-    call = None
-    if decided.can_be_granted and decided.finding.verdict != "deny" and access.operation and len(access.reads) == 1:
-        call = GrantedCall(operation=access.operation, command=line, working_dir=folder)
+        looked = _looking(decided, approve, exact, places)
+        if looked.verdict != "ask" or not _is_covered(exact, decided, used):
+            return looked
+    can_be_granted = decided.can_be_granted and decided.finding.verdict != "deny"
+    call = exact if can_be_granted and access.operation and len(access.reads) == 1 else None
+    if decided.finding.verdict == "allow":
+        given = next((one for one in decided.findings if one.rule == "grant"), decided.finding)
+        return Decision("allow", given.reason, decided.finding.risk, call, "grant", used=used)
     return _in_mode(decided.finding, approve, call)
+
+
+def _is_covered(exact: GrantedCall, decided: CommandDecision, used: tuple[GrantedCall, ...]) -> bool:
+    """True if the line, or each of its commands, was allowed."""
+    prefixes = [call.prefix for call in used if call.prefix]
+    return exact in used or all(
+        any(command.words[: len(prefix)] == prefix for prefix in prefixes) for command in decided.commands
+    )
+
+
+def _is_used(call: GrantedCall, line: str, folder: str, decided: CommandDecision) -> bool:
+    if call.command is not None:
+        return (call.command, call.working_dir) == (line, folder)
+    length = len(call.prefix)
+    return bool(length) and any(command.words[:length] == call.prefix for command in decided.commands)
+
+
+def _named_denied(
+    line: str, folder: str, denied: frozenset[GrantedCall], decided: CommandDecision, places: Places
+) -> Finding | None:
+    """A folder of a deny rule that a command names at any depth; what only looks may name one closed to writing."""
+    if decided.finding.verdict == "deny":
+        return None
+    folders = [
+        call.folder
+        for call in denied
+        if call.folder is not None and (call.operation != "write" or not decided.only_looks)
+    ]
+    if not folders:
+        return None
+    commands = find_commands(line, places.home, folder, lambda _: False).commands
+    # With the files that patterns match, and the values of loops.
+    commands += tuple(FoundCommand(words, (), "") for words in decided.runs)
+    named = named_folder(commands, folders, folder, places.home)
+    return deny("your deny rule", f"you denied what is in {named}") if named else None
 
 
 def _looking(decided: CommandDecision, approve: ApproveMode, call: GrantedCall, places: Places) -> Decision:
@@ -134,10 +220,19 @@ def _looking(decided: CommandDecision, approve: ApproveMode, call: GrantedCall, 
     return Decision("allow", reason, rule=decided.finding.rule, only_looks=True, argv=argv, program_folders=folders)
 
 
-def _rules(granted: Iterable[GrantedCall], folder: str) -> Iterable[CommandRule]:
+def _rules(
+    granted: Iterable[GrantedCall], denied: Iterable[GrantedCall], folder: str, places: Places
+) -> Iterable[CommandRule]:
     for call in granted:
         if call.command is not None and call.working_dir == folder:
             yield CommandRule("allow", command=call.command)
+        elif call.prefix and call.working_dir in (None, places.roots[-1]):
+            yield CommandRule("allow", call.prefix)
+    for call in denied:
+        if call.command is not None and call.working_dir in (None, folder):
+            yield CommandRule("deny", command=call.command)
+        elif call.prefix and call.working_dir in (None, *places.roots):
+            yield CommandRule("deny", call.prefix)
 
 
 def _of_paths(access: Access, places: Places) -> Finding:
@@ -198,8 +293,11 @@ def _in_mode(finding: Finding, approve: ApproveMode, call: GrantedCall | None, *
             assert_never(approve)
 
 
-def _places(workspace: str, private: str, home: str) -> Places:
-    return Places(workspace, home, closed_by_default(home), (private,), str(Paths(Path(private)).workspaces))
+def _places(workspace: str, private: str, home: str, denied: Iterable[GrantedCall]) -> Places:
+    """What is denied for reading is closed like the folders that are closed to all."""
+    own = sorted(call.folder for call in denied if call.folder is not None and call.operation != "write")
+    closed = (*closed_by_default(home), *own)
+    return Places(workspace, home, closed, (private,), str(Paths(Path(private)).workspaces))
 
 
 @cache

@@ -66,7 +66,7 @@ class RememberView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
         column.setSpacing(theme.tokens.space_close)
-        what = "From now on exactly this runs without asking. Settings, Permissions takes it back."
+        what = "From now on this runs without asking. Settings, Permissions takes it back."
         column.addWidget(TextLabel(theme, what, tone="muted", wrap=True))
         column.addWidget(self.text)
         column.addLayout(FlowLayout(theme.tokens.space_close, self._conversation, workspace))
@@ -205,8 +205,8 @@ class ApprovalCard(AskCard):
         self._command.set_text(escape_hidden(approval.text if approval.command is None else approval.command))
         self._preview.set_text(escape_hidden(without_file_names(approval.preview)))
         self._show_facts(approval)
-        self._always.setVisible(approval.grantable is not None)
-        self._remember_row.text.set_text(escape_hidden(approval.remembered or ""))
+        self._always.setVisible(bool(approval.offers))
+        self._remember_row.text.set_text(escape_hidden(approval.offers[0].covers if approval.offers else ""))
         self._remember_row.hide()
         self._deny_row.field.clear()
         self._deny_row.hide()

@@ -96,8 +96,8 @@ def _decision(ask: Ask) -> str:
         case "approval":
             if not ask.allowed:
                 return f"Denied: {answer}" if answer else "Denied"
-            scope = {"once": "once", "conversation": "for this conversation", "workspace": "for this workspace"}
-            return f"Allowed {scope[ask.remember]}"
+            scope = {"conversation": "for this conversation", "workspace": "for this workspace", "user": "everywhere"}
+            return f"Allowed {scope.get(ask.remember, ask.remember)}"
 
 
 def _tone(ask: Ask) -> Tone:

@@ -209,6 +209,7 @@ def test_an_approval_shows_the_exact_command_the_folder_the_paths_and_the_risk_i
         "  in     /work",
         "  writes /work/build",
         "  why    commands ask",
+        "  or 1   Exactly this command, in /tmp.",
     ]
 
 

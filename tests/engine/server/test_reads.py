@@ -164,7 +164,7 @@ async def test_a_grant_is_revoked_once(engine: EngineServer) -> None:
         again = msgspec.convert((await client.ask("grant/revoke", 2, grantId="g1"))["result"], dict[str, Grant])
         assert first == again
         assert first["grant"].revoked_at is not None
-        assert (await client.ask("grant/list", 3))["result"] == {"grants": []}
+        assert (await client.ask("grant/list", 3))["result"] == {"grants": [], "unreadable": 0}
 
 
 async def test_settings_are_changed_and_wrong_ones_refused(engine: EngineServer) -> None:

@@ -145,7 +145,7 @@ def test_control_enter_anywhere_in_an_approval_allows_once(shown: Shown) -> None
 
 def test_without_a_grantable_rule_nothing_is_offered_to_remember(shown: Shown) -> None:
     assert APPROVAL.approval is not None
-    approval = msgspec.structs.replace(APPROVAL.approval, remembered=None, grantable=None)
+    approval = msgspec.structs.replace(APPROVAL.approval, offers=())
     shown.show(msgspec.structs.replace(APPROVAL, approval=approval))
     assert [button.accessibleName() for button in shown.controls()] == ["Allow once", "Deny", "Deny and say why …"]
 

@@ -14,15 +14,21 @@ from app.engine.agent.run.task_context import TaskContext, TaskTools
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import FolderNotAnswering
 from app.engine.core.ids import new_id
-from app.engine.core.messages import ToolCall
+from app.engine.core.messages import AssistantMessage, ToolCall
 from app.engine.core.workspace_threads import in_workspace
-from app.engine.permissions.grants import Grants
-from app.engine.permissions.policy import Decision, decide, describe, unchecked
+from app.engine.permissions.explain import explanation
+from app.engine.permissions.grants import Grants, describe
+from app.engine.permissions.offers import offers_for
+from app.engine.permissions.policy import Decision, decide, unchecked
 from app.engine.tools.base import Access
-from app.protocol.asks import Approval, Ask, Grant, GrantedCall
+from app.protocol.asks import Approval, Ask, AskAnswerParams, Grant, GrantedCall, GrantOffer
 from app.protocol.events import GrantUpdate
 
 DENIED = "The person denied this call. Do not try the same again; find another way or say what you could not do."
+_NOT_ASKED = (
+    "Not run, and not asked about: the person denied an earlier call of this turn. If it is still right, call it again."
+)
+_BY_RULE = "a rule of the person"
 _CHANGED = "it is not what you were asked before, something has changed since: "
 
 # The policy looks at links and repositories on the disk, which may not answer.
@@ -39,6 +45,8 @@ class Approvals(Feature):
         self._tools = tools
         self._grants = grants
         self._private = private
+        # The reply of which the person denied a call: its other calls are not asked about.
+        self._denied_in: AssistantMessage | None = None
 
     async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall | ToolRefusal:
         access = await self._check(pending, cancel)
@@ -63,36 +71,58 @@ class Approvals(Feature):
                 continue
             match decision.verdict:
                 case "allow":
-                    if decision.rule == "grant":
-                        self._note_use(call.name, decision.grantable)
+                    self._note_use(call.name, decision.used)
                     looks, folders = decision.only_looks, decision.program_folders
                     return replace(access, only_looks=looks, argv=decision.argv, program_folders=folders)
                 case "deny":
-                    return ToolRefusal(f"Not allowed: {decision.reason}")
+                    return _denied(decision)
                 case "ask" if not self._state.task.attended:
                     return ToolRefusal(f"Not allowed: {decision.reason}, and nobody is there to ask")
+                case "ask" if self._denied_in is pending.message:
+                    return ToolRefusal(_NOT_ASKED, summary="not asked: an earlier call was denied")
                 case "ask":
                     settled = await self._ask(call, access, decision, again, cancel)
             if (refusal := _refusal(settled)) is not None:
+                if (settled.status, settled.settled_by) == ("answered", "person"):
+                    self._denied_in = pending.message
                 return refusal
             now = await self._tools.access_of(pending)
-            if now == access and self._state.task.approve not in ("plan", "never"):
-                self._remember(settled, call.name, decision.grantable)
-                return access
-            access, again = now, _CHANGED  # in a mode that asks nothing, this is decided once more
+            if now != access or self._state.task.approve in ("plan", "never"):
+                access, again = now, _CHANGED  # in a mode that asks nothing, this is decided once more
+                continue
+            # A deny rule that was written meanwhile holds; what is remembered is what was offered.
+            decision = await self._decide(call.name, access)
+            if decision.verdict == "deny":
+                return _denied(decision)
+            self._note_use(call.name, decision.used)
+            self._remember(settled, call.name)
+            return access
 
     async def _decide(self, tool: str, access: Access) -> Decision:
-        task = self._state.task
-        granted = self._grants.granted(tool, task.conversation_id, task.workspace)
-        check = partial(decide, access, Path(task.workspace), task.approve, granted, self._private)
+        task, grants = self._state.task, self._grants
         if access.tier == "free":
-            return check()
+            return self._judge(tool, access, frozenset())
+        granted = grants.granted(tool, task.conversation_id, task.workspace)
         try:
-            return await in_workspace(Path(task.workspace), check, _CHECK_S)
+            return await in_workspace(Path(task.workspace), partial(self._judge, tool, access, granted), _CHECK_S)
         except FolderNotAnswering:
             return unchecked(task.approve, f"it could not be checked within {_CHECK_S:g} s")
 
+    def _judge(self, tool: str, access: Access, granted: frozenset[GrantedCall]) -> Decision:
+        task = self._state.task
+        denied = self._grants.denied(tool, task.conversation_id, task.workspace)
+        return decide(access, Path(task.workspace), task.approve, granted, self._private, denied=denied)
+
+    async def _offers(self, tool: str, access: Access, decision: Decision) -> tuple[GrantOffer, ...]:
+        workspace = self._state.task.workspace
+        make = partial(offers_for, access, decision, workspace, partial(self._judge, tool))
+        try:
+            return await in_workspace(Path(workspace), make, _CHECK_S)
+        except FolderNotAnswering:
+            return ()
+
     async def _ask(self, call: ToolCall, access: Access, decision: Decision, again: str, cancel: CancelSignal) -> Ask:
+        offers = await self._offers(call.name, access, decision)
         ask = Ask(
             id=new_id("ask"),
             task_id=self._state.task.id,
@@ -101,37 +131,60 @@ class Approvals(Feature):
             kind="approval",
             text=access.text,
             created_at=datetime.now(UTC),
-            approval=_approval(call, access, decision, again),
+            approval=_approval(call, access, decision, again, offers),
         )
-        return await self._context.asks.raise_and_wait(ask, self._state, cancel)
 
-    def _remember(self, ask: Ask, tool: str, call: GrantedCall | None) -> None:
-        if ask.remember == "once" or call is None:
+        async def recheck() -> tuple[AskAnswerParams, str] | None:
+            now = await self._decide(call.name, access)
+            if now.verdict == "ask":
+                return None
+            text = now.reason if now.verdict == "deny" else ""
+            return AskAnswerParams(ask_id=ask.id, allow=now.verdict == "allow", text=text), self._author_of(now)
+
+        return await self._context.asks.raise_and_wait(ask, self._state, cancel, recheck)
+
+    def _author_of(self, decision: Decision) -> str:
+        """Who gave the grant that decided."""
+        used = [grant.created_by for grant in self._grants.all() if grant.call in decision.used]
+        return used[-1] if used else _BY_RULE
+
+    def _remember(self, ask: Ask, tool: str) -> None:
+        offers = ask.approval.offers if ask.approval is not None else ()
+        if ask.remember == "once" or ask.offer >= len(offers):
             return
-        grant = Grant(
-            id=new_id("grant"),
-            tool=tool,
-            exact=describe(call),
-            call=call,
-            scope=ask.remember,
-            scope_id=ask.conversation_id if ask.remember == "conversation" else self._state.task.workspace,
-            created_at=datetime.now(UTC),
-            created_by=ask.answered_by or "",
-            ask_id=ask.id,
-            owner=ask.owner,
-        )
-        self._grants.add(grant)
-        self._context.log.publish(GrantUpdate(grant=grant))
-        self._context.asks.settle_granted(grant)
+        scope_ids = {"conversation": ask.conversation_id, "workspace": self._state.task.workspace, "user": ""}
+        now = ask.answered_at or datetime.now(UTC)
+        for offered in offers[ask.offer].calls:
+            # For the user it holds in every workspace.
+            call = msgspec.structs.replace(offered, working_dir=None) if ask.remember == "user" else offered
+            grant = Grant(
+                id=new_id("grant"),
+                tool=tool,
+                exact=describe(call),
+                call=call,
+                scope=ask.remember,
+                scope_id=scope_ids[ask.remember],
+                created_at=datetime.now(UTC),
+                created_by=ask.answered_by or "",
+                ask_id=ask.id,
+                expires_at=now + timedelta(seconds=ask.expires_s) if ask.expires_s is not None else None,
+                owner=ask.owner,
+            )
+            self._grants.add(grant)
+            self._context.log.publish(GrantUpdate(grant=grant))
 
-    def _note_use(self, tool: str, call: GrantedCall | None) -> None:
+    def _note_use(self, tool: str, used: tuple[GrantedCall, ...]) -> None:
         """Record when a grant was last used, at most once a minute."""
         task, now = self._state.task, datetime.now(UTC)
-        for grant in self._grants.matching(tool, task.conversation_id, task.workspace):
-            if grant.call == call and (grant.last_used_at is None or now - grant.last_used_at >= _USE_NOTED_EVERY):
-                used = msgspec.structs.replace(grant, last_used_at=now)
-                self._grants.add(used)
-                self._context.log.publish(GrantUpdate(grant=used))
+        for grant in self._grants.matching(tool, task.conversation_id, task.workspace) if used else ():
+            if grant.call in used and (grant.last_used_at is None or now - grant.last_used_at >= _USE_NOTED_EVERY):
+                noted = msgspec.structs.replace(grant, last_used_at=now)
+                self._grants.add(noted)
+                self._context.log.publish(GrantUpdate(grant=noted))
+
+
+def _denied(decision: Decision) -> ToolRefusal:
+    return ToolRefusal(f"Not allowed: {decision.reason}")
 
 
 def _refusal(settled: Ask) -> ToolRefusal | None:
@@ -146,7 +199,9 @@ def _refusal(settled: Ask) -> ToolRefusal | None:
     return None
 
 
-def _approval(call: ToolCall, access: Access, decision: Decision, again: str) -> Approval:
+def _approval(
+    call: ToolCall, access: Access, decision: Decision, again: str, offers: tuple[GrantOffer, ...]
+) -> Approval:
     return Approval(
         tool=call.name,
         call_id=call.id,
@@ -158,8 +213,8 @@ def _approval(call: ToolCall, access: Access, decision: Decision, again: str) ->
         reads=tuple(str(path) for path in access.reads),
         writes=tuple(str(path) for path in access.writes),
         preview=access.preview,
-        remembered=describe(decision.grantable) if decision.grantable is not None else None,
-        grantable=decision.grantable,
+        offers=offers,
+        explained=explanation(decision),
         basis=_fingerprint(call, access),
         modes=decision.modes,
     )

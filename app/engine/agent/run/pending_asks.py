@@ -1,9 +1,10 @@
 """Asks waiting for a user: raised once, settled once, the first answer wins."""
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 import msgspec
 
@@ -15,29 +16,27 @@ from app.engine.event_log import EventLog
 from app.engine.permissions.policy import PLAN_MODE
 from app.engine.storage.records.asks import AskStore
 from app.engine.tools.base import ToolError
-from app.protocol.asks import SKIP, Ask, AskAnswerParams, AskAnswerResult, Grant, SettledBy
+from app.protocol.asks import SKIP, Ask, AskAnswerParams, AskAnswerResult, SettledBy
 from app.protocol.events import AskUpdate
 from app.protocol.tasks import ApproveMode, Task
 
 _MOST = 1e12
 _REASONS: dict[ApproveMode, str] = {"plan": PLAN_MODE, "never": "nobody is there to ask"}
 _UNANSWERED = "Decide yourself and say what you assumed, or say what you could not do."
+_LONGEST_S = 315_360_000.0
+
+
+# The answer that rules of the person give by now, and who wrote them; None if a person must answer.
+Recheck: TypeAlias = Callable[[], Awaitable[tuple[AskAnswerParams, str] | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """An ask, the future of its answer, and the workspace of its task."""
+    """An ask and the future of its answer. `news` is set when that is done, and when grants have changed."""
 
     ask: Ask
     answered: asyncio.Future[Ask]
-    workspace: str
-
-    def is_allowed_by(self, grant: Grant) -> bool:
-        approval, scope = self.ask.approval, (grant.scope, grant.scope_id)
-        is_there = scope in (("conversation", self.ask.conversation_id), ("workspace", self.workspace))
-        if not is_there or approval is None or approval.grantable is None:
-            return False
-        return (approval.tool, approval.grantable) == (grant.tool, grant.call)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 def can_be_asked(task: Task) -> bool:
@@ -56,28 +55,33 @@ class PendingAsks:
         self._earlier: dict[str, list[Ask]] = {}
         self._closing = False
 
-    def restore(self, ask: Ask, workspace: str) -> None:
+    def restore(self, ask: Ask) -> None:
         """Restore an ask of an interrupted task: it can be answered before the task resumes, and its time goes on."""
-        self._add(_Waiting(ask, asyncio.get_running_loop().create_future(), workspace))
+        self._add(_Waiting(ask, asyncio.get_running_loop().create_future()))
 
     def resume(self, task_id: str, asks: Iterable[Ask]) -> None:
         """The task resumes the turn that raised these asks: repeated asks reuse them, answered or not."""
         self._earlier[task_id] = [ask for ask in asks if ask.status != "cancelled"]
 
-    async def raise_and_wait(self, ask: Ask, state: TaskState, cancel: CancelSignal) -> Ask:
-        """Raise an ask and wait until it is answered, or cancelled by the signal."""
+    async def raise_and_wait(
+        self, ask: Ask, state: TaskState, cancel: CancelSignal, recheck: Recheck | None = None
+    ) -> Ask:
+        """Raise an ask and wait until it is answered, or cancelled by the signal.
+
+        `recheck` is called when grants have changed: it may settle the ask.
+        """
         earlier = self._take_earlier(ask)
         if earlier is not None and earlier.status == "answered":
             self._waiting.pop(earlier.id, None)
             return earlier
         entry = self._waiting.get(earlier.id) if earlier is not None else None
         if entry is None:
-            entry = _Waiting(earlier or ask, asyncio.get_running_loop().create_future(), state.task.workspace)
+            entry = _Waiting(earlier or ask, asyncio.get_running_loop().create_future())
         if earlier is None or (earlier.expires_at is None and self._minutes()):
             entry = replace(entry, ask=self._with_time_limit(entry.ask))  # an earlier engine may have had no limit
             self._log.publish(AskUpdate(ask=entry.ask))
         self._add(entry)
-        return await self._wait_for_answer(entry.ask, state, cancel)
+        return await self._wait_for_answer(entry.ask, state, cancel, recheck)
 
     def drop_task(self, task_id: str) -> None:
         """Cancel the pending asks of a task: the turn that raised them is over."""
@@ -96,12 +100,17 @@ class PendingAsks:
         """The engine shuts down: pending asks stay open for the next engine."""
         self._closing = True
 
-    async def _wait_for_answer(self, ask: Ask, state: TaskState, cancel: CancelSignal) -> Ask:
+    async def _wait_for_answer(self, ask: Ask, state: TaskState, cancel: CancelSignal, recheck: Recheck | None) -> Ask:
         entry = self._waiting[ask.id]
         state.ask_raised(ask.id)
         unsubscribe = cancel.subscribe(lambda: self._cancel(ask))
         try:
-            return await entry.answered
+            while not entry.answered.done():
+                await entry.news.wait()
+                entry.news.clear()
+                if recheck is not None and not entry.answered.done() and (given := await recheck()) is not None:
+                    self._settle(msgspec.structs.replace(_answered_ask(ask, *given), settled_by="rule"))
+            return entry.answered.result()
         finally:
             unsubscribe()
             self._cancel(ask)  # if the waiting was cancelled
@@ -134,13 +143,10 @@ class PendingAsks:
         await self._log.flush()
         return AskAnswerResult(won=True, ask=settled)
 
-    def settle_granted(self, grant: Grant) -> None:
-        """Allow pending asks that a new grant covers exactly: they would no longer be raised."""
-        for entry in tuple(self._waiting.values()):
-            if not entry.answered.done() and entry.is_allowed_by(grant):
-                self._settle(
-                    _answered_ask(entry.ask, AskAnswerParams(ask_id=entry.ask.id, allow=True), grant.created_by)
-                )
+    def grants_changed(self) -> None:
+        """Judge the pending asks of running tasks anew: a new rule may allow or deny them."""
+        for entry in self._waiting.values():
+            entry.news.set()
 
     def settle_in_mode(self, conversation_id: str, mode: ApproveMode, by: str) -> None:
         """Settle the open approvals of a conversation that would not be raised in its new mode."""
@@ -190,6 +196,7 @@ class PendingAsks:
             self._settle(cancelled)
         elif (entry := self._waiting.get(ask.id)) is not None and not entry.answered.done():
             entry.answered.set_result(cancelled)  # only for its task, which ends here
+            entry.news.set()
 
     def _settle(self, ask: Ask) -> None:
         entry = self._waiting.get(ask.id)
@@ -197,6 +204,7 @@ class PendingAsks:
             return
         self._log.publish(AskUpdate(ask=ask))
         entry.answered.set_result(ask)
+        entry.news.set()
 
     async def _late_answer(self, params: AskAnswerParams) -> AskAnswerResult:
         await self._log.flush()  # the answer may not be committed yet
@@ -241,6 +249,8 @@ def _answered_ask(ask: Ask, params: AskAnswerParams, by: str | None) -> Ask:
         answer=params.text,
         allowed=params.allow,
         remember=params.remember,
+        offer=params.offer,
+        expires_s=params.expires_s,
         amount=params.amount,
         answered_by=by,
         answered_at=datetime.now(UTC),
@@ -269,8 +279,24 @@ def _check(ask: Ask, params: AskAnswerParams) -> None:
         raise InvalidParams("Say `allow`: true or false.")
     if params.amount is not None:
         _check_amount(ask, params.amount)
-    if params.remember != "once" and (ask.approval is None or ask.approval.grantable is None):
+    _check_remember(ask, params)
+
+
+def _check_remember(ask: Ask, params: AskAnswerParams) -> None:
+    """Only what was offered can be remembered, and only by who allows it."""
+    if params.remember == "once":
+        if params.expires_s is not None:
+            raise InvalidParams("`expires_s` is for what is remembered.")
+        return
+    offers = ask.approval.offers if ask.approval is not None and params.allow else ()
+    if not offers:
         raise InvalidParams("This cannot be remembered; answer it with `remember`: once.")
+    if not 0 <= params.offer < len(offers):
+        raise InvalidParams(f"offer: {params.offer}; there are {len(offers)}, counted from 0.")
+    if params.remember not in offers[params.offer].scopes:
+        raise InvalidParams(f"This offer can be remembered for: {', '.join(offers[params.offer].scopes)}.")
+    if params.expires_s is not None and not 0 < params.expires_s <= _LONGEST_S:
+        raise InvalidParams("`expires_s` must be more than 0 and at most ten years.")
 
 
 def _is_daily(ask: Ask) -> bool:

@@ -1,8 +1,11 @@
 """The state shared by the features of one task, and the tools of the task."""
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from app.engine.agent.history.branch import BranchWriter
 from app.engine.agent.loop.hooks import PendingCall
@@ -14,6 +17,7 @@ from app.engine.core.workspace_threads import in_workspace
 from app.engine.event_log import EventLog
 from app.engine.storage.database import Database
 from app.engine.tools.base import Access, GuardedTool, ToolError
+from app.protocol.base import JsonObject
 
 # Time limit for looking up the effects of a call on a disk that may not respond.
 _ACCESS_TIMEOUT_S = 5.0
@@ -47,10 +51,16 @@ class TaskTools:
         """The current effects of a call, from a thread of the workspace. Raises `ToolError` if the disk is silent."""
         look = partial(self._by_name[pending.call.name].access, pending.arguments)
         try:
-            return await in_workspace(self._workspace, look, _ACCESS_TIMEOUT_S)
+            access = await in_workspace(self._workspace, look, _ACCESS_TIMEOUT_S)
         except FolderNotAnswering as error:
             raise ToolError(_ACCESS_TIMED_OUT) from error
+        return replace(access, content=content_of(pending.arguments)) if access.writes else access
 
     def allow(self, pending: PendingCall, access: Access) -> None:
         """Permit the call exactly as described by `access`."""
         self._by_name[pending.call.name].allow(pending.call.id, access)
+
+
+def content_of(arguments: JsonObject) -> str:
+    """A fingerprint of a call's arguments."""
+    return hashlib.blake2b(msgspec.json.encode(arguments, order="deterministic"), digest_size=16).hexdigest()

@@ -60,10 +60,10 @@ async def mark_interrupted(database: Database, log: EventLog, paths: Paths) -> N
 async def restore_asks(database: Database, log: EventLog, asks: PendingAsks) -> None:
     """Restore the asks of tasks that can resume, after all writes are committed; cancel the others."""
     await log.flush()
-    active = {task.id: task for task in await database.tasks.active()}
+    active = {task.id for task in await database.tasks.active()}
     for ask in await database.asks.waiting():
         if ask.task_id in active:
-            asks.restore(ask, active[ask.task_id].workspace)
+            asks.restore(ask)
         else:
             log.publish(AskUpdate(ask=msgspec.structs.replace(ask, status="cancelled")))
 

@@ -4,19 +4,26 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from app.engine.core.errors import NotFound
+from app.engine.agent.tasks.grant_rules import covered_calls, draft_grant, made_grants
+from app.engine.core.errors import InvalidParams, NotFound
 from app.engine.server.route import Route, limit_count
 from app.engine.server.services import Services
 from app.engine.server.session import ClientSession
 from app.protocol.asks import (
     ASK_ANSWER,
     ASK_LIST,
+    GRANT_ADD,
+    GRANT_COVERED,
     GRANT_LIST,
     GRANT_REVOKE,
     AskAnswerParams,
     AskAnswerResult,
     AskListParams,
     AskListResult,
+    GrantAddParams,
+    GrantAddResult,
+    GrantCoveredParams,
+    GrantCoveredResult,
     GrantListParams,
     GrantListResult,
     GrantRevokeParams,
@@ -48,7 +55,8 @@ HANDLERS = (Route(ASK_ANSWER, answer), Route(ASK_LIST, list_asks))
 
 async def list_grants(services: Services, session: ClientSession, params: GrantListParams) -> GrantListResult:
     grants = services.database.grants
-    return GrantListResult(grants=await (grants.all() if params.revoked else grants.valid()))
+    found = await (grants.all() if params.revoked else grants.valid())
+    return GrantListResult(grants=found, unreadable=await grants.count_unreadable())
 
 
 async def revoke(services: Services, session: ClientSession, params: GrantRevokeParams) -> GrantRevokeResult:
@@ -62,4 +70,33 @@ async def revoke(services: Services, session: ClientSession, params: GrantRevoke
     return GrantRevokeResult(grant=grant)
 
 
-GRANT_HANDLERS = (Route(GRANT_LIST, list_grants), Route(GRANT_REVOKE, revoke))
+async def add(services: Services, session: ClientSession, params: GrantAddParams) -> GrantAddResult:
+    made = await made_grants(params.rules, session.client_name, services.grants, services.database)
+    known = {grant.id for grant in services.grants.all()}
+    for grant in made:
+        if grant.id not in known:
+            services.grants.add(grant)
+            services.log.publish(GrantUpdate(grant=grant))
+    return GrantAddResult(grants=made)
+
+
+async def covered(services: Services, session: ClientSession, params: GrantCoveredParams) -> GrantCoveredResult:
+    if (params.grant_id is None) == (params.rule is None):
+        raise InvalidParams("Say `grantId` or `rule`.")
+    if params.rule is not None:
+        grant = await draft_grant(params.rule, services.database)
+    else:
+        found = await services.database.grants.get(params.grant_id or "")
+        if found is None:
+            raise NotFound(f"There is no grant {params.grant_id!r}.")
+        # What it would decide, whether it has ended or not.
+        grant = msgspec.structs.replace(found, expires_at=None, revoked_at=None)
+    return await covered_calls(grant, params.most, services.database, services.paths)
+
+
+GRANT_HANDLERS = (
+    Route(GRANT_LIST, list_grants),
+    Route(GRANT_REVOKE, revoke),
+    Route(GRANT_ADD, add),
+    Route(GRANT_COVERED, covered),
+)

@@ -15,6 +15,12 @@ from app.protocol.blocks import ResultMark
 _ADD = tool_executions.insert()
 _columns = select(tool_executions.c.phase, tool_executions.c.body)
 _OF_TASK = _columns.where(tool_executions.c.task_id == bindparam("task_id")).order_by(tool_executions.c.number)
+_NEWEST = (
+    select(tool_executions.c.body)
+    .where(tool_executions.c.phase == "started")
+    .order_by(tool_executions.c.number.desc())
+    .limit(bindparam("most"))
+)
 _OF_EXECUTION = _columns.where(tool_executions.c.execution_id == bindparam("execution_id")).order_by(
     tool_executions.c.number
 )
@@ -90,6 +96,10 @@ class ExecutionStore:
     async def of_task(self, task_id: str) -> tuple[StoredExecution, ...]:
         """In the order of their start."""
         return await self._read(_OF_TASK, {"task_id": task_id})
+
+    async def newest(self, most: int) -> tuple[ExecutionStart, ...]:
+        """The calls of all tasks that were started last, newest first."""
+        return await self._reader.structs(_NEWEST, ExecutionStart, {"most": most})
 
     async def unfinished(self, task_id: str) -> tuple[StoredExecution, ...]:
         """Executions without a recorded result."""

@@ -1,11 +1,17 @@
 """Grants: an append-only record of grants given, used and revoked. The newest row is a grant's state."""
 
-from sqlalchemy import bindparam, func, select
+import logging
 
+from sqlalchemy import bindparam, func, select
+from sqlalchemy.sql.expression import Executable
+
+from app.engine.core.errors import StorageError
 from app.engine.storage.sqlite.reader import Reader
-from app.engine.storage.sqlite.statements import Write, to_json
+from app.engine.storage.sqlite.statements import Write, from_json, to_json
 from app.engine.storage.sqlite.tables import grants
 from app.protocol.asks import Grant
+
+_log = logging.getLogger(__name__)
 
 _ADD = grants.insert()
 _newest = select(func.max(grants.c.number)).group_by(grants.c.grant_id)
@@ -31,12 +37,26 @@ class GrantStore:
         return await self._reader.struct(_ONE, Grant, {"grant_id": grant_id})
 
     async def valid(self) -> tuple[Grant, ...]:
-        """All grants that are not revoked."""
-        return await self._reader.structs(_VALID, Grant)
+        """All grants that are not revoked, those that have expired among them; without unreadable ones."""
+        return (await self._readable(_VALID))[0]
 
     async def all(self) -> tuple[Grant, ...]:
         """The current state of each grant, including revoked ones."""
-        return await self._reader.structs(_ALL, Grant)
+        return (await self._readable(_ALL))[0]
+
+    async def count_unreadable(self) -> int:
+        return (await self._readable(_VALID))[1]
+
+    async def _readable(self, statement: Executable) -> tuple[tuple[Grant, ...], int]:
+        """The grants that can be read, and the number of the others: a broken grant covers nothing."""
+        found: list[Grant] = []
+        rows = await self._reader.rows(statement)
+        for row in rows:
+            try:
+                found.append(from_json(row[0], Grant))
+            except StorageError as error:
+                _log.warning("a stored grant cannot be read, so it covers nothing: %s", error)
+        return tuple(found), len(rows) - len(found)
 
     async def history(self, grant_id: str) -> tuple[Grant, ...]:
         """Every state of a grant, oldest first."""

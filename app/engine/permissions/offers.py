@@ -1,0 +1,149 @@
+"""What a person is offered to allow from now on when a call is asked about, each with what it covers and what not.
+
+An offer is made only if the policy itself says that the call would be allowed with it.
+"""
+
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+from app.engine.permissions.danger import dangerous_flags_of
+from app.engine.permissions.policy import Decision
+from app.engine.permissions.programs.prefixes import other_call, other_subcommand, proposed_prefix
+from app.engine.permissions.shell.grammar import PlainCommand
+from app.engine.tools.base import Access
+from app.protocol.asks import GrantedCall, GrantOffer, GrantScope
+
+# The policy's verdict on a call if these were granted.
+Judge: TypeAlias = Callable[[Access, frozenset[GrantedCall]], Decision]
+
+_HERE: tuple[GrantScope, ...] = ("conversation", "workspace")
+_MOST_PREFIXES = 5
+_LONGEST = 200
+
+
+def offers_for(access: Access, decision: Decision, workspace: str, judge: Judge) -> tuple[GrantOffer, ...]:
+    """The offers for a call that the policy asks about, the narrowest first."""
+    if decision.verdict != "ask" or decision.risk == "high":
+        return ()
+    made = _of_command(access, decision, workspace, judge) if access.command is not None else _of_file(access, decision)
+    return tuple(offer for offer in made if judge(access, frozenset(offer.calls)).verdict == "allow")
+
+
+def _of_command(access: Access, decision: Decision, workspace: str, judge: Judge) -> Iterator[GrantOffer]:
+    line = access.command or ""
+    if decision.grantable is not None:
+        yield GrantOffer(
+            kind="exact",
+            calls=(decision.grantable,),
+            scopes=_HERE,
+            covers=f"Exactly this command, in {decision.grantable.working_dir}.",
+            example=_short(line),
+            not_covered=_short(f"{line} --help"),
+        )
+    prefixes = _prefixes(access, decision, judge)
+    if prefixes:
+        real = os.path.realpath(workspace)
+        calls = tuple(GrantedCall(operation="run", prefix=prefix, working_dir=real) for prefix in prefixes)
+        shown = " or ".join(f"`{shlex.join(prefix)} …`" for prefix in prefixes)
+        more = "" if len(prefixes) == 1 else ", each alone or together"
+        example, against = _examples(access, prefixes, frozenset(calls), judge)
+        yield GrantOffer(
+            kind="prefix",
+            calls=calls,
+            scopes=(*_HERE, "user"),
+            covers=f"Commands that begin with {shown}{more}, on files of the workspace.",
+            example=_short(example),
+            not_covered=_short(against),
+        )
+
+
+def _prefixes(access: Access, decision: Decision, judge: Judge) -> tuple[tuple[str, ...], ...]:
+    """One beginning for each command of the line that asks; none if that is unclear for one of them."""
+    commands = decision.parsed.commands if decision.parsed is not None else ()
+    found: list[tuple[str, ...]] = []
+    for command in commands:
+        if _only_looks(command, access, judge):
+            continue
+        prefix = proposed_prefix(command.words)
+        if not prefix:
+            return ()
+        found.append(prefix)
+    unique = tuple(dict.fromkeys(found))
+    return unique if len(unique) <= _MOST_PREFIXES else ()
+
+
+def _only_looks(command: PlainCommand, access: Access, judge: Judge) -> bool:
+    return command.words[0] == "cd" or judge(replace(access, command=shlex.join(command.words)), frozenset()).only_looks
+
+
+def _examples(
+    access: Access, prefixes: tuple[tuple[str, ...], ...], calls: frozenset[GrantedCall], judge: Judge
+) -> tuple[str, str]:
+    """A command that these grants cover and one that they do not, as the policy says."""
+
+    def is_allowed(line: str) -> bool:
+        return judge(replace(access, command=line), calls).verdict == "allow"
+
+    prefix, line = prefixes[0], access.command or ""
+    shown, other = shlex.join(prefix), other_call(prefix)
+    covered = (f"{shown} {other}" if other else "", f"{shown} -v", f"{shown} --help", shown, line)
+    flags = (f"{shown} {flag}" for flag in dangerous_flags_of(prefix))
+    against = (shlex.join(other_subcommand(prefix)), *flags, f"{shown} > other.txt", f"{shown} | sh")
+    return (
+        next((text for text in covered if text and text != line and is_allowed(text)), line),
+        next((text for text in against if text and not is_allowed(text)), ""),
+    )
+
+
+def _of_file(access: Access, decision: Decision) -> Iterator[GrantOffer]:
+    if decision.grantable is not None:
+        yield GrantOffer(
+            kind="exact",
+            calls=(decision.grantable,),
+            scopes=_HERE,
+            covers=f"This again: {decision.grantable.operation} {decision.grantable.path}.",
+            example=f"{decision.grantable.operation} {decision.grantable.path}",
+            not_covered=f"{decision.grantable.operation} {_sibling(decision.grantable.path or '')}",
+        )
+    if len(access.writes) != 1 or access.reads:
+        return
+    path, folder = str(access.writes[0]), str(access.writes[0].parent)
+    if access.operation == "write" and access.content and not access.is_partial:
+        yield GrantOffer(
+            kind="content",
+            calls=(GrantedCall(operation=access.operation, path=path, content=access.content),),
+            scopes=_HERE,
+            covers=f"Writing {path} with exactly the content shown.",
+            example=f"write {path}, the same content",
+            not_covered=f"write {path}, any other content",
+        )
+    if access.operation in ("write", "patch"):
+        yield GrantOffer(
+            kind="file",
+            calls=(GrantedCall(operation="edit", path=path),),
+            scopes=_HERE,
+            covers=f"Any change of {path}, whatever its content.",
+            example=f"write {path}, any other content",
+            not_covered=f"write {_sibling(path)}",
+        )
+    yield GrantOffer(
+        kind="folder",
+        calls=(GrantedCall(operation="edit", folder=folder),),
+        scopes=_HERE,
+        covers=f"Any change of files in {folder} and below, whatever their content.",
+        example=f"write {_sibling(path)}",
+        not_covered=f"write {Path(folder) / '.env'}, because it may hold a secret",
+    )
+
+
+def _sibling(path: str) -> str:
+    place = Path(path)
+    return str(place.with_name(f"other{place.suffix}" if place.stem != "other" else f"another{place.suffix}"))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"

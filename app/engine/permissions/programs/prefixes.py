@@ -1,0 +1,127 @@
+"""Which beginning of a command a person is offered to allow: the program alone, or with its subcommand or script.
+
+Only what is listed here is offered: programs that check, test or build the files of the workspace, and subcommands
+that change nothing outside it. For the rest a person can write a rule.
+"""
+
+import re
+
+from app.engine.permissions.command_rules import can_be_prefix, inner_words
+from app.engine.permissions.shell.nested_code import is_interpreter
+from app.engine.permissions.shell.scanner import program_name
+
+# Each with words of another call, as an example.
+_ALONE = {
+    "pytest": "tests/other.py -q",
+    "mypy": "other.py",
+    "pyright": "other.py",
+    "black": "other.py",
+    "isort": "other.py",
+    "flake8": "other.py",
+    "pylint": "other.py",
+    "eslint": "other.js",
+    "prettier": "--check other.js",
+    "tsc": "--noEmit",
+    "jest": "other.test.js",
+    "vitest": "run other",
+    "mocha": "other.js",
+    "tox": "-e other",
+    "nox": "-s other",
+    "unittest": "tests.other",
+    "ctest": "--verbose",
+    "ninja": "other",
+    "shellcheck": "other.sh",
+    "rspec": "spec/other_spec.rb",
+    "phpunit": "tests/Other.php",
+    "rustfmt": "other.rs",
+    "gofmt": "other.go",
+    "clang-format": "other.c",
+    "mkdir": "other",
+    "touch": "other.txt",
+}
+_SUBCOMMANDS = {
+    "git": "add commit stash merge cherry-pick revert mv branch tag",
+    "npm": "test start",
+    "pnpm": "test start",
+    "yarn": "test start build lint",
+    "bun": "test",
+    "cargo": "test build check clippy fmt doc bench run",
+    "go": "test build vet fmt",
+    "ruff": "check format",
+    "mvn": "test compile verify package",
+    "gradle": "test build check assemble",
+    "dotnet": "test build",
+    "terraform": "fmt validate",
+    "cmake": "--build",
+    "pre-commit": "run",
+    "alembic": "upgrade downgrade current history",
+}
+# Subcommands after which a third word says what is done: a script, or the other side.
+_NAMED = {
+    "npm": "run run-script",
+    "pnpm": "run",
+    "yarn": "run",
+    "bun": "run",
+    "deno": "task",
+    "go": "mod",
+    "git": "push pull fetch",
+    "gh": "pr issue run repo release workflow",
+}
+_READS_ONLY = ("gh", frozenset(("list", "view", "status", "checks", "diff")))
+_NAME = re.compile(r"\w[\w.-]*(?::\w[\w.-]*)*", re.ASCII)
+_TARGETS = frozenset(("make", "gmake", "just", "task"))
+
+
+def proposed_prefix(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The beginning that a person may allow, empty if none is offered."""
+    length = _length(words)
+    prefix = words[:length]
+    return prefix if length and can_be_prefix(prefix) else ()
+
+
+def other_call(prefix: tuple[str, ...]) -> str:
+    """Words of another call that begins so, as text."""
+    inner = inner_words(prefix)
+    return _ALONE.get(program_name(inner[0]), "") if len(inner) == 1 else ""
+
+
+def other_subcommand(prefix: tuple[str, ...]) -> tuple[str, ...]:
+    """The beginning of a command of the same program that the prefix does not cover; empty for a program alone."""
+    return (*prefix[:-1], "deploy" if prefix[-1] != "deploy" else "publish") if len(inner_words(prefix)) > 1 else ()
+
+
+def _length(words: tuple[str, ...]) -> int:
+    """How many words belong to the beginning; 0 if none is offered."""
+    inner = inner_words(words)
+    if inner != words:
+        return len(words) - len(inner) + _length(inner) if inner and _length(inner) else 0
+    name = program_name(words[0]) if words else ""
+    second, third = (words[at] if len(words) > at and _is_name(words[at]) else "" for at in (1, 2))
+    if name in _ALONE:
+        return 1
+    if name in _SUBCOMMANDS and words[1:2] and words[1] in _SUBCOMMANDS[name].split():
+        return 2
+    if second in _NAMED.get(name, "").split() and third and not (name == "git" and ":" in third):
+        return 3 if name != _READS_ONLY[0] or third in _READS_ONLY[1] else 0
+    if name in _TARGETS and second:
+        return 2
+    return 2 if is_interpreter(name) and len(words) > 1 and _is_script(words[1]) else 0
+
+
+def _is_name(word: str) -> bool:
+    """True for the name of a subcommand, a target or a remote; not for a flag, a path, an address or a variable."""
+    return _NAME.fullmatch(word) is not None
+
+
+def _is_script(word: str) -> bool:
+    return not word.startswith("-") and word.rpartition(".")[2] in (
+        "py",
+        "js",
+        "mjs",
+        "cjs",
+        "ts",
+        "rb",
+        "pl",
+        "lua",
+        "R",
+    )
