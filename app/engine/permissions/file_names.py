@@ -2,27 +2,99 @@
 
 import re
 import unicodedata
+from itertools import pairwise
 
 _SECRET_NAMES = frozenset(
     {".env", ".netrc", "_netrc", ".pgpass", ".pypirc", ".git-credentials", ".htpasswd", ".dockercfg", ".vault-token"}
     | {"credentials", "credentials.json", "credentials.toml", "credentials.yml", "id_rsa", "id_dsa", "id_ecdsa"}
     | {"id_ed25519", "authorized_keys", "shadow", "secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml"}
     | {"secret.txt", "secrets.txt", ".secrets", "service-account.json", "kubeconfig", "wallet.dat", "master.key"}
-    | {"passwords.txt", "token.json", ".npmrc", ".envrc"}
+    | {
+        "passwords.txt",
+        "token.json",
+        ".npmrc",
+        ".envrc",
+        ".boto",
+        ".s3cfg",
+        ".dockerconfigjson",
+        ".my.cnf",
+        ".mylogin.cnf",
+    }
+    | {
+        ".databrickscfg",
+        ".ftpconfig",
+        "sftp-config.json",
+        ".esmtprc",
+        ".msmtprc",
+        ".fetchmailrc",
+        ".muttrc",
+        ".rclone.conf",
+    }
+    | {"rclone.conf", "auth.json", "terraform.tfvars", ".terraformrc", "terraform.rc", "filezilla.xml"}
+    | {
+        "recentservers.xml",
+        "proftpdpasswd",
+        "secret_token.rb",
+        "otr.private_key",
+        "accounts.xml",
+        "logins.json",
+        ".chef",
+    }
+    | {".vault_pass", ".vault-pass", "vault_password", ".npm-token", "credentials.xml", "id_xmss", ".shadow"}
 )
 _KEYS = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
 _SECRET_SUFFIXES = frozenset(
-    {"pem", "key", "p12", "pfx", "jks", "keystore", "kdb", "kdbx", "ppk", "asc", "gpg", "ovpn", "env", "tfstate"}
+    {"pem", "key", "p12", "pfx", "jks", "keystore", "kdb", "kdbx", "ppk", "asc", "gpg", "ovpn", "env", "tfstate", "p8"}
+    | {"pkcs12", "keytab", "psafe3", "kwallet", "keychain", "agilekeychain", "bek", "age", "keypair", "tfvars"}
 )
-_SECRET_WORDS = re.compile(r"service[-_. ]?account|client[-_. ]?secret|(?:private|secret|api)[-_. ]?key")
+_SECRET_WORDS = re.compile(
+    r"service[-_. ]?account|client[-_. ]?secret|(?:private|secret|api|gcp|gcloud|firebase|azure|aws)[-_. ]?key"
+    r"|credential|adminsdk|access[-_. ]?token"
+)
+# What people typed into shells, and the keys of a server.
+_SECRET_NAME = re.compile(r"\.\w+_history|ssh_host_\w+_key")
 _DATA_SUFFIXES = frozenset(("json", "yml", "yaml", "txt", "toml"))
 _EXAMPLE = re.compile(r"\.env\.(?:example|sample|template|dist|defaults?|schema)(?:\..+)?")
-_SECRET_FOLDERS = frozenset((".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store", ".gcloud"))
+_SECRET_FOLDERS = frozenset(
+    {
+        ".ssh",
+        ".gnupg",
+        ".aws",
+        ".azure",
+        ".kube",
+        ".password-store",
+        ".gcloud",
+        ".docker",
+        ".secrets",
+        ".oci",
+        ".snowsql",
+    }
+    | {".terraform.d", ".1password"}
+)
+_SECRET_PLACES = (
+    *((".config", name) for name in ("gh", "gcloud", "op", "hub", "glab-cli", "rclone", "doctl", "heroku", "stripe")),
+    (".docker", "config.json"),
+    (".codex", "auth.json"),
+    (".claude", ".credentials.json"),
+)
 # Whole folders whose files configure version control, editors or agents.
 _PROTECTED_FOLDERS = frozenset(
     {".git", ".hg", ".svn", ".jj", ".bzr", ".husky", ".githooks", ".vscode", ".idea", ".zed", ".fleet", ".vim"}
     | {".cursor", ".claude", ".codex", ".gemini", ".windsurf", ".continue", ".roo", ".aider", ".agents", ".errand"}
-    | {".devcontainer", ".direnv", ".cargo", ".kiro", ".opencode", ".pi"}
+    | {".devcontainer", ".direnv", ".cargo", ".kiro", ".opencode", ".pi", ".amazonq", ".trae", ".augment", ".junie"}
+    | {
+        ".qwen",
+        ".crush",
+        ".goose",
+        ".kilocode",
+        ".openhands",
+        ".serena",
+        ".factory",
+        ".amp",
+        ".mcp",
+        ".yarn",
+        ".overcommit",
+    }
 )
 _PROTECTED_NAMES = frozenset(
     {".gitmodules", ".gitattributes", ".gitconfig", ".hgrc", ".envrc", ".mcp.json", "mcp.json", ".npmrc", ".yarnrc"}
@@ -30,16 +102,61 @@ _PROTECTED_NAMES = frozenset(
     | {"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", ".cursorrules", ".clinerules"}
     | {".windsurfrules", ".rules", ".goosehints", "copilot-instructions.md", ".bashrc", ".bash_profile", ".profile"}
     | {".zshrc", ".zshenv", ".zprofile", ".aider.conf.yml", ".mise.toml", "mise.toml", ".lldbinit", ".gdbinit"}
-    | {"skill.md", "lefthook.yml", "lefthook.yaml"}
+    | {
+        "skill.md",
+        "lefthook.yml",
+        "lefthook.yaml",
+        ".lefthook.yml",
+        ".overcommit.yml",
+        ".huskyrc",
+        ".pre-commit-hooks.yaml",
+    }
+    | {"qwen.md", "crush.md", "warp.md", ".augment-guidelines", "opencode.json", "opencode.jsonc", "mcp_config.json"}
+    | {
+        ".nvim.lua",
+        ".vimrc",
+        ".emacs",
+        ".dir-locals.el",
+        ".inputrc",
+        ".bash_login",
+        ".bash_logout",
+        ".zlogin",
+        ".kshrc",
+    }
+    | {
+        ".pdbrc",
+        ".irbrc",
+        ".pryrc",
+        ".psqlrc",
+        ".sqliterc",
+        ".rprofile",
+        ".curlrc",
+        ".wgetrc",
+        ".ripgreprc",
+        ".pnpmfile.cjs",
+    }
+    | {"sitecustomize.py", "usercustomize.py", ".cursorignore", ".aiderignore", ".flaskenv", ".lintstagedrc"}
 )
 _PROTECTED_SUFFIXES = (".code-workspace",)
-_PROTECTED_PLACES = ((".github", "workflows"), (".github", "copilot-instructions.md"), (".github", "instructions"))
+_PROTECTED_PLACES = tuple(
+    (".github", name)
+    for name in (
+        "workflows",
+        "actions",
+        "copilot-instructions.md",
+        "instructions",
+        "prompts",
+        "agents",
+        "chatmodes",
+        "hooks",
+    )
+)
 
 
 def is_secret(path: str) -> bool:
     """True if the name, or a folder in the path, looks like that of a key, a password or a token."""
     parts = [plain_name(part) for part in path.replace("\\", "/").split("/") if part]
-    if not _SECRET_FOLDERS.isdisjoint(parts):
+    if not _SECRET_FOLDERS.isdisjoint(parts) or any(pair in _SECRET_PLACES for pair in pairwise(parts)):
         return True
     return bool(parts) and _is_secret_name(parts[-1])
 
@@ -53,6 +170,8 @@ def is_secret_name(name: str) -> bool:
 def _is_secret_name(name: str) -> bool:
     stem, _, suffix = name.rpartition(".")
     if name in _SECRET_NAMES or name.startswith(_KEYS) or (stem and suffix in _SECRET_SUFFIXES):
+        return True
+    if _SECRET_NAME.fullmatch(name):
         return True
     if name.startswith(".env."):
         return _EXAMPLE.fullmatch(name) is None

@@ -1,12 +1,28 @@
 """PowerShell and cmd: their hard floor and the user's deny rules. Everything else is asked about."""
 
 import re
+from base64 import b64decode
 from collections.abc import Sequence
+from itertools import pairwise
 
 from app.engine.permissions.command_rules import CommandRule
 from app.engine.permissions.verdict import Finding, ask, deny
 
 NAMES = frozenset(("powershell", "pwsh", "cmd"))
+# These too run a text among their words.
+_RUN_TEXT = NAMES | {
+    "iex",
+    "invoke-expression",
+    "start-process",
+    "saps",
+    "start",
+    "icm",
+    "invoke-command",
+    "invoke-wmimethod",
+}
+_ENCODED = re.compile(
+    r"-e(?:c|n(?:c(?:o(?:d(?:e(?:d(?:c(?:o(?:m(?:m(?:a(?:n(?:d)?)?)?)?)?)?)?)?)?)?)?)?)?", re.IGNORECASE
+)
 _SPLIT = re.compile(r"[;|&(){}\n\r]++")
 _WORD = re.compile(r"""(?:"[^"]*+"?|'[^']*+'?|[^\s"']++)++""")
 _MOST_NESTED = 20
@@ -37,9 +53,10 @@ def judge(line: str, rules: Sequence[CommandRule]) -> Finding:
             words = [_bare(word) for word in given]
             if finding := _of_part(words, before, rules, line):
                 return finding
-            if words and _name(words[0]) in NAMES and nested < _MOST_NESTED:
+            if words and _name(words[0]) in _RUN_TEXT and nested < _MOST_NESTED:
                 nested += 1
                 waiting += [word for word in words if " " in word]
+                waiting += [_decoded(text) for flag, text in pairwise(words) if _ENCODED.fullmatch(flag)]
             before = words
     return ask("program", "commands of this shell are always asked about")
 
@@ -73,8 +90,16 @@ def _floor(name: str, words: list[str], before: list[str]) -> str | None:
     return None
 
 
+def _decoded(text: str) -> str:
+    """A command as PowerShell takes it in Base64; empty if it is none."""
+    try:
+        return b64decode(text, validate=True).decode("utf-16-le")
+    except ValueError:
+        return ""
+
+
 def _name(word: str) -> str:
-    return word.lower().rpartition("\\")[2].removesuffix(".exe").removesuffix(".com")
+    return word.lower().lstrip("@").rpartition("\\")[2].removesuffix(".exe").removesuffix(".com")
 
 
 def _bare(word: str) -> str:

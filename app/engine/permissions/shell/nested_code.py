@@ -6,7 +6,7 @@ analysis loses no command.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -55,6 +55,7 @@ _CODE_NAME = re.compile(r"[\w.@-]{0,80}[=!]{1,2}!?")
 _NO_FILTERS = frozenset(("-print", "-print0", "-type", "f", "d", "-depth", "-xdev", "-mindepth", "1"))
 _GIT_ALIAS = re.compile(r"[\w.-]{1,80}=!")
 _CRUDE = re.compile(r"[\s;&|()<>`'\"\\{}]++")
+_FOLDER_FLAGS = frozenset(("-C", "-D", "--chdir", "--wd", "--working-directory"))
 _CHARACTERS = 400_000
 _DEEPEST = 16
 _MOST_WRAPPERS = 64
@@ -119,9 +120,11 @@ class _Finder:
             folder = ""
         for command in scan(code, self._variables):
             for words in self._unwrapped(command):
-                one = FoundCommand(tuple(words), tuple(command.redirects), folder, depth)
+                before = command.words[: max(0, len(command.words) - len(words))]
+                place = _changed_folder(before, folder, self._home)
+                one = FoundCommand(tuple(words), tuple(command.redirects), place, depth)
                 yield one
-                self._nested += ((text, folder, depth + 1) for text in _code_of(one, command) if text.strip())
+                self._nested += ((text, place, depth + 1) for text in _code_of(one, command) if text.strip())
             if command.program in ("cd", "pushd") and len(code) <= _LONGEST_WITH_FOLDER:
                 operands = [word for word in command.words[1:] if not word.startswith("-")]
                 folder = _joined(folder, operands[0] if operands else "~", self._home)
@@ -211,6 +214,17 @@ def _text_of(source: ScannedCommand) -> str:
         start = next((at for at, word in enumerate(source.words) if at and word.startswith("-")), len(source.words))
         return "" if set(source.words[start:]) - _NO_FILTERS else " ".join(source.words[1:start])
     return source.text_in if source.program in ("cat", "tee", "") else ""
+
+
+def _changed_folder(words: Sequence[str], folder: str, home: str) -> str:
+    """The folder to which a wrapper moves with `env -C /` or `sudo --chdir=/`."""
+    for at, word in enumerate(words):
+        name, is_attached, value = word.partition("=")
+        if name in _FOLDER_FLAGS:
+            folder = _joined(folder, value if is_attached else "".join(words[at + 1 : at + 2]), home)
+        elif word[:2] in ("-C", "-D") and len(word) > 2:
+            folder = _joined(folder, word[2:], home)
+    return folder
 
 
 def _joined(folder: str, path: str, home: str) -> str:
