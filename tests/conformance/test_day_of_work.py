@@ -7,21 +7,20 @@ pass is denied by the policy itself.
 import subprocess
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 import pytest
 
-from app.engine.permissions.command_policy import CommandContext, judge_command
-from app.engine.permissions.command_rules import CommandRule, can_be_prefix
-from app.engine.permissions.paths import Places, closed_by_default
+from app.engine.permissions.offers import offers_for
 from app.engine.permissions.policy import Decision, decide
 from app.engine.permissions.programs import installed
-from app.engine.permissions.repository_trust import names_no_program
 from app.engine.tools.base import Access
 from app.engine.tools.code.tool import Code
 from app.engine.tools.shell.tool import Shell
+from app.protocol.asks import GrantedCall
 from app.protocol.base import JsonObject
 from tests.support.loop_parts import make_tool_context
 
@@ -46,35 +45,23 @@ class Day(msgspec.Struct, frozen=True):
 
 @dataclass
 class Person:
-    """Answers an ask and remembers: edits of the folder, and the beginning of a command, wherever that is offered."""
+    """Answers an ask, and remembers for the workspace what is offered: edits of its files, commands that begin so."""
 
     home: Path
     private: Path
-    edits: set[Path] = field(default_factory=set[Path])
-    rules: dict[Path, list[CommandRule]] = field(default_factory=dict[Path, list[CommandRule]])
+    granted: dict[Path, frozenset[GrantedCall]] = field(default_factory=dict[Path, frozenset[GrantedCall]])
 
-    def allows(self, access: Access, workspace: Path) -> bool:
-        """True if an answer before covers this."""
-        if access.command is None:
-            return access.tier == "write" and workspace in self.edits
-        rules = self.rules.get(workspace, [])
-        return judge_command(access.command, self._context(workspace), rules).finding.verdict == "allow"
+    def decide(self, access: Access, workspace: Path) -> Decision:
+        return self._judge(workspace, access, self.granted.get(workspace, frozenset()))
 
     def answer(self, access: Access, decision: Decision, workspace: Path) -> None:
-        if access.command is None:
-            self.edits.add(workspace)
-            return
-        if decision.grantable is None:
-            return
-        for words in judge_command(access.command, self._context(workspace)).runs:
-            size = 3 if words[:2] == ("npm", "run") else 1 if can_be_prefix(words[:1]) else 2
-            rule = CommandRule("allow", words[:size])
-            if can_be_prefix(rule.argv):
-                self.rules.setdefault(workspace, []).append(rule)
+        offers = offers_for(access, decision, str(workspace), partial(self._judge, workspace))
+        kept = [offer for offer in offers if offer.kind in ("prefix", "folder")][-1:]
+        calls = frozenset(call for offer in kept for call in offer.calls)
+        self.granted[workspace] = self.granted.get(workspace, frozenset()) | calls
 
-    def _context(self, workspace: Path) -> CommandContext:
-        places = Places(str(workspace), str(self.home), closed_by_default(str(self.home)), (str(self.private),))
-        return CommandContext(places, str(workspace), trusts_git=names_no_program)
+    def _judge(self, workspace: Path, access: Access, granted: frozenset[GrantedCall]) -> Decision:
+        return decide(access, workspace, "ask", granted, self.private, self.home)
 
 
 def make_workspaces(day: Day, home: Path) -> dict[str, Path]:
@@ -106,8 +93,8 @@ def test_a_day_of_work_asks_seldom_and_lets_nothing_through(tmp_path: Path, monk
     for call in day.calls:
         workspace = workspaces[call.workspace]
         access = _access(call, workspace, tmp_path)
-        decision = decide(access, workspace, "ask", frozenset(), person.private, home)
-        if decision.verdict == "ask" and not person.allows(access, workspace):
+        decision = person.decide(access, workspace)
+        if decision.verdict == "ask":
             asks.append(f"{call.kind:20} {call.effect:14} {access.text[:100]!r}: {decision.reason}")
             if call.effect != "must not pass":
                 person.answer(access, decision, workspace)

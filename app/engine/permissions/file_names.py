@@ -5,42 +5,16 @@ import unicodedata
 from itertools import pairwise
 
 _SECRET_NAMES = frozenset(
-    {".env", ".netrc", "_netrc", ".pgpass", ".pypirc", ".git-credentials", ".htpasswd", ".dockercfg", ".vault-token"}
-    | {"credentials", "credentials.json", "credentials.toml", "credentials.yml", "id_rsa", "id_dsa", "id_ecdsa"}
-    | {"id_ed25519", "authorized_keys", "shadow", "secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml"}
-    | {"secret.txt", "secrets.txt", ".secrets", "service-account.json", "kubeconfig", "wallet.dat", "master.key"}
-    | {
-        "passwords.txt",
-        "token.json",
-        ".npmrc",
-        ".envrc",
-        ".boto",
-        ".s3cfg",
-        ".dockerconfigjson",
-        ".my.cnf",
-        ".mylogin.cnf",
-    }
-    | {
-        ".databrickscfg",
-        ".ftpconfig",
-        "sftp-config.json",
-        ".esmtprc",
-        ".msmtprc",
-        ".fetchmailrc",
-        ".muttrc",
-        ".rclone.conf",
-    }
-    | {"rclone.conf", "auth.json", "terraform.tfvars", ".terraformrc", "terraform.rc", "filezilla.xml"}
-    | {
-        "recentservers.xml",
-        "proftpdpasswd",
-        "secret_token.rb",
-        "otr.private_key",
-        "accounts.xml",
-        "logins.json",
-        ".chef",
-    }
-    | {".vault_pass", ".vault-pass", "vault_password", ".npm-token", "credentials.xml", "id_xmss", ".shadow"}
+    {".env", ".netrc", "_netrc", ".pgpass", ".pypirc", ".git-credentials", ".htpasswd", ".dockercfg"}
+    | {".vault-token", "credentials", "credentials.json", "credentials.toml", "credentials.yml", "id_rsa", "id_dsa"}
+    | {"id_ecdsa", "id_ed25519", "authorized_keys", "shadow", "secrets.yml", "secrets.yaml", "secrets.json"}
+    | {"secrets.toml", "secret.txt", "secrets.txt", ".secrets", "service-account.json", "kubeconfig", "wallet.dat"}
+    | {"master.key", "passwords.txt", "token.json", ".npmrc", ".envrc", ".boto", ".s3cfg", ".dockerconfigjson"}
+    | {".my.cnf", ".mylogin.cnf", ".databrickscfg", ".ftpconfig", "sftp-config.json", ".esmtprc", ".msmtprc"}
+    | {".fetchmailrc", ".muttrc", ".rclone.conf", "rclone.conf", "auth.json", "terraform.tfvars", ".terraformrc"}
+    | {"terraform.rc", "filezilla.xml", "recentservers.xml", "proftpdpasswd", "secret_token.rb", "otr.private_key"}
+    | {"accounts.xml", "logins.json", ".chef", ".vault_pass", ".vault-pass", "vault_password", ".npm-token"}
+    | {"credentials.xml", "id_xmss", ".shadow"}
 )
 _KEYS = ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
 _SECRET_SUFFIXES = frozenset(
@@ -56,19 +30,7 @@ _SECRET_NAME = re.compile(r"\.\w+_history|ssh_host_\w+_key")
 _DATA_SUFFIXES = frozenset(("json", "yml", "yaml", "txt", "toml"))
 _EXAMPLE = re.compile(r"\.env\.(?:example|sample|template|dist|defaults?|schema)(?:\..+)?")
 _SECRET_FOLDERS = frozenset(
-    {
-        ".ssh",
-        ".gnupg",
-        ".aws",
-        ".azure",
-        ".kube",
-        ".password-store",
-        ".gcloud",
-        ".docker",
-        ".secrets",
-        ".oci",
-        ".snowsql",
-    }
+    {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".password-store", ".gcloud", ".secrets", ".oci", ".snowsql"}
     | {".terraform.d", ".1password"}
 )
 _SECRET_PLACES = (
@@ -82,19 +44,8 @@ _PROTECTED_FOLDERS = frozenset(
     {".git", ".hg", ".svn", ".jj", ".bzr", ".husky", ".githooks", ".vscode", ".idea", ".zed", ".fleet", ".vim"}
     | {".cursor", ".claude", ".codex", ".gemini", ".windsurf", ".continue", ".roo", ".aider", ".agents", ".errand"}
     | {".devcontainer", ".direnv", ".cargo", ".kiro", ".opencode", ".pi", ".amazonq", ".trae", ".augment", ".junie"}
-    | {
-        ".qwen",
-        ".crush",
-        ".goose",
-        ".kilocode",
-        ".openhands",
-        ".serena",
-        ".factory",
-        ".amp",
-        ".mcp",
-        ".yarn",
-        ".overcommit",
-    }
+    | {".qwen", ".crush", ".goose", ".kilocode", ".openhands", ".serena", ".factory", ".amp", ".mcp", ".yarn"}
+    | {".overcommit"}
 )
 _PROTECTED_NAMES = frozenset(
     {".gitmodules", ".gitattributes", ".gitconfig", ".hgrc", ".envrc", ".mcp.json", "mcp.json", ".npmrc", ".yarnrc"}
@@ -102,55 +53,16 @@ _PROTECTED_NAMES = frozenset(
     | {"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", ".cursorrules", ".clinerules"}
     | {".windsurfrules", ".rules", ".goosehints", "copilot-instructions.md", ".bashrc", ".bash_profile", ".profile"}
     | {".zshrc", ".zshenv", ".zprofile", ".aider.conf.yml", ".mise.toml", "mise.toml", ".lldbinit", ".gdbinit"}
-    | {
-        "skill.md",
-        "lefthook.yml",
-        "lefthook.yaml",
-        ".lefthook.yml",
-        ".overcommit.yml",
-        ".huskyrc",
-        ".pre-commit-hooks.yaml",
-    }
-    | {"qwen.md", "crush.md", "warp.md", ".augment-guidelines", "opencode.json", "opencode.jsonc", "mcp_config.json"}
-    | {
-        ".nvim.lua",
-        ".vimrc",
-        ".emacs",
-        ".dir-locals.el",
-        ".inputrc",
-        ".bash_login",
-        ".bash_logout",
-        ".zlogin",
-        ".kshrc",
-    }
-    | {
-        ".pdbrc",
-        ".irbrc",
-        ".pryrc",
-        ".psqlrc",
-        ".sqliterc",
-        ".rprofile",
-        ".curlrc",
-        ".wgetrc",
-        ".ripgreprc",
-        ".pnpmfile.cjs",
-    }
-    | {"sitecustomize.py", "usercustomize.py", ".cursorignore", ".aiderignore", ".flaskenv", ".lintstagedrc"}
+    | {"skill.md", "lefthook.yml", "lefthook.yaml", ".lefthook.yml", ".overcommit.yml", ".huskyrc"}
+    | {".pre-commit-hooks.yaml", "qwen.md", "crush.md", "warp.md", ".augment-guidelines", "opencode.json"}
+    | {"opencode.jsonc", "mcp_config.json", ".nvim.lua", ".vimrc", ".emacs", ".dir-locals.el", ".inputrc"}
+    | {".bash_login", ".bash_logout", ".zlogin", ".kshrc", ".pdbrc", ".irbrc", ".pryrc", ".psqlrc", ".sqliterc"}
+    | {".rprofile", ".curlrc", ".wgetrc", ".ripgreprc", ".pnpmfile.cjs", "sitecustomize.py", "usercustomize.py"}
+    | {".cursorignore", ".aiderignore", ".flaskenv", ".lintstagedrc"}
 )
 _PROTECTED_SUFFIXES = (".code-workspace",)
-_PROTECTED_PLACES = tuple(
-    (".github", name)
-    for name in (
-        "workflows",
-        "actions",
-        "copilot-instructions.md",
-        "instructions",
-        "prompts",
-        "agents",
-        "chatmodes",
-        "hooks",
-    )
-)
+_OF_GITHUB = "workflows actions copilot-instructions.md instructions prompts agents chatmodes hooks"
+_PROTECTED_PLACES = tuple((".github", name) for name in _OF_GITHUB.split())
 
 
 def is_secret(path: str) -> bool:

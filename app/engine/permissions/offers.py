@@ -13,7 +13,6 @@ from typing import TypeAlias
 from app.engine.permissions.danger import dangerous_flags_of
 from app.engine.permissions.policy import Decision
 from app.engine.permissions.programs.prefixes import other_call, other_subcommand, proposed_prefix
-from app.engine.permissions.shell.grammar import PlainCommand
 from app.engine.tools.base import Access
 from app.protocol.asks import GrantedCall, GrantOffer, GrantScope
 
@@ -29,7 +28,11 @@ def offers_for(access: Access, decision: Decision, workspace: str, judge: Judge)
     """The offers for a call that the policy asks about, the narrowest first."""
     if decision.verdict != "ask" or decision.risk == "high":
         return ()
-    made = _of_command(access, decision, workspace, judge) if access.command is not None else _of_file(access, decision)
+    made = (
+        _of_command(access, decision, workspace, judge)
+        if access.command is not None
+        else _of_file(access, decision, workspace)
+    )
     return tuple(offer for offer in made if judge(access, frozenset(offer.calls)).verdict == "allow")
 
 
@@ -63,12 +66,12 @@ def _of_command(access: Access, decision: Decision, workspace: str, judge: Judge
 
 def _prefixes(access: Access, decision: Decision, judge: Judge) -> tuple[tuple[str, ...], ...]:
     """One beginning for each command of the line that asks; none if that is unclear for one of them."""
-    commands = decision.parsed.commands if decision.parsed is not None else ()
+    runs = decision.parsed.runs if decision.parsed is not None else ()
     found: list[tuple[str, ...]] = []
-    for command in commands:
-        if _only_looks(command, access, judge):
+    for words in runs:
+        if _only_looks(words, access, judge):
             continue
-        prefix = proposed_prefix(command.words)
+        prefix = proposed_prefix(words)
         if not prefix:
             return ()
         found.append(prefix)
@@ -76,8 +79,8 @@ def _prefixes(access: Access, decision: Decision, judge: Judge) -> tuple[tuple[s
     return unique if len(unique) <= _MOST_PREFIXES else ()
 
 
-def _only_looks(command: PlainCommand, access: Access, judge: Judge) -> bool:
-    return command.words[0] == "cd" or judge(replace(access, command=shlex.join(command.words)), frozenset()).only_looks
+def _only_looks(words: tuple[str, ...], access: Access, judge: Judge) -> bool:
+    return judge(replace(access, command=shlex.join(words)), frozenset()).only_looks
 
 
 def _examples(
@@ -99,7 +102,7 @@ def _examples(
     )
 
 
-def _of_file(access: Access, decision: Decision) -> Iterator[GrantOffer]:
+def _of_file(access: Access, decision: Decision, workspace: str) -> Iterator[GrantOffer]:
     if decision.grantable is not None:
         yield GrantOffer(
             kind="exact",
@@ -130,14 +133,15 @@ def _of_file(access: Access, decision: Decision) -> Iterator[GrantOffer]:
             example=f"write {path}, any other content",
             not_covered=f"write {_sibling(path)}",
         )
-    yield GrantOffer(
-        kind="folder",
-        calls=(GrantedCall(operation="edit", folder=folder),),
-        scopes=_HERE,
-        covers=f"Any change of files in {folder} and below, whatever their content.",
-        example=f"write {_sibling(path)}",
-        not_covered=f"write {Path(folder) / '.env'}, because it may hold a secret",
-    )
+    for place in dict.fromkeys((folder, os.path.realpath(workspace))):
+        yield GrantOffer(
+            kind="folder",
+            calls=(GrantedCall(operation="edit", folder=place),),
+            scopes=_HERE,
+            covers=f"Any change of files in {place} and below, whatever their content.",
+            example=f"write {_sibling(path)}",
+            not_covered=f"write {Path(place) / '.env'}, because it may hold a secret",
+        )
 
 
 def _sibling(path: str) -> str:

@@ -10,19 +10,8 @@ from app.engine.permissions.verdict import Finding, ask, deny
 
 NAMES = frozenset(("powershell", "pwsh", "cmd"))
 # These too run a text among their words.
-_RUN_TEXT = NAMES | {
-    "iex",
-    "invoke-expression",
-    "start-process",
-    "saps",
-    "start",
-    "icm",
-    "invoke-command",
-    "invoke-wmimethod",
-}
-_ENCODED = re.compile(
-    r"-e(?:c|n(?:c(?:o(?:d(?:e(?:d(?:c(?:o(?:m(?:m(?:a(?:n(?:d)?)?)?)?)?)?)?)?)?)?)?)?)?", re.IGNORECASE
-)
+_RUN_TEXT = NAMES | {"iex", "invoke-expression", "start-process", "saps", "start", "icm", "invoke-command"}
+_ENCODED = re.compile(r"-e(?:c|n[a-z]{0,12})?", re.IGNORECASE)
 _SPLIT = re.compile(r"[;|&(){}\n\r]++")
 _WORD = re.compile(r"""(?:"[^"]*+"?|'[^']*+'?|[^\s"']++)++""")
 _MOST_NESTED = 20
