@@ -38,6 +38,7 @@ QUESTION = Ask(
     created_at=WHEN,
     choices=("Blue", "Green, with a reason that is so long that it takes a second line in any card " * 2),
 )
+_COMMAND = "python -m pytest -q && rm -rf build"
 APPROVAL = Ask(
     id="ask_a",
     task_id="task_1",
@@ -51,7 +52,7 @@ APPROVAL = Ask(
         text="Run a command",
         rule="it runs a program",
         risk="medium",
-        command="python -m pytest -q && rm -rf build",
+        command=_COMMAND,
         working_dir="/home/anna/project",
         reads=("/home/anna/project", "/home/anna/other"),
         writes=("/home/anna/project/build",),
@@ -59,15 +60,24 @@ APPROVAL = Ask(
         offers=(
             GrantOffer(
                 kind="exact",
-                calls=(
-                    GrantedCall(
-                        operation="run", command="python -m pytest -q && rm -rf build", working_dir="/home/me/project"
-                    ),
-                ),
+                calls=(GrantedCall(operation="run", command=_COMMAND, working_dir="/home/anna/project"),),
                 scopes=("conversation", "workspace"),
-                covers="in /home/me/project: python -m pytest -q && rm -rf build",
+                covers="Exactly this command, in /home/anna/project.",
+                example=_COMMAND,
+                not_covered=f"{_COMMAND} --help",
+            ),
+            GrantOffer(
+                kind="prefix",
+                calls=(
+                    GrantedCall(operation="run", prefix=("python", "-m", "pytest"), working_dir="/home/anna/project"),
+                ),
+                scopes=("conversation", "workspace", "user"),
+                covers="Commands that begin with `python -m pytest …`, on files of the workspace.",
+                example="python -m pytest -v",
+                not_covered="python -m pip",
             ),
         ),
+        explained="ask: `python` is not on the list of programs that only look\nrule    program",
     ),
 )
 LIMIT = Ask(

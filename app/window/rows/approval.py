@@ -1,14 +1,17 @@
 """The approval card: what will run, why approval is needed, the risk, and the possible answers."""
 
+from functools import partial
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.client.display_text import without_file_names
 from app.client.safe_text import escape_hidden, escape_hidden_line
-from app.protocol.asks import Approval, Ask, AskAnswerParams, Remember, Risk
+from app.protocol.asks import Approval, Ask, AskAnswerParams, Risk
 from app.window.rows.ask_card import AskCard
 from app.window.rows.base import RowActions
+from app.window.rows.offers import ChosenOffer, OffersView
 from app.window.theme.style import Tone, push_button
 from app.window.theme.theme import Theme
 from app.window.widgets.buttons import ShortcutToolTip
@@ -18,8 +21,6 @@ from app.window.widgets.labels import TextLabel
 
 _NAME = "Why not? The agent reads this and goes on"
 
-_LINES = 8
-
 _RISKS: dict[Risk, tuple[str, Tone]] = {
     "low": ("Low risk", "muted"),
     "medium": ("Medium risk", "waiting"),
@@ -27,6 +28,7 @@ _RISKS: dict[Risk, tuple[str, Tone]] = {
 }
 _COMMAND_LINES = 24
 _PREVIEW_LINES = 16
+_EXPLAINED_LINES = 12
 
 
 class DenyReasonView(QWidget):
@@ -50,34 +52,6 @@ class DenyReasonView(QWidget):
 
     def _on_denied(self) -> None:
         self.denied.emit(self.field.text().strip())
-
-
-class RememberView(QWidget):
-    """`chosen` gives `conversation` or `workspace`."""
-
-    chosen = Signal(str)
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self.text = CodeExcerptView(theme, "What would be remembered", most_lines=_LINES)
-        self._conversation = push_button("In this conversation")
-        self.setFocusProxy(self._conversation)
-        workspace = push_button("In this workspace")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
-        column.setSpacing(theme.tokens.space_close)
-        what = "From now on this runs without asking. Settings, Permissions takes it back."
-        column.addWidget(TextLabel(theme, what, tone="muted", wrap=True))
-        column.addWidget(self.text)
-        column.addLayout(FlowLayout(theme.tokens.space_close, self._conversation, workspace))
-        self._conversation.clicked.connect(self._on_conversation)
-        workspace.clicked.connect(self._on_workspace)
-
-    def _on_conversation(self) -> None:
-        self.chosen.emit("conversation")
-
-    def _on_workspace(self) -> None:
-        self.chosen.emit("workspace")
 
 
 class EqualAsksView(QWidget):
@@ -136,8 +110,8 @@ class ApprovalCard(AskCard):
         self.details.addWidget(self._facts_view)
         self.details.addWidget(self._preview)
         self._add_controls()
-        for excerpt in (self._command, self._preview, self._remember_row.text):
-            excerpt.resized.connect(self.resized)
+        for part in (self._command, self._preview, self._explained, self._offers):
+            part.resized.connect(self.resized)
 
     def set_ask(self, ask: Ask) -> None:
         approval = ask.approval
@@ -171,9 +145,7 @@ class ApprovalCard(AskCard):
 
     def _open_part_button(self) -> QPushButton | None:
         """The button of the open part."""
-        if self._deny_row.isVisible():
-            return self._deny_with_reason
-        return self._always if self._remember_row.isVisible() else None
+        return next((button for button, part in self._parts.items() if part.isVisible()), None)
 
     def _add_controls(self) -> None:
         self._allow = push_button("Allow once", "primary")
@@ -181,21 +153,28 @@ class ApprovalCard(AskCard):
         self._always = push_button("Allow from now on …")
         self._deny = push_button("Deny")
         self._deny_with_reason = push_button("Deny and say why …", "quiet")
-        row = FlowLayout(self.theme.tokens.space_close, self._allow, self._always, self._deny, self._deny_with_reason)
+        self._why = push_button("Why this is asked …", "quiet")
         self._equal_asks = EqualAsksView(self.theme)
-        self._remember_row = RememberView(self.theme)
+        self._offers = OffersView(self.theme)
         self._deny_row = DenyReasonView(self.theme)
+        self._explained = CodeExcerptView(self.theme, "Why this is asked", most_lines=_EXPLAINED_LINES)
+        self._parts: dict[QPushButton, QWidget] = {
+            self._always: self._offers,
+            self._deny_with_reason: self._deny_row,
+            self._why: self._explained,
+        }
+        buttons = (self._allow, self._always, self._deny, self._deny_with_reason, self._why)
+        row = FlowLayout(self.theme.tokens.space_close, *buttons)
         self.controls_column.addSpacing(self.theme.tokens.space_tight)
         self.controls_column.addLayout(row)
         self.controls_column.addWidget(self._equal_asks)
-        self.controls_column.addWidget(self._remember_row)
-        self.controls_column.addWidget(self._deny_row)
+        for button, part in self._parts.items():
+            self.controls_column.addWidget(part)
+            button.clicked.connect(partial(self._on_part_clicked, button))
         self._allow.clicked.connect(self._on_allowed_once)
-        self._always.clicked.connect(self._on_always_clicked)
         self._deny.clicked.connect(self._on_denied)
-        self._deny_with_reason.clicked.connect(self._on_deny_with_reason_clicked)
         self._equal_asks.settled.connect(self._on_settled_together)
-        self._remember_row.chosen.connect(self._on_remembered)
+        self._offers.chosen.connect(self._on_offer_chosen)
         self._deny_row.denied.connect(self._on_denied_with_reason)
 
     def _show(self, approval: Approval) -> None:
@@ -206,10 +185,12 @@ class ApprovalCard(AskCard):
         self._preview.set_text(escape_hidden(without_file_names(approval.preview)))
         self._show_facts(approval)
         self._always.setVisible(bool(approval.offers))
-        self._remember_row.text.set_text(escape_hidden(approval.offers[0].covers if approval.offers else ""))
-        self._remember_row.hide()
+        self._offers.set_offers(approval.offers)
+        self._why.setVisible(bool(approval.explained))
+        self._explained.set_text(escape_hidden(approval.explained))
         self._deny_row.field.clear()
-        self._deny_row.hide()
+        for part in self._parts.values():
+            part.hide()
 
     def _show_facts(self, approval: Approval) -> None:
         while self._facts.rowCount():
@@ -225,8 +206,8 @@ class ApprovalCard(AskCard):
                 value = TextLabel(self.theme, text, mono=mono, wrap=True)
                 self._facts.addRow(TextLabel(self.theme, name, tone="muted"), value)
 
-    def _answer(self, allow: bool, text: str = "", remember: Remember = "once") -> None:
-        self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, text=text, allow=allow, remember=remember))
+    def _answer(self, allow: bool, text: str = "") -> None:
+        self.row_actions.answer(AskAnswerParams(ask_id=self.ask_id, text=text, allow=allow))
 
     def _on_allowed_once(self) -> None:
         self._answer(True)
@@ -234,8 +215,16 @@ class ApprovalCard(AskCard):
     def _on_denied(self) -> None:
         self._answer(False)
 
-    def _on_remembered(self, remember: Remember) -> None:
-        self._answer(True, remember=remember)
+    def _on_offer_chosen(self, chosen: ChosenOffer) -> None:
+        self.row_actions.answer(
+            AskAnswerParams(
+                ask_id=self.ask_id,
+                allow=True,
+                remember=chosen.scope,
+                offer=chosen.offer,
+                expires_s=chosen.expires_s,
+            )
+        )
 
     def _on_denied_with_reason(self, reason: str) -> None:
         self._answer(False, reason)
@@ -245,14 +234,13 @@ class ApprovalCard(AskCard):
         for ask_id in (self.ask_id, *self._equal_asks.ask_ids):
             self.row_actions.answer(AskAnswerParams(ask_id=ask_id, allow=allow))
 
-    def _on_always_clicked(self) -> None:
-        self._deny_row.hide()
-        self._remember_row.setVisible(not self._remember_row.isVisible())
-        self._remember_row.setFocus()
-        self.resized.emit()
-
-    def _on_deny_with_reason_clicked(self) -> None:
-        self._remember_row.hide()
-        self._deny_row.setVisible(not self._deny_row.isVisible())
-        self._deny_row.field.setFocus()
+    def _on_part_clicked(self, button: QPushButton) -> None:
+        """Open one part and close the others, or close it."""
+        opens = not self._parts[button].isVisible()
+        for other, part in self._parts.items():
+            part.setVisible(opens and other is button)
+        if opens and button is self._always:
+            self._offers.take_focus()
+        elif opens and button is self._deny_with_reason:
+            self._deny_row.field.setFocus()
         self.resized.emit()

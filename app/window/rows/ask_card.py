@@ -1,5 +1,7 @@
 """Base class of the cards for asks: heading, controls, the line once the ask is settled."""
 
+from datetime import timedelta
+
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
@@ -7,6 +9,7 @@ from app.client.display_text import limit_amount_text
 from app.client.safe_text import plain
 from app.protocol.asks import Ask
 from app.window.rows.base import RowActions
+from app.window.rows.offers import offer_text
 from app.window.theme.style import Tone
 from app.window.theme.theme import Theme
 from app.window.widgets.containers import Card
@@ -96,8 +99,19 @@ def _decision(ask: Ask) -> str:
         case "approval":
             if not ask.allowed:
                 return f"Denied: {answer}" if answer else "Denied"
-            scope = {"conversation": "for this conversation", "workspace": "for this workspace", "user": "everywhere"}
-            return f"Allowed {scope.get(ask.remember, ask.remember)}"
+            return _allowed_text(ask)
+
+
+def _allowed_text(ask: Ask) -> str:
+    if ask.remember == "once" or ask.approval is None:
+        return "Allowed once"
+    scopes = {"conversation": "in this conversation", "workspace": "in this workspace", "user": "everywhere"}
+    what = f": {offer_text(ask.approval.offers[ask.offer])}," if ask.offer < len(ask.approval.offers) else ""
+    until = ""
+    if ask.expires_s is not None and ask.answered_at is not None:
+        end = (ask.answered_at + timedelta(seconds=ask.expires_s)).astimezone()
+        until = f", until {end.day} {end:%b %H:%M}"
+    return f"Allowed{what} {scopes[ask.remember]}{until}"
 
 
 def _tone(ask: Ask) -> Tone:

@@ -1,12 +1,12 @@
 """Asks in the transcript: shown exactly, answered by mouse and keyboard, with their outcome."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.protocol.asks import Ask, AskAnswerParams, ReachedLimit
@@ -16,6 +16,7 @@ from app.window.theme.theme import Theme
 from tests.support.rows import APPROVAL, LIMIT, QUESTION, UNKNOWN, Answers
 
 WIDTH = 600
+_PREFIX = "python -m pytest …. Commands that begin with `python -m pytest …`, on files of the workspace."
 
 
 class Shown:
@@ -35,8 +36,8 @@ class Shown:
         boxes = [box.toPlainText() for box in self.row_view.findChildren(QPlainTextEdit) if box.isVisible()]
         return [label.text() for label in self.row_view.findChildren(QLabel) if label.isVisible()] + boxes
 
-    def button(self, name: str) -> QPushButton:
-        buttons = self.row_view.findChildren(QPushButton)
+    def button(self, name: str) -> QAbstractButton:
+        buttons = self.row_view.findChildren(QAbstractButton)
         return next(button for button in buttons if button.accessibleName() == name and button.isVisible())
 
     def field(self) -> QLineEdit:
@@ -115,6 +116,10 @@ def test_hidden_characters_of_a_command_are_escaped(shown: Shown) -> None:
             AskAnswerParams(ask_id="ask_a", allow=True, remember="conversation"),
         ),
         (
+            ["Allow from now on …", _PREFIX, "Everywhere"],
+            AskAnswerParams(ask_id="ask_a", allow=True, remember="user", offer=1),
+        ),
+        (
             ["Allow from now on …", "In this workspace"],
             AskAnswerParams(ask_id="ask_a", allow=True, remember="workspace"),
         ),
@@ -126,6 +131,69 @@ def test_an_approval_is_answered_by_its_buttons(shown: Shown, presses: list[str]
     for name in presses:
         shown.button(name).click()
     assert shown.answers.given == [answer]
+
+
+def test_an_offer_says_what_it_covers_with_an_example_and_a_counterexample(shown: Shown) -> None:
+    shown.show(APPROVAL)
+    shown.button("Allow from now on …").click()
+    assert "Exactly this command, in /home/anna/project." in shown.texts()
+    assert not any(button.accessibleName() == "Everywhere" for button in shown.controls())
+    shown.button(_PREFIX).click()
+    for text in (
+        "Commands that begin with `python -m pytest …`, on files of the workspace.",
+        "python -m pytest -v",
+        "python -m pip",
+    ):
+        assert text in shown.texts()
+
+
+def test_an_offer_can_be_accepted_for_an_hour_with_the_keyboard_alone(shown: Shown) -> None:
+    shown.show(APPROVAL)
+    QTest.keyClick(shown.button("Allow from now on …"), Qt.Key.Key_Return)
+    shown.row_view.activateWindow()
+    QTest.qWaitForWindowActive(shown.row_view)
+    shown.show(APPROVAL)  # laid out at its new height
+    first = shown.row_view.focusWidget()
+    assert first is not None and first.accessibleName().startswith("Exactly this")
+    QTest.keyClick(first, Qt.Key.Key_Down)
+    (period,) = shown.row_view.findChildren(QComboBox)
+    QTest.keyClick(period, Qt.Key.Key_Down)
+    QTest.keyClick(shown.button("In this workspace"), Qt.Key.Key_Return)
+    assert shown.answers.given == [
+        AskAnswerParams(ask_id="ask_a", allow=True, remember="workspace", offer=1, expires_s=3600)
+    ]
+
+
+def test_offers_of_another_ask_start_with_the_narrowest(shown: Shown) -> None:
+    shown.show(APPROVAL)
+    shown.button("Allow from now on …").click()
+    shown.button(_PREFIX).click()
+    shown.show(msgspec.structs.replace(APPROVAL, id="ask_b"))
+    shown.button("Allow from now on …").click()
+    shown.button("In this conversation").click()
+    assert shown.answers.given == [AskAnswerParams(ask_id="ask_b", allow=True, remember="conversation")]
+
+
+def test_why_an_approval_is_asked_opens_in_place_of_other_parts_and_esc_closes_it(shown: Shown) -> None:
+    shown.show(APPROVAL)
+    shown.button("Allow from now on …").click()
+    shown.button("Why this is asked …").click()
+    assert APPROVAL.approval is not None
+    assert APPROVAL.approval.explained in shown.texts()
+    assert "Exactly this command, in /home/anna/project." not in shown.texts()
+    QTest.keyClick(shown.button("Why this is asked …"), Qt.Key.Key_Escape)
+    assert APPROVAL.approval.explained not in shown.texts()
+
+
+def test_a_settled_approval_says_what_was_allowed_where_and_until_when(shown: Shown) -> None:
+    at = datetime.now(UTC)
+    settled = msgspec.structs.replace(
+        APPROVAL, status="answered", allowed=True, remember="workspace", offer=1, expires_s=3600.0, answered_at=at
+    )
+    shown.show(settled)
+    end = (at + timedelta(hours=1)).astimezone()
+    allowed = f"Allowed: python -m pytest …, in this workspace, until {end.day} {end:%b %H:%M}"
+    assert any(text.startswith(allowed) for text in shown.texts())
 
 
 def test_a_reason_for_denying_is_given_by_keyboard_alone(shown: Shown, qtbot: QtBot) -> None:
@@ -143,9 +211,9 @@ def test_control_enter_anywhere_in_an_approval_allows_once(shown: Shown) -> None
     assert shown.answers.given == [AskAnswerParams(ask_id="ask_a", allow=True)]
 
 
-def test_without_a_grantable_rule_nothing_is_offered_to_remember(shown: Shown) -> None:
+def test_without_an_offer_nothing_is_offered_to_remember(shown: Shown) -> None:
     assert APPROVAL.approval is not None
-    approval = msgspec.structs.replace(APPROVAL.approval, offers=())
+    approval = msgspec.structs.replace(APPROVAL.approval, offers=(), explained="")
     shown.show(msgspec.structs.replace(APPROVAL, approval=approval))
     assert [button.accessibleName() for button in shown.controls()] == ["Allow once", "Deny", "Deny and say why …"]
 

@@ -11,8 +11,9 @@ from app.protocol.base import JsonValue
 from app.protocol.settings import SETTINGS_GET, SETTINGS_SET, Setting, SettingsGetParams, SettingsSetParams
 from app.window.theme.style import set_style, set_tool_tip
 from app.window.theme.theme import Theme
-from app.window.views.settings.page import ComboBox, EngineCalls, SettingsPageView
+from app.window.views.settings.page import EngineCalls, SettingsPageView
 from app.window.widgets.buttons import IconButton
+from app.window.widgets.combo_box import ComboBox
 from app.window.widgets.labels import TextLabel
 from app.window.widgets.search_field import SearchField
 

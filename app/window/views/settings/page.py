@@ -1,11 +1,10 @@
-"""Shared by settings pages: heading, scrolling rows, the engine-call protocol, combo box, inline confirmation."""
+"""Shared by settings pages: heading, scrolling rows, the engine-call protocol, inline confirmation."""
 
 from collections.abc import Callable, Coroutine
 from typing import Protocol, TypeVar
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.protocol.base import Method, Wire
 from app.window.theme.style import set_style
@@ -81,16 +80,6 @@ class EngineCalls(Protocol):
     async def call(self, method: Method[P, R], params: P) -> R: ...
 
     def spawn(self, work: Coroutine[None, None, None], failed: Callable[[str], None] | None = None) -> None: ...
-
-
-class ComboBox(QComboBox):
-    def __init__(self, choices: tuple[str, ...]) -> None:
-        super().__init__()
-        self.addItems(choices)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
 
 
 class ConfirmationView(QWidget):

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLineEdit, QP
 from app.protocol.agents import Color, Personality, ThinkingLevel
 from app.window.theme.style import push_button, set_style, set_tool_tip
 from app.window.theme.theme import Theme
-from app.window.views.settings.page import ComboBox
 from app.window.widgets.agent_dot import paint_agent_dot
+from app.window.widgets.combo_box import ComboBox
 from app.window.widgets.labels import TextLabel
 
 _COLORS: tuple[Color, ...] = get_args(Color)
