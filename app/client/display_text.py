@@ -36,9 +36,9 @@ PROMPT_PARTS: dict[PromptPartName, str] = {
 
 # Name and meaning of the approval modes, in the order in which clients show them.
 APPROVAL_MODES: dict[ApproveMode, tuple[str, str]] = {
-    "ask": ("Ask me", "You are asked before files change and before commands that do more than look."),
-    "edits": ("Accept edits", "Files in the workspace change without asking, commands still ask."),
-    "plan": ("Plan", "Only reading: the agent says what it would do, and changes nothing."),
+    "ask": ("Ask me", "You are asked before anything that does more than look."),
+    "edits": ("Accept edits", "Files in the workspace change unasked, commands still ask."),
+    "plan": ("Plan", "Only reading: it says what it would do, and changes nothing."),
     "all": ("Allow all", "Nothing is asked. Commands run in a sandbox that can change only the workspace."),
     "never": ("Deny", "What would need your approval is denied unasked."),
 }
@@ -46,6 +46,12 @@ _WITHOUT_SANDBOX = (
     "Allow all — without a sandbox",
     "Nothing is asked. Commands run as you, with all your files and the network.",
 )
+# What a person confirms before everything is allowed, without and with a sandbox.
+ALL_WARNINGS = {
+    False: "Nothing will be asked in this conversation: commands run as you, may change or delete your files and reach "
+    "the network.",
+    True: "Nothing will be asked in this conversation. Commands run in a sandbox: they can change only the workspace.",
+}
 
 _MOST = 1e12
 _NUMBER = re.compile(r"(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+", re.ASCII)

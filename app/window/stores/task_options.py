@@ -17,7 +17,8 @@ def new_task_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """None means the engine's default. `workspace` applies to a new conversation; `budget_usd` None is no limit.
+    """None means the engine's default. `workspace` and `approve` apply to a new conversation; `budget_usd` None is no
+    limit.
 
     `model_if_none`, chosen for another agent, applies to an agent without its own model. `api_base` belongs to a model
     of `openai_compatible`.
@@ -62,7 +63,7 @@ class TaskOptions:
             api_base=self.api_base if (model or "").startswith(_CUSTOM_SERVER) else None,
             workspace=self.workspace if conversation_id is None else None,
             mode=self.mode,
-            approve=self.approve,
+            approve=self.approve if conversation_id is None else None,
             thinking_level=None if is_for_another else self.thinking_level,
             budget_usd=self.budget_usd,
             personality_id=None if is_for_another else self.personality_id,

@@ -159,13 +159,15 @@ class TaskRun:
         if mode != self.task.mode:
             self._policy.apply_mode(mode)
 
-    def set_approve(self, mode: ApproveMode) -> None:
-        """Change the approval mode from the next check on; the agent reads after this turn that plan mode changed."""
+    def set_approve(self, mode: ApproveMode, *, attended: bool) -> None:
+        """Change the approval mode from the next check on; the agent reads after this turn that plan mode changed.
+
+        `attended`: a person chose it, who can be asked from now on.
+        """
         before = self.task.approve
-        if mode != before:
-            self._state.set(msgspec.structs.replace(self.task, approve=mode))
-            if "plan" in (before, mode):
-                self.announce_plan_mode(is_on=mode == "plan")
+        self._state.set(msgspec.structs.replace(self.task, approve=mode, attended=attended or self.task.attended))
+        if mode != before and "plan" in (before, mode):
+            self.announce_plan_mode(is_on=mode == "plan")
 
     def announce_plan_mode(self, *, is_on: bool) -> None:
         self._policy.announce_plan_mode(is_on)

@@ -31,14 +31,15 @@ class ApprovalModes:
         mode = self._changed.get(conversation.id, conversation.approve)
         return msgspec.structs.replace(conversation, approve=mode)
 
-    async def change(self, conversation_id: str, mode: ApproveMode, by: str) -> Conversation:
+    async def change(self, conversation_id: str, mode: ApproveMode, by: str, *, attended: bool) -> Conversation:
         """Set the mode for all tasks, running or interrupted, and settle the approvals that it allows or denies.
 
-        It holds at once; returns when it is stored.
+        It holds at once; returns when it is stored. `attended`: a person chose it, who can be asked.
         """
+        attended = attended and mode in ("ask", "edits")
         self._changed[conversation_id] = mode
         for run in self._running(conversation_id):
-            run.set_approve(mode)
+            run.set_approve(mode, attended=attended)
         self._asks.settle_in_mode(conversation_id, mode, by)
         active = await self._database.tasks.active()
         stored = await self._database.conversations.get(conversation_id)
@@ -52,7 +53,10 @@ class ApprovalModes:
         for task in active:
             is_idle = task.status == "interrupted" and task.id not in running
             if task.conversation_id == conversation_id and is_idle and task.approve != conversation.approve:
-                self._log.publish(TaskUpdate(task=msgspec.structs.replace(task, approve=conversation.approve)))
+                changed = msgspec.structs.replace(
+                    task, approve=conversation.approve, attended=attended or task.attended
+                )
+                self._log.publish(TaskUpdate(task=changed))
         await self._log.flush()
         return conversation
 
@@ -63,7 +67,7 @@ class ApprovalModes:
         """Apply a change that came while the task was being started."""
         mode = self._changed.get(run.task.conversation_id)
         if mode is not None and run.task.approve != "never":
-            run.set_approve(mode)
+            run.set_approve(mode, attended=False)
 
 
 def inherited(task: Task) -> ApproveMode | None:

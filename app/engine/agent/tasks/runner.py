@@ -64,7 +64,7 @@ class AgentTaskRunner:
 
         async def prepare() -> TaskStart:
             if params.conversation_id is not None and params.approve not in (None, "never"):
-                await self._modes.change(params.conversation_id, params.approve, "a new task")
+                await self._modes.change(params.conversation_id, params.approve, "a new task", attended=False)
             return await self._factory.new(params, version, remark)
 
         return await self._start_once(params.task_id, prepare)
@@ -139,8 +139,8 @@ class AgentTaskRunner:
         return task
 
     async def set_approve(self, conversation_id: str, mode: ApproveMode, by: str) -> Conversation:
-        """Change the approval mode of a conversation and of its tasks; returns once that is stored."""
-        return await self._modes.change(conversation_id, mode, by)
+        """Change the approval mode of a conversation and of its tasks for a person; returns once that is stored."""
+        return await self._modes.change(conversation_id, mode, by, attended=True)
 
     def with_current_mode(self, conversation: Conversation) -> Conversation:
         """The conversation with its newest approval mode."""

@@ -23,6 +23,7 @@ from app.protocol.tasks import (
     TASK_STEER,
     TASK_STOP,
     TASK_TRY_NOW,
+    ApproveMode,
     DecidedMode,
     Task,
     TaskIdParams,
@@ -197,6 +198,12 @@ class TaskCommands(QObject):
         task = self.task
         if task is not None:
             self._session.spawn(self._set_mode(TaskSetModeParams(task_id=task.id, mode=mode)), self.failed.emit)
+
+    def set_approve(self, mode: ApproveMode) -> None:
+        """Change the approval mode of the conversation and of its running tasks."""
+        if self.conversation_id is not None:
+            params = ConversationChangeParams(conversation_id=self.conversation_id, approve=mode)
+            self._session.send(CONVERSATION_CHANGE, params, self.failed.emit)
 
     def try_now(self) -> None:
         """Retry the model call of the selected task instead of waiting for a rate limit."""

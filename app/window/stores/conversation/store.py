@@ -32,6 +32,7 @@ class ConversationStore(BranchRows):
 
     taskUpdate = Signal(object)
     title_changed = Signal()
+    approve_changed = Signal()
     loaded = Signal()
     reached = Signal(int)
     missed = Signal()
@@ -117,13 +118,15 @@ class ConversationStore(BranchRows):
         self.asks.changed.disconnect(self._on_asks_changed)
 
     def put_conversation(self, conversation: Conversation) -> None:
-        old = self.title
+        old, before = self.title, self.conversation
         self.conversation = conversation
         self.agents.put_conversation(conversation)
         self.requests.put_conversation(conversation)
         self.context.put_conversation(conversation)
         if self.title != old:
             self.title_changed.emit()
+        if before is None or conversation.approve != before.approve:
+            self.approve_changed.emit()
 
     def put_task(self, task: Task) -> None:
         self.touch(self.branch.tasks.put(task))

@@ -1,6 +1,7 @@
 """The panel below the transcript: status line, agents, queue, options and composer of one conversation."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.protocol.agents import Agent
-from app.protocol.tasks import Task
+from app.protocol.tasks import ApproveMode, Task
 from app.window.rows.row import UserRow
 from app.window.stores.catalog import ModelStore
 from app.window.stores.conversation.store import ConversationStore
@@ -122,6 +123,7 @@ class InputPanelView(QWidget):
         if task is not None:
             self.task_options.show_task(task)
             self._apply_options()
+        self._show_approve()
         question = asked.text if (asked := self._store.requests.question) is not None else ""
         active = task is not None and is_working(task)
         stopping = task is not None and task.stopping
@@ -168,6 +170,9 @@ class InputPanelView(QWidget):
         self.agents.turn_order_requested.connect(self.set_turns)
         self.agents.remove_requested.connect(self._on_remove_requested)
         self.task_options.changed.connect(self._on_options_changed)
+        self.task_options.mode_chosen.connect(self._on_mode_chosen)
+        composer.field.mode_cycle_requested.connect(self.task_options.cycle_mode)
+        store.approve_changed.connect(self._show_approve)
         self.task_options.add_agent_requested.connect(self.add_agent)
 
     def ask_models(self, text: str, models: tuple[str, ...]) -> None:
@@ -230,6 +235,20 @@ class InputPanelView(QWidget):
 
     def _apply_options(self) -> None:
         self._store.requests.options = self.task_options.options
+
+    def _show_approve(self) -> None:
+        """The mode of an existing conversation is what the engine says."""
+        if self._store.conversation is not None:
+            self.task_options.set_approve(self._store.conversation.approve)
+            self._apply_options()
+
+    def _on_mode_chosen(self, mode: ApproveMode) -> None:
+        if self._store.conversation_id is None:
+            self.task_options.set_approve(mode)
+            self._apply_options()
+        else:
+            self._store.requests.set_approve(mode)
+        self.options_changed.emit(replace(self.task_options.options, approve=mode))
 
     def _on_submitted(self, text: str, paths: tuple[str, ...]) -> None:
         if self._models.is_empty and not self.task_options.model:

@@ -1,4 +1,4 @@
-"""The text field of the composer: Enter, Shift+Enter and Alt+Enter, height by content, drops and pastes."""
+"""The text field of the composer: Enter, Shift+Enter, Alt+Enter and Shift+Tab, height by content, drops and pastes."""
 
 import re
 from math import ceil
@@ -13,6 +13,7 @@ _MAX_LINES = 12
 _BLINKS_MS = 10_000
 _LONG_WORD = re.compile(r"\S{2000}")
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_TAB_REASONS = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
 _STEPS: dict[int, int] = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
 
@@ -20,13 +21,15 @@ class PromptEditView(QPlainTextEdit):
     """Emits `submitted` on Enter, `queued` on Alt+Enter, `edit_last_requested` on Up in an empty field.
 
     Emits `history_step_requested` on Ctrl+Up (-1, an older message) and Ctrl+Down (1), and `content_dropped`
-    with the QMimeData of pasted or dropped content that is not text, or too long.
+    with the QMimeData of pasted or dropped content that is not text, or too long. Emits `mode_cycle_requested` on
+    Shift+Tab, unless the focus came by Tab and nothing was typed since: then the focus goes on to the control before.
     """
 
     submitted = Signal()
     queued = Signal()
     edit_last_requested = Signal()
     history_step_requested = Signal(int)
+    mode_cycle_requested = Signal()
     content_dropped = Signal(object)
     focused = Signal(bool)
 
@@ -35,6 +38,7 @@ class PromptEditView(QPlainTextEdit):
         self.setTabChangesFocus(True)
         self.setFrameShape(QPlainTextEdit.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._is_walked_through = False
         self._flash_ms = 0  # the flash time before the caret stopped blinking
         self._blink_timeout = QTimer(self, singleShot=True, interval=_BLINKS_MS)
         self._blink_timeout.timeout.connect(self.stop_blinking)
@@ -78,8 +82,15 @@ class PromptEditView(QPlainTextEdit):
         else:
             self._blink_timeout.stop()
 
+    def focusNextPrevChild(self, next: bool) -> bool:
+        if next or self._is_walked_through:
+            return super().focusNextPrevChild(next)
+        self.mode_cycle_requested.emit()
+        return True
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         self._blink()
+        self._is_walked_through = self._is_walked_through and not event.text()
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         if event.key() in _ENTER and modifiers == Qt.KeyboardModifier.NoModifier:
             self.submitted.emit()
@@ -98,6 +109,7 @@ class PromptEditView(QPlainTextEdit):
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
+        self._is_walked_through = event.reason() in _TAB_REASONS
         self._blink()
         self.focused.emit(True)
 

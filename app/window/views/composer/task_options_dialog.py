@@ -6,9 +6,9 @@ from dataclasses import replace
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from app.client.display_text import APPROVAL_MODES, approval_mode_text, number_of
+from app.client.display_text import number_of
 from app.protocol.agents import ThinkingLevel
-from app.protocol.tasks import ApproveMode, TaskMode
+from app.protocol.tasks import TaskMode
 from app.window.stores.catalog import DEFAULT
 from app.window.stores.task_options import TaskOptionDefaults, TaskOptions
 from app.window.theme.style import plain_tool_tip, push_button, set_style, set_tool_tip
@@ -21,9 +21,6 @@ MODES: dict[TaskMode, tuple[str, str]] = {
     "task": ("Task", "Goes on until the agent says itself that the job is complete."),
     "chat": ("Chat", "Plain talk: tools may be used, done at each reply."),
 }
-APPROVALS: dict[ApproveMode, tuple[str, str]] = {
-    mode: (name, approval_mode_text(mode, has_sandbox=False)[1]) for mode, (name, _) in APPROVAL_MODES.items()
-}
 THINKING: dict[ThinkingLevel, str] = {
     "off": "Off",
     "minimal": "Minimal",
@@ -33,14 +30,9 @@ THINKING: dict[ThinkingLevel, str] = {
     "xhigh": "Highest",
 }
 
-_WARNING = (
-    "Nothing will be asked in this conversation: commands run as you, may change or delete your files and reach the "
-    "network."
-)
-
 
 class TaskOptionsDialog(FramelessDialog):
-    """Emits `changed` with the new `TaskOptions` on each change. Only "Allow everything" requires a confirmation."""
+    """Emits `changed` with the new `TaskOptions` on each change."""
 
     changed = Signal(object)
     choose_model_requested = Signal()
@@ -58,16 +50,12 @@ class TaskOptionsDialog(FramelessDialog):
         self.personality = _box("Personality", self._personalities(), options.personality_id or defaults.personality_id)
         self.mode = _box("Mode", [(mode, name, about) for mode, (name, about) in MODES.items()], options.mode)
         self.thinking = _box("Thinking", self._levels(), options.thinking_level or "")
-        asks = [(mode, name, about) for mode, (name, about) in APPROVALS.items()]
-        self.approvals = _box("Approvals", asks, options.approve)
         self.model = push_button(defaults.model_of(options) or "Set up a model")
         self.budget = QLineEdit(f"{options.budget_usd:g}" if options.budget_usd is not None else "")
         self._mode_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
-        self._approvals_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
         self.several = push_button("Ask several models…")
         self.agent = push_button("Add an agent…")
         self.agent.setVisible(bool(defaults.agent))  # a new conversation has no agent to add another one to
-        self._confirm = _Confirmation(theme)
         self._lay_out()
         self._connect()
         self._show_meanings()
@@ -101,7 +89,6 @@ class TaskOptionsDialog(FramelessDialog):
         form.addRow("Model", self.model)
         form.addRow("Thinking", self.thinking)
         form.addRow("Mode", self._with_explanation(self.mode, self._mode_about))
-        form.addRow("Approvals", self._with_explanation(self.approvals, self._approvals_about))
         form.addRow("Budget in $", self.budget)
         form.addRow("Folder", ElidedLabel(self._theme, self._options.workspace or "A new one, made by Errand"))
         column = QVBoxLayout(self)
@@ -110,7 +97,6 @@ class TaskOptionsDialog(FramelessDialog):
         column.setSpacing(tokens.space_normal)
         column.addWidget(TextLabel(self._theme, "The next task is started with", bold=True))
         column.addLayout(form)
-        column.addWidget(self._confirm)
         column.addLayout(self._agent_buttons())
 
     def _agent_buttons(self) -> QHBoxLayout:
@@ -132,10 +118,8 @@ class TaskOptionsDialog(FramelessDialog):
         self.personality.activated.connect(self._on_personality_chosen)
         self.mode.activated.connect(self._on_mode_chosen)
         self.thinking.activated.connect(self._on_thinking_chosen)
-        self.approvals.activated.connect(self._on_approvals_chosen)
         self.model.clicked.connect(self._on_model_clicked)
         self.budget.textChanged.connect(self._on_budget_changed)
-        self._confirm.answered.connect(self._on_confirmed)
         self.several.clicked.connect(self._on_several_clicked)
         self.agent.clicked.connect(self._on_agent_clicked)
 
@@ -153,8 +137,6 @@ class TaskOptionsDialog(FramelessDialog):
 
     def _show_meanings(self) -> None:
         self._mode_about.setText(MODES[self._options.mode][1])
-        self._approvals_about.setText(APPROVALS[self._options.approve][1])
-        self._approvals_about.set_tone("waiting" if self._options.approve == "all" else "muted")
         model = self._defaults.model_of(self._options) or "Set up a model"
         self.model.setText(
             self.fontMetrics().elidedText(model, Qt.TextElideMode.ElideMiddle, self._theme.tokens.column // 4)
@@ -177,24 +159,6 @@ class TaskOptionsDialog(FramelessDialog):
     def _on_thinking_chosen(self, index: int) -> None:
         levels: Sequence[ThinkingLevel | None] = (None, *THINKING)
         self._change(replace(self._options, thinking_level=levels[index]))
-
-    def _on_approvals_chosen(self, index: int) -> None:
-        chosen: ApproveMode = tuple(APPROVALS)[index]
-        if chosen == "all" and self._options.approve != "all":
-            self._confirm.show()
-            self._confirm.setFocus()
-            self._fit()
-        else:
-            self._confirm.hide()
-            self._change(replace(self._options, approve=chosen))
-
-    def _on_confirmed(self, is_sure: bool) -> None:
-        self._confirm.hide()
-        if is_sure:
-            self._change(replace(self._options, approve="all"))
-        self.approvals.setCurrentIndex(list(APPROVALS).index(self._options.approve))
-        self.approvals.setFocus()
-        self._fit()
 
     def _fit(self) -> None:
         """As high as its content; the lower edge stays."""
@@ -226,34 +190,6 @@ class TaskOptionsDialog(FramelessDialog):
         )
         if not is_wrong:
             self._change(replace(self._options, budget_usd=budget))
-
-
-class _Confirmation(QWidget):
-    """The confirmation of "Allow everything"."""
-
-    answered = Signal(bool)
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        allow, keep = push_button("Allow everything", "danger"), push_button("Keep asking")
-        buttons = QHBoxLayout()
-        buttons.addWidget(keep)
-        buttons.addWidget(allow)
-        buttons.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(TextLabel(theme, _WARNING, tone="waiting", wrap=True))
-        column.addLayout(buttons)
-        allow.clicked.connect(self._on_allowed)
-        keep.clicked.connect(self._on_kept)
-        self.setFocusProxy(keep)
-        self.hide()
-
-    def _on_allowed(self) -> None:
-        self.answered.emit(True)
-
-    def _on_kept(self) -> None:
-        self.answered.emit(False)
 
 
 def _box(name: str, rows: Sequence[tuple[str, str, str]], chosen: str) -> QComboBox:

@@ -24,6 +24,7 @@ ActionName = Literal[
     "find_previous",
     "tree",
     "summarise",
+    "approvals",
     "ask_models",
     "add_agent",
     "close_tab",
@@ -51,6 +52,7 @@ _KEY_FORMAT = QKeySequence.SequenceFormat
 _FIXED = {
     "Alt+Return": "queues a message",
     "Alt+Enter": "queues a message",
+    "Shift+Tab": "changes the approval mode in the message field",
     "Ctrl+C": "copies",
     "Ctrl+X": "cuts",
     "Ctrl+V": "pastes",
@@ -97,6 +99,7 @@ ACTIONS = (
     Action("ask_models", "Ask several models the same", ()),
     Action("add_agent", "Add an agent to this conversation", ()),
     Action("summarise", "Summarise the older part of this conversation", ()),
+    Action("approvals", "Choose what the agent may do without asking", ()),
     Action("close_tab", "Close tab", ("Ctrl+W",)),
     Action("reopen_tab", "Reopen closed tab", ("Ctrl+Shift+T",)),
     Action("next_tab", "Next tab", ("Ctrl+Tab", "Ctrl+PgDown")),

@@ -20,6 +20,7 @@ _COMPOSER_KEYS = (
     ("Send; steer a task at work; reply to a question", "Enter"),
     ("A new line", "Shift+Enter"),
     ("Queue for after the work at hand", "Alt+Enter"),
+    ("Ask, accept edits, or plan: the next one, while you write", "Shift+Tab"),
     ("Close what is open; stop the task by a second Esc", "Esc"),
     ("Bring back the last message", "Up"),
     ("Go to a tab by its number", "Ctrl+1 … 9"),

@@ -20,7 +20,7 @@ from app.window.views.composer.task_options_dialog import TaskOptionsDialog
 from app.window.views.shared.picker import PickerDialog
 from tests.support.model_server import Reply
 from tests.support.records import agent, task
-from tests.support.window import Desk, desk, press, until
+from tests.support.window import Desk, desk, until
 
 PEOPLE = (
     Personality(id="assistant", name="Assistant", system_prompt="You help."),
@@ -139,23 +139,11 @@ def test_an_invalid_budget_is_marked_and_not_used(choices: TaskOptionsView) -> N
     dialog.close()
 
 
-def test_allowing_everything_is_confirmed_once_and_then_shown_in_amber(choices: TaskOptionsView) -> None:
-    dialog = panel(choices)
-    take(dialog.approvals, "Allow all")
-    assert choices.options.approve == "ask"
-    press(dialog, "Keep asking")
-    assert (choices.options.approve, dialog.approvals.currentText()) == ("ask", "Ask me")
-    take(dialog.approvals, "Allow all")
-    press(dialog, "Allow everything")
-    assert (choices.options.approve, choices.more_button.property("tone")) == ("all", "waiting")
-    dialog.close()
-
-
 def test_a_narrow_bar_collapses_to_icons_with_accessible_names(choices: TaskOptionsView) -> None:
-    buttons = (choices.folder_button, choices.model_button, choices.more_button)
+    buttons = (choices.folder_button, choices.model_button, choices.mode_button, choices.more_button)
     assert all(button.text() for button in buttons)
     choices.resize(sum(button.sizeHint().width() for button in buttons) - 1, 40)
-    assert [bool(button.text()) for button in buttons] == [True, True, False]
+    assert [bool(button.text()) for button in buttons] == [True, True, True, False]
     choices.resize(choices.minimumSizeHint())
     assert not any(button.text() for button in buttons)
     assert all(button.accessibleName() for button in buttons)
@@ -173,13 +161,13 @@ async def test_the_next_task_uses_the_chosen_options_and_they_stay(person: Desk)
     await person.finish()
     input_panel = person.view.input_panel
     await until(lambda: len(person.engine.stores.personalities.all) >= 2)
-    chosen = TaskOptions(model="scripted/note", mode="task", budget_usd=3.0, approve="never", personality_id="coder")
+    chosen = TaskOptions(model="scripted/note", mode="task", budget_usd=3.0, personality_id="coder")
     input_panel.set_options(chosen)
+    person.view.store.requests.set_approve("never")
+    await until(lambda: input_panel.task_options.mode_button.accessibleName() == "Approvals: Deny")
     before = person.task.id
     QTest.keyClicks(input_panel.composer.field, "Go on")
     QTest.keyClick(input_panel.composer.field, Qt.Key.Key_Return)
     await until(lambda: person.task.id != before)
     assert (person.task.mode, person.task.budget_usd, person.task.approve) == ("task", 3.0, "never")
-    await until(
-        lambda: input_panel.task_options.more_button.accessibleName().startswith("More choices: Deny, Coder, Task")
-    )
+    await until(lambda: input_panel.task_options.more_button.accessibleName().startswith("More choices: Coder, Task"))

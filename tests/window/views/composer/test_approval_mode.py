@@ -1,0 +1,142 @@
+"""The approval mode in the composer: chosen with the mouse and with Shift+Tab, shown, and followed by the task."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.protocol.tasks import ApproveMode
+from app.window.stores.task_options import TaskOptions
+from app.window.theme.theme import Theme
+from app.window.views.composer.approval_mode import ApprovalModeDialog, next_mode
+from app.window.views.composer.task_options_bar import TaskOptionsView
+from tests.support.model_replies import DONE, shell
+from tests.support.window import Desk, desk, press, until
+
+
+@pytest.fixture
+def choices(qtbot: QtBot, theme: Theme) -> TaskOptionsView:
+    """The bar of a new conversation: what is chosen applies at once."""
+    view = TaskOptionsView(theme)
+    view.mode_chosen.connect(view.set_approve)
+    qtbot.addWidget(view)
+    view.resize(900, 40)
+    view.show()
+    return view
+
+
+@pytest.fixture
+async def person(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGenerator[Desk]:
+    async with desk(qapp, theme, tmp_path, [shell("touch made"), DONE], mode="task") as opened:
+        yield opened
+
+
+def panel(choices: TaskOptionsView) -> ApprovalModeDialog:
+    QTest.mouseClick(choices.mode_button, Qt.MouseButton.LeftButton)
+    return next(dialog for dialog in choices.findChildren(ApprovalModeDialog) if dialog.isVisible())
+
+
+def cycle(person: Desk) -> None:
+    QTest.keyClick(person.view.composer.field, Qt.Key.Key_Backtab, Qt.KeyboardModifier.ShiftModifier)
+
+
+def shown(choices: TaskOptionsView) -> tuple[ApproveMode, str, str]:
+    button = choices.mode_button
+    return choices.options.approve, button.accessibleName(), str(button.property("tone") or "")
+
+
+async def becomes(person: Desk, mode: ApproveMode) -> None:
+    choices = person.view.input_panel.task_options
+    await until(lambda: choices.options.approve == mode and person.task.approve == mode)
+
+
+def test_the_panel_has_four_modes_each_with_its_sentence(choices: TaskOptionsView) -> None:
+    dialog = panel(choices)
+    buttons = [button for button in dialog.findChildren(QPushButton) if button.isVisible()]
+    assert [button.accessibleName() for button in buttons] == [
+        "Ask me, chosen",
+        "Accept edits",
+        "Plan",
+        "Allow all — without a sandbox",
+    ]
+    assert all(button.accessibleDescription().endswith(".") for button in buttons)
+    assert dialog.focusWidget() is buttons[0]
+    QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Down)
+    QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Return)
+    assert shown(choices) == ("edits", "Approvals: Accept edits", "")
+    assert not dialog.isVisible()
+
+
+def test_plan_mode_is_marked_and_one_click_leaves_it(choices: TaskOptionsView) -> None:
+    assert not choices.leave_plan_button.isVisible()
+    press(panel(choices), "Plan")
+    assert shown(choices) == ("plan", "Approvals: Plan", "link")
+    press(choices, "Leave plan mode")
+    assert shown(choices) == ("ask", "Approvals: Ask me", "")
+    assert not choices.leave_plan_button.isVisible()
+
+
+def test_allowing_everything_is_confirmed_once_and_then_shown_in_amber(choices: TaskOptionsView) -> None:
+    dialog = panel(choices)
+    press(dialog, "Allow all — without a sandbox")
+    assert choices.options.approve == "ask"
+    press(dialog, "Keep asking")
+    assert choices.options.approve == "ask" and dialog.isVisible()
+    press(dialog, "Allow all — without a sandbox")
+    press(dialog, "Allow everything")
+    assert shown(choices) == ("all", "Approvals: Allow all — without a sandbox", "waiting")
+
+
+def test_with_a_sandbox_the_label_promises_it(choices: TaskOptionsView) -> None:
+    choices.has_sandbox = True
+    dialog = panel(choices)
+    press(dialog, "Allow all")
+    press(dialog, "Allow everything")
+    assert shown(choices) == ("all", "Approvals: Allow all", "waiting")
+    assert "sandbox" in choices.mode_button.accessibleDescription()
+
+
+def test_cycling_never_reaches_a_mode_that_allows_everything() -> None:
+    modes: tuple[ApproveMode, ...] = ("ask", "edits", "plan", "never", "all")
+    assert [next_mode(mode) for mode in modes] == ["edits", "plan", "ask", "ask", "ask"]
+
+
+def test_an_existing_conversation_keeps_its_own_mode() -> None:
+    chosen = TaskOptions(approve="edits")
+    assert (chosen.start("go", None).approve, chosen.start("go", "c1").approve) == ("edits", None)
+
+
+async def test_shift_tab_while_writing_changes_the_mode_of_the_running_task(person: Desk) -> None:
+    person.view.composer.field.setFocus()
+    for mode in ("ask", "edits", "plan", "ask"):
+        cycle(person)
+        await becomes(person, mode)
+
+
+async def test_shift_tab_goes_back_for_a_person_who_came_with_tab_and_types_nothing(person: Desk) -> None:
+    field = person.view.composer.field
+    field.setFocus(Qt.FocusReason.TabFocusReason)
+    cycle(person)
+    assert not field.hasFocus()
+    field.setFocus(Qt.FocusReason.TabFocusReason)
+    QTest.keyClicks(field, "x")
+    cycle(person)
+    assert field.hasFocus()
+    await becomes(person, "ask")
+
+
+async def test_a_chosen_mode_settles_what_waits_and_a_stricter_one_denies_it(person: Desk) -> None:
+    person.view.composer.field.setFocus()
+    cycle(person)
+    await becomes(person, "ask")
+    person.gate.set()
+    store = person.view.store
+    await until(lambda: bool(store.requests.waiting))
+    press(panel(person.view.input_panel.task_options), "Plan")
+    await until(lambda: person.task.ended_at is not None)
+    assert person.task.refused_calls == 1
+    assert not (person.engine.parts.workspace / "made").exists()
