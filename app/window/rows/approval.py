@@ -244,3 +244,5 @@ class ApprovalCard(AskCard):
         elif opens and button is self._deny_with_reason:
             self._deny_row.field.setFocus()
         self.resized.emit()
+        if opens:
+            self.part_opened.emit(self._parts[button])

@@ -216,6 +216,7 @@ class AskView(RowView[AskRow]):
         if kind not in self._cards:
             card = self._create_card(kind)
             card.resized.connect(self.resized)
+            card.part_opened.connect(self.part_opened)
             self._cards[kind] = card
             self._column.addWidget(card)
         return self._cards[kind]

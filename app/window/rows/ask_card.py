@@ -19,10 +19,11 @@ from app.window.widgets.labels import TextLabel
 class AskCard(Card):
     """A subclass fills `details`, which stay visible, and `controls`, which are hidden once the ask is settled.
 
-    `resized` is emitted when a part of the card was opened.
+    `resized` is emitted when a part of the card was opened or closed, `part_opened` with the part.
     """
 
     resized = Signal()
+    part_opened = Signal(QWidget)
 
     def __init__(self, theme: Theme, actions: RowActions, icon: str, title: str, settled: str) -> None:
         super().__init__(theme, "waiting")

@@ -131,12 +131,14 @@ def show_menu(parent: QWidget, position: QPoint, copyable: CopySource, actions: 
 class RowView(QWidget, Generic[R]):
     """Shows one row after another: `set_row` must reset all state of the previous row.
 
-    `resized` is emitted when the height changed by itself (a card was opened). The transcript stores the open state: it
+    `resized` is emitted when the height changed by itself (a card was opened), `part_opened` with the part that a
+    person opened, which the transcript scrolls into view. The transcript stores the open state: it
     listens to `opened(is_open)` and calls `set_open` before `set_row`. `menu_opening` gives the QMenu that is
     about to be shown, so that listeners can add entries.
     """
 
     resized = Signal()
+    part_opened = Signal(QWidget)
     opened = Signal(bool)
     menu_opening = Signal(object)
 

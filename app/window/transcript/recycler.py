@@ -54,10 +54,11 @@ class RowViewRecycler(QObject):
 
     `resized(index)`: a view changed its height by itself.
 
-    `menu_opening` forwards the signal of the views.
+    `part_opened` and `menu_opening` forward the signals of the views.
     """
 
     resized = Signal(int)
+    part_opened = Signal(QWidget)
     menu_opening = Signal(object)
 
     def __init__(self, rows: RowSource, theme: Theme, actions: RowActions, parent: QWidget) -> None:
@@ -184,6 +185,7 @@ class RowViewRecycler(QObject):
             self._connected.add(view)
             view.destroyed.connect(lambda: self._connected.discard(view))
             view.resized.connect(partial(self._on_resized, view))
+            view.part_opened.connect(self.part_opened)
             view.opened.connect(partial(self._on_opened, view))
             view.menu_opening.connect(self.menu_opening)
 

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QKeyEvent, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.window.rows.disclosure import DisclosureButton
+from app.window.rows.row import AskRow
 from app.window.rows.text_view import TextView
 from app.window.theme.theme import Theme
-from tests.support.rows import long_conversation, reply, tool, user
+from tests.support.rows import APPROVAL, long_conversation, reply, tool, user
 from tests.window.transcript.conftest import Page
 
 MakePage = Callable[..., Page]
@@ -141,3 +142,14 @@ def test_a_control_focused_by_tab_scrolls_into_view(page: MakePage, qtbot: QtBot
     assert isinstance(line, DisclosureButton)
     assert line.text() == "ran echo 20"
     assert line.mapTo(shown.view.viewport(), QPoint(0, 0)).y() >= 0
+
+
+def test_a_part_of_a_card_that_is_opened_at_the_end_scrolls_into_view(page: MakePage) -> None:
+    shown = page([*long_conversation(20), AskRow(key="ask", ask=APPROVAL)])
+    card = shown.row_views()[-1]
+    buttons = {button.accessibleName(): button for button in card.findChildren(QPushButton)}
+    buttons["Allow from now on …"].click()
+    shown.view.lay_out()
+    last = buttons["In this conversation"]
+    bottom = last.mapTo(shown.view.viewport(), QPoint(0, last.height())).y()
+    assert last.isVisible() and 0 < bottom <= shown.view.viewport().height()
