@@ -103,6 +103,14 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def bare_commands(tmp_path: Path) -> None:
+    """Commands run without a sandbox: inside, process ids are others, and only the workspace is written."""
+    for home in (tmp_path / "data", tmp_path / "home"):
+        home.mkdir(mode=0o700, exist_ok=True)
+        (home / "settings.json").write_text('{"command_sandbox": "off"}')
+
+
 @pytest.fixture(scope="session")
 def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
     """A data directory for all tests that do not need a separate one: its engine is started by the first command."""

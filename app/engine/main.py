@@ -47,6 +47,7 @@ from app.engine.models.custom_servers import CustomServers
 from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.models.router import ModelRouter, window_of
 from app.engine.permissions.grants import Grants
+from app.engine.sandbox.form import find_sandbox, missing_sandbox
 from app.engine.server.endpoint_file import new_token, remove_endpoint, take_engine_lock, write_endpoint
 from app.engine.server.services import Services
 from app.engine.server.session import AccessToken
@@ -82,6 +83,8 @@ _STALL_S = 10.0
 _LONGEST_STALL_S = 86_400.0
 # A stall of the previous engine is reported to clients for an hour.
 _STALL_REPORTED_S = 3_600.0
+# That there is no sandbox is reported once for a data directory, for five minutes.
+_BARE_REPORTED_S = 300.0
 
 
 def main(arguments: Sequence[str], keys: Mapping[str, str]) -> int:
@@ -155,6 +158,9 @@ async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat |
         if stalled is not None:
             health.report(stalled)
             loop.call_later(_STALL_REPORTED_S, health.clear, stalled.kind)
+        if (bare := missing_sandbox(paths, services.settings.values.command_sandbox)) is not None:
+            health.report(bare)
+            loop.call_later(_BARE_REPORTED_S, health.clear, bare.kind)
         await _listen(services, listener, stack)
         if heartbeat is not None:
             heartbeat.on_turn = services.stalls.turn
@@ -194,6 +200,7 @@ async def open_services(
 ) -> Services:
     """Build an engine on a data directory; `stack` closes it. Everything except lock, signals and socket."""
     settings = Settings(paths.settings)
+    probed = asyncio.get_running_loop().run_in_executor(None, find_sandbox)  # while the database is opened
     database = await Database.open(settings.values.database_url or sqlite_url(paths.database), paths.copies)
     stack.push_async_callback(database.close)
     _, head = await database.events.bounds()
@@ -211,6 +218,7 @@ async def open_services(
     await mark_interrupted(database, log, paths)
     background = Background()
     stack.push_async_callback(background.close)
+    await probed
     await _wait_recovered(database, log, asks, background)
     models = ModelRouter(keys, Path(str(files("resources") / "tour")), retry, lambda: settings.values, paths.models)
     stack.push_async_callback(models.close)

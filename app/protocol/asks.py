@@ -154,6 +154,7 @@ class Approval(Wire, frozen=True, kw_only=True):
     findings, as `errand explain` prints them. `offers` are what may be allowed from now on, the narrowest first;
     `remembered` and `grantable` are their former form. `basis` is a fingerprint of the arguments and of the files on
     disk that this was made from. `modes` are the approval modes in which this would not be asked but allowed.
+    `sandbox` says what bounds a command.
     """
 
     tool: str
@@ -172,6 +173,7 @@ class Approval(Wire, frozen=True, kw_only=True):
     explained: str = ""
     basis: str = ""
     modes: tuple[ApproveMode, ...] = ()
+    sandbox: str = ""
 
 
 class UnknownCall(Wire, frozen=True, kw_only=True):

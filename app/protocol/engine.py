@@ -11,7 +11,11 @@ from app.protocol.tasks import Task
 # Faults of the disk, the database or the process limits of the engine.
 Trouble: TypeAlias = Literal["disk_full", "read_only", "locked", "disk_error", "damaged", "no_descriptors"]
 # `stalled`: the previous engine stopped responding and was ended.
-ConditionKind: TypeAlias = Literal[Trouble, "stalled"]
+# `no_sandbox`: commands run without one, though the setting wants one if there is any.
+ConditionKind: TypeAlias = Literal[Trouble, "stalled", "no_sandbox"]
+SandboxForm = Literal["bubblewrap", "landlock", "none"]
+# `required`: no command runs without a sandbox.
+SandboxMode = Literal["auto", "required", "off"]
 
 # Raised at most once between two releases.
 PROTOCOL_VERSION = 3
@@ -190,6 +194,18 @@ class EngineShutdownParams(Wire, frozen=True, kw_only=True):
     hand_over: bool = False
 
 
+class SandboxStatus(Wire, frozen=True, kw_only=True):
+    """What bounds the commands of tasks: `form` is what holds on this machine, `mode` is the setting.
+
+    `text` says so to people, in one or two sentences; `advice` says what would make it better, empty if nothing.
+    """
+
+    form: SandboxForm
+    mode: SandboxMode
+    text: str
+    advice: str = ""
+
+
 class EngineStatusResult(Wire, frozen=True, kw_only=True):
     """Measured, not estimated: memory in bytes (PSS if the system provides it), CPU in seconds since the start."""
 
@@ -205,6 +221,7 @@ class EngineStatusResult(Wire, frozen=True, kw_only=True):
     clients: int
     loop_stall_p99_ms: float
     loop_stall_max_ms: float
+    sandbox: SandboxStatus
 
 
 CHALLENGE = Method(

@@ -143,12 +143,12 @@ _BUSY_ENGINE = """
 import os, signal, sys
 from pathlib import Path
 import asyncio
+from app.engine.sandbox.launch import Launch
 from app.engine.tools.processes import marks, spawn, watchdog
 async def main():
     watchdog.start_watchdog()
-    start = lambda mark: spawn.start(
-        [sys.executable, "-c", "import time; time.sleep(60)", sys.argv[1]], Path.cwd(), {}, mark, print, print
-    )
+    launch = Launch([sys.executable, "-c", "import time; time.sleep(60)", sys.argv[1]], Path.cwd(), {})
+    start = lambda mark: spawn.start(launch, mark, print, print)
     start(marks.new_mark("task"))
     (dog,) = [child for child in spawn.children_of(os.getpid()) if watchdog.is_watchdog(child)]
     os.kill(dog, signal.SIGSTOP)

@@ -22,7 +22,13 @@ from app.client.launch import connect, has_engine
 from app.client.shutdown import shut_down
 from app.paths import Paths
 from app.protocol.base import EmptyParams
-from app.protocol.engine import ENGINE_ROTATE_TOKEN, ENGINE_SHUTDOWN, ENGINE_STATUS, EngineShutdownParams
+from app.protocol.engine import (
+    ENGINE_ROTATE_TOKEN,
+    ENGINE_SHUTDOWN,
+    ENGINE_STATUS,
+    EngineShutdownParams,
+    EngineStatusResult,
+)
 from app.protocol.settings import MODEL_LIST, ModelListParams
 
 _STALL_REPORTED_S = 7 * 86_400
@@ -87,7 +93,7 @@ def _local_findings(paths: Paths) -> Iterator[Finding]:
     yield _program("git", "could_be_better", "Install git: agents look at changes with it.")
     yield _program("bash", "bad" if sys.platform != "win32" else "could_be_better", "Install bash: commands run in it.")
     if sys.platform == "linux":
-        yield _program("bwrap", "could_be_better", "Install bubblewrap: the setting command_sandbox needs it.")
+        yield _program("bwrap", "could_be_better", "Install bubblewrap: commands of agents run in its sandbox.")
     yield _program("rg", "could_be_better", "Install ripgrep: agents search faster with it.")
 
 
@@ -161,7 +167,8 @@ async def _engine(paths: Paths) -> list[Finding]:
     except ConnectionLost as error:
         return [Finding("bad", "engine", str(error), f"Its log is in {paths.logs}.")]
     try:
-        return [await _engine_finding(connection, was_running), await _models(connection)]
+        status = await connection.call(ENGINE_STATUS, EmptyParams())
+        return [_engine_finding(status, was_running), _sandbox_finding(status), await _models(connection)]
     except (CallError, ConnectionLost) as error:
         return [Finding("bad", "engine", str(error), f"Its log is in {paths.logs}.")]
     finally:
@@ -189,8 +196,13 @@ async def _connect(paths: Paths) -> tuple[Connection, bool]:
         return await connect(paths, "errand doctor"), False
 
 
-async def _engine_finding(connection: Connection, was_running: bool) -> Finding:
-    status = await connection.call(ENGINE_STATUS, EmptyParams())
+def _sandbox_finding(status: EngineStatusResult) -> Finding:
+    sandbox = status.sandbox
+    state = "good" if sandbox.form == "bubblewrap" else "could_be_better"
+    return Finding(state, "sandbox", sandbox.text, sandbox.advice)
+
+
+def _engine_finding(status: EngineStatusResult, was_running: bool) -> Finding:
     memory = f"{status.memory_bytes / 1e6:.0f} MB"
     if not was_running:
         return Finding("good", "engine", f"not running; it starts and answers ({memory})")

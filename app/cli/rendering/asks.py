@@ -151,6 +151,8 @@ def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
         lines.append(f"  in     {escape_hidden_line(short_path(approval.working_dir))}")
     lines += _path_lines("reads", _reads(approval)) + _path_lines("writes", approval.writes)
     lines.append(f"  why    {style.dim(escape_hidden_line(approval.rule))}")
+    if approval.sandbox:
+        lines.append(f"  bounds {style.dim(escape_hidden_line(approval.sandbox))}")
     for number, offer in enumerate(approval.offers, start=1):
         lines += _offer_lines(number, offer, style)
     return lines + _excerpt(whole_diff_lines(approval.preview, style, width), style, _MOST_OF_CHANGE)

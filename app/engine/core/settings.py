@@ -12,6 +12,7 @@ from app.engine.core.addresses import check_address
 from app.engine.core.errors import ConfigurationError, InvalidParams
 from app.engine.core.messages import ThinkingLevel
 from app.protocol.base import JsonObject, JsonValue
+from app.protocol.engine import SandboxMode
 from app.protocol.settings import Setting
 from app.regular_file import atomic_writer, read_regular
 
@@ -171,12 +172,13 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         ),
     ] = 0.0
     command_sandbox: Annotated[
-        bool,
+        SandboxMode,
         _setting(
             "Sandbox",
-            "Run commands in a sandbox (bubblewrap, on Linux): they can change only the workspace, and see no keys.",
+            "Commands in a sandbox can change only the workspace, and see no keys: auto uses the strongest that works "
+            "here (bubblewrap, else Landlock, else none), required runs no command without one, off uses none.",
         ),
-    ] = False
+    ] = "auto"
     database_url: Annotated[
         str,
         _setting(
@@ -235,7 +237,7 @@ class Settings:
 
 def _read(file: Path) -> SettingValues:
     try:
-        values = msgspec.json.decode(read_regular(file, _LARGEST), type=SettingValues)
+        values = msgspec.convert(_migrated(read_regular(file, _LARGEST)), SettingValues)
         parse(values.own_models)
     except FileNotFoundError:
         return SettingValues()
@@ -246,6 +248,14 @@ def _read(file: Path) -> SettingValues:
             f"The settings file {file} cannot be read: {error.strerror}. Mend it or move it away."
         ) from error
     return values
+
+
+def _migrated(data: bytes) -> JsonObject:
+    """The stored values in their present form: the sandbox was a switch, and off was its default."""
+    stored = msgspec.json.decode(data, type=JsonObject)
+    if isinstance(stored.get("command_sandbox"), bool):
+        stored["command_sandbox"] = "required" if stored["command_sandbox"] else "auto"
+    return stored
 
 
 def _write(file: Path, values: SettingValues) -> None:

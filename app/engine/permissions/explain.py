@@ -2,11 +2,14 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
 import msgspec
 
+from app.engine.core.errors import ConfigurationError
+from app.engine.core.settings import Settings
 from app.engine.permissions.cases import (
     AddressCase,
     AddressInput,
@@ -19,7 +22,9 @@ from app.engine.permissions.cases import (
 )
 from app.engine.permissions.policy import Decision, decide
 from app.engine.permissions.shell.grammar import PlainCommand
+from app.engine.sandbox.form import status_of
 from app.engine.tools.base import Access
+from app.paths import Paths
 from app.printable import printable
 
 _LONGEST_LINE = 10_000_000
@@ -47,6 +52,9 @@ def explain_command(line: str, folder: str, private: Path, out: TextIO) -> None:
     """Print the decision on a command line in a workspace, the rule that decided, and its parsed parts."""
     access = Access("run", line, reads=(Path(folder),), command=line, operation="run")
     out.write(explanation(decide(access, Path(folder), "ask", frozenset(), private)) + "\n")
+    with suppress(ConfigurationError):  # the settings file is broken: the engine says so
+        mode = Settings(Paths(private).settings).values.command_sandbox
+        out.write(f"sandbox {printable(status_of(mode).text)}\n")
 
 
 def explain_path(path: str, folder: str, private: Path, out: TextIO, *, writes: bool) -> None:

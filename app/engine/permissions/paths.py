@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
 
+from app.engine.core.file_names import is_protected, is_secret
 from app.engine.permissions import windows_paths
-from app.engine.permissions.file_names import is_protected, is_secret
 from app.engine.permissions.verdict import Finding, ask, deny
 
 PathOperation = Literal["read", "list", "search", "write", "patch", "create_dir", "delete"]

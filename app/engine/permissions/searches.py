@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from app.engine.permissions.file_names import is_secret, is_secret_name
+from app.engine.core.file_names import is_secret, is_secret_name
 from app.engine.permissions.programs.options import Usage
 from app.engine.permissions.verdict import Finding, ask
 

@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
-from app.engine.permissions.file_names import is_protected, is_secret
+from app.engine.core.file_names import is_protected, is_secret
 from app.engine.permissions.verdict import Finding, ask, deny
 
 if TYPE_CHECKING:

@@ -1,48 +1,22 @@
-"""Runs a command in bubblewrap: own mounts, own processes, no capabilities.
+"""The command line that runs a command in bubblewrap: own mounts, own processes, no capabilities.
 
 Linux only. https://github.com/containers/bubblewrap
 """
 
-import shutil
-import subprocess
-from functools import cache
 from pathlib import Path
 
-from app.engine.core.errors import ConfigurationError
-from app.engine.sandbox.profile import SANDBOX_PROCESS, SandboxProfile
-
-_PROBE_S = 5.0
-_ADVICE = "Install it (on Debian and Ubuntu: sudo apt-get install bubblewrap), or turn the setting command_sandbox off."
+from app.engine.sandbox.form import Sandbox
+from app.engine.sandbox.profile import SandboxProfile
+from app.engine.sandbox.protected_files import PinnedPath
 
 
-@cache
-def find_bubblewrap() -> str:
-    """The program, if a sandbox can be made here. Raises `ConfigurationError` with what to do. Takes 20 ms once."""
-    program = shutil.which(SANDBOX_PROCESS)
-    if program is None:
-        raise ConfigurationError(f"Commands are to run in a sandbox, but bubblewrap is not installed. {_ADVICE}")
-    probe = [program, "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "--cap-drop", "ALL", "--", "true"]
-    try:
-        tried = subprocess.run(probe, capture_output=True, timeout=_PROBE_S, check=False)
-        reason = tried.stderr.decode(errors="replace").strip()
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigurationError(
-            f"Commands are to run in a sandbox, but {program} fails: {error}. {_ADVICE}"
-        ) from error
-    if tried.returncode:
-        raise ConfigurationError(
-            f"Commands are to run in a sandbox, but this system does not let {program} make one: {reason}. {_ADVICE}"
-        )
-    return program
-
-
-def sandboxed(arguments: list[str], folder: Path, profile: SandboxProfile) -> list[str]:
+def bubblewrapped(
+    arguments: list[str], folder: Path, profile: SandboxProfile, pinned: list[PinnedPath], sandbox: Sandbox
+) -> list[str]:
     """The command line that runs `arguments` in `folder` within the profile. Call it in a thread.
 
-    Raises `ConfigurationError`, or OSError if a folder cannot be made.
+    The process needs the descriptors of `pinned`, which bubblewrap closes.
     """
-    program = find_bubblewrap()
-    profile.prepare()
     hidden = profile.hidden()
     folders = tuple(path for path in hidden if path.is_dir())
     temporary = str(profile.temporary)
@@ -54,11 +28,17 @@ def sandboxed(arguments: list[str], folder: Path, profile: SandboxProfile) -> li
         (Path("/var/tmp"), ["--bind", temporary]),
         *((path, ["--tmpfs"] if path in folders else ["--ro-bind", "/dev/null"]) for path in hidden),
         *((path, ["--bind", str(path)]) for path in profile.writable()),
-        *((path, ["--ro-bind", str(path)]) for path in (*profile.readable(), *profile.protected())),
+        *((path, ["--ro-bind", str(path)]) for path in profile.readable()),
+        *((one.path, _mount(one, sandbox)) for one in pinned),
     ]
     # A mount covers what was mounted below its path before.
     mounts.sort(key=lambda mount: len(mount[0].parts))
     options = [word for path, how in mounts for word in (*how, str(path))]
     sealed = [word for path in folders for word in ("--remount-ro", str(path))]
     limits = ["--unshare-pid", "--unshare-ipc", "--cap-drop", "ALL", *(() if profile.network else ("--unshare-net",))]
-    return [program, *options, *sealed, *limits, "--chdir", str(folder), "--", *arguments]
+    return [sandbox.program, *options, *sealed, *limits, "--chdir", str(folder), "--", *arguments]
+
+
+def _mount(one: PinnedPath, sandbox: Sandbox) -> list[str]:
+    kind = "--bind" if one.is_writable else "--ro-bind"
+    return [f"{kind}-fd", str(one.descriptor)] if sandbox.binds_descriptors else [kind, str(one.path)]

@@ -2,37 +2,21 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-# The program that makes sandboxes.
-SANDBOX_PROCESS = "bwrap"
+from app.engine.core.file_names import SECRETS_AT_HOME, is_secret_name
+from app.protocol.engine import SandboxMode
 
-# Below the home directory: keys and sessions that let a command act as the user elsewhere.
-_SECRETS = (
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker/config.json",
-    ".config/gcloud",
-    ".config/gh",
-    ".git-credentials",
-    ".config/git/credentials",
-    ".netrc",
-    ".pypirc",
-    ".npmrc",
-    ".Xauthority",
-    ".local/share/keyrings",
-    ".password-store",
-    ".mozilla",
-    ".config/google-chrome",
-    ".config/chromium",
-)
-# Sockets of services that start programs outside the sandbox, and boot files.
-_SERVICES = (
+# Keys of the system, sockets of services that start programs outside the sandbox, and boot files.
+_OF_THE_SYSTEM = (
     "/boot",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ssl/private",
     "/run/user",
     "/run/dbus",
     "/run/docker.sock",
@@ -41,21 +25,6 @@ _SERVICES = (
     "/run/systemd/private",
     "/run/tmux",
     "/run/screen",
-)
-# In a workspace: files that make tools, editors or agents run something later.
-_PROTECTED = (
-    ".git/hooks",
-    ".git/config",
-    ".git/info/attributes",
-    ".hg/hgrc",
-    ".vscode",
-    ".idea",
-    ".envrc",
-    ".mcp.json",
-    ".errand",
-    ".agents",
-    ".claude",
-    ".cursor",
 )
 # Their caches lie in the home directory, which a sandboxed command cannot write.
 _CACHES = {
@@ -75,8 +44,8 @@ _CACHES = {
 class SandboxProfile:
     """What the commands of one task may reach. Whatever is not named can be read, and not changed.
 
-    `homes` are home directories of the person, `private` is the app's own data. The methods read the file system and
-    return real paths: call them in a thread.
+    `homes` are home directories of the person, `private` is the app's own data, `granted` are folders that the person
+    opened. The methods read the file system and return real paths: call them in a thread.
     """
 
     workspace: Path
@@ -85,6 +54,8 @@ class SandboxProfile:
     output_dir: Path
     cache: Path
     network: bool = True
+    granted: tuple[Path, ...] = ()
+    mode: SandboxMode = "required"
 
     @property
     def temporary(self) -> Path:
@@ -98,28 +69,30 @@ class SandboxProfile:
 
     def hidden(self) -> tuple[Path, ...]:
         """What looks empty: the app's own data, keys and sessions, sockets of services."""
-        candidates = (self.private, *(home / name for home in self.homes for name in _SECRETS), *map(Path, _SERVICES))
+        secrets = (path for home in self.homes for path in _secrets(home))
+        candidates = (self.private, *secrets, *map(Path, _OF_THE_SYSTEM))
         return tuple(_outermost(real for path in candidates if (real := _existing(path)) is not None))
 
     def writable(self) -> tuple[Path, ...]:
-        return tuple(real for path in (self.workspace, self.cache) if (real := _existing(path)) is not None)
+        folders = (self.workspace, self.cache, *self.granted)
+        return tuple(real for path in folders if (real := _existing(path)) is not None)
 
     def readable(self) -> tuple[Path, ...]:
         """What can be read although it lies in something hidden."""
         return tuple(real for path in (self.output_dir,) if (real := _existing(path)) is not None)
 
-    def protected(self) -> tuple[Path, ...]:
-        """Existing files of the workspace that cannot be changed.
-
-        Not what links lead to: a command could make one, and the mount would show what is hidden.
-        """
-        root = Path(os.path.realpath(self.workspace))
-        return tuple(path for name in _PROTECTED if (path := root / name) == _existing(path))
-
-    def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The variables of a sandboxed command."""
+    def environment(self, environment: Mapping[str, str], temporary: str) -> dict[str, str]:
+        """The variables of a sandboxed command; `temporary` is the task's own folder as the command sees it."""
         caches = {name: str(self.cache / folder) for name, folder in _CACHES.items()}
-        return {**environment, **caches, "TMPDIR": "/tmp"}
+        return {**environment, **caches, "TMPDIR": temporary}
+
+
+def _secrets(home: Path) -> list[Path]:
+    """Known places of keys, and whatever else in the home directory has the name of a secret."""
+    found = [home / name for name in SECRETS_AT_HOME]
+    with suppress(OSError):
+        found += [home / name for name in os.listdir(home) if is_secret_name(name)]
+    return found
 
 
 def _existing(path: Path) -> Path | None:

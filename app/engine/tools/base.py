@@ -10,7 +10,7 @@ import msgspec
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import EngineError
 from app.engine.core.messages import Text, UserContent
-from app.engine.sandbox.profile import SandboxProfile
+from app.engine.sandbox.launch import CommandSandbox
 from app.engine.tools.processes.termination import ProcessSweep
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import CallDisplay, ResultMark
@@ -105,7 +105,7 @@ class ToolContext:
     output_dir: Path
     environment: Mapping[str, str]
     processes: ProcessSweep
-    sandbox: SandboxProfile | None = None
+    sandbox: CommandSandbox | None = None
 
 
 class AgentTool(Protocol):

@@ -201,6 +201,7 @@ class ApprovalCard(AskCard):
             ("Reads", "\n".join(escape_hidden_line(path) for path in reads), True),
             ("Writes", "\n".join(escape_hidden_line(path) for path in approval.writes), True),
             ("Why", escape_hidden_line(approval.rule), False),
+            ("Sandbox", escape_hidden_line(approval.sandbox), False),
         ):
             if text:
                 value = TextLabel(self.theme, text, mono=mono, wrap=True)

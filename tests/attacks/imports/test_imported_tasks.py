@@ -148,7 +148,7 @@ async def test_what_reaches_out_of_its_own_conversation_is_refused(tmp_path: Pat
 
 async def test_run_it_again_shows_the_call_of_the_reply_and_asks_the_policy(tmp_path: Path) -> None:
     """Whatever the call's record says: another command, and that it only reads."""
-    after, marker, reached = tmp_path / "after", tmp_path / "ran", tmp_path / "reached"
+    after, marker, reached = tmp_path / "after", tmp_path / "ran", tmp_path / "workspace" / "reached"
     harmless = f"touch {reached}; sleep 60"
     started, port = await crash_in_command(tmp_path, after, shell(harmless), reached)
     closed = str(after / "data")  # no command may run there, whatever was allowed

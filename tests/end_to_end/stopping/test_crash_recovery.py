@@ -37,6 +37,7 @@ async def test_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand: Er
     assert "errand resume ID" in left.err
 
 
+@pytest.mark.usefixtures("bare_commands")
 async def test_what_an_engine_and_its_watchdog_left_is_ended_by_the_next_engine(
     own_errand: Errand, workspace: Path
 ) -> None:
@@ -47,7 +48,7 @@ async def test_what_an_engine_and_its_watchdog_left_is_ended_by_the_next_engine(
         engine = psutil.Process(own_errand.engine_pid())
         engine.suspend()  # it would start another watchdog
         for child in engine.children():
-            if "watchdog" in " ".join(child.cmdline()):
+            if "watchdog_child" in " ".join(child.cmdline()):
                 child.kill()
         process.kill()
         own_errand.kill_engine()
@@ -67,7 +68,7 @@ async def test_a_watchdog_that_was_ended_is_replaced_before_the_next_command(
         process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "wait")
         await file_appears(workspace / "first")
         children = psutil.Process(own_errand.engine_pid()).children()
-        (watchdog,) = [child for child in children if "watchdog" in " ".join(child.cmdline())]
+        (watchdog,) = [child for child in children if "watchdog_child" in " ".join(child.cmdline())]
         watchdog.kill()
         (workspace / "go").touch()
         await file_appears(workspace / "ready")

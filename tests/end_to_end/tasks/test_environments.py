@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from app.protocol.base import JsonObject
 from tests.support.command_line import Errand, Finished
@@ -60,6 +61,7 @@ def _output(done: Finished) -> list[str]:
     return str(result.details["stdout"]).splitlines()
 
 
+@pytest.mark.usefixtures("bare_commands")
 async def test_each_task_has_the_environment_of_its_own_terminal_and_none_has_keys(
     own_errand: Errand, workspace: Path, tmp_path: Path
 ) -> None:

@@ -50,7 +50,7 @@ async def test_five_megabytes_are_beside_the_tree_and_read_whole(errand: Errand)
     assert shown.out == whole
     listed = await errand.run("output", task.id)
     assert COUNTED in listed.out and "4.8 MB" in listed.out
-    for file in (errand.home / "outputs" / task.id).iterdir():
+    for file in (errand.home / "outputs" / task.id).glob("*.txt"):
         file.unlink()
     gone = await errand.run("output", task.id, "1")
     assert "1\n2\n3\n" in gone.out, "what the model has read is still there"

@@ -10,38 +10,12 @@ from pathlib import Path
 import pytest
 
 from app.engine.core.cancel import CancelSignal
-from app.engine.sandbox import bubblewrap
-from app.engine.sandbox.profile import SandboxProfile
-from app.engine.tools.base import ToolContext, ToolError, ToolResult
+from app.engine.sandbox.launch import CommandSandbox
+from app.engine.tools.base import ToolContext, ToolError
 from app.engine.tools.processes import termination
-from tests.support.loop_parts import failure, make_tool_context, run, task_of, text_of, tool_of
+from tests.engine.sandbox.conftest import PLANTED, profile_of, run_shell, shell_result
+from tests.support.loop_parts import task_of
 from tests.support.processes import until
-
-PLANTED = "sk-planted-key"
-
-
-@pytest.fixture
-def sandboxed(tmp_path: Path) -> ToolContext:
-    """A task's context in a home directory with keys, and with the app's data beside its workspace."""
-    context = make_tool_context(tmp_path / "data")
-    home = tmp_path / "home"
-    (home / ".ssh").mkdir(parents=True)
-    (home / ".ssh" / "id_rsa").write_text(PLANTED)
-    (home / ".netrc").write_text(PLANTED)
-    (home / "notes.txt").write_text("notes")
-    (tmp_path / "data" / "errand.db").write_text(PLANTED)
-    profile = SandboxProfile(
-        context.workspace, (home,), tmp_path / "data", context.output_dir, tmp_path / "data" / "cache"
-    )
-    return replace(context, sandbox=profile)
-
-
-async def run_shell(context: ToolContext, line: str) -> str:
-    return text_of(await shell_result(context, line))
-
-
-async def shell_result(context: ToolContext, line: str, cancel: CancelSignal | None = None) -> ToolResult:
-    return await run(tool_of(context, "shell"), {"command": line}, cancel)
 
 
 async def test_a_command_works_in_its_workspace(sandboxed: ToolContext) -> None:
@@ -91,9 +65,9 @@ async def test_a_link_with_a_protected_name_opens_nothing(sandboxed: ToolContext
 
 
 async def test_a_workspace_that_holds_closed_folders_does_not_open_them(sandboxed: ToolContext, tmp_path: Path) -> None:
-    assert sandboxed.sandbox is not None
     home = tmp_path / "home"
-    of_home = replace(sandboxed, workspace=home, sandbox=replace(sandboxed.sandbox, workspace=home))
+    profile = replace(profile_of(sandboxed), workspace=home)
+    of_home = replace(sandboxed, workspace=home, sandbox=CommandSandbox(profile))
     said = await run_shell(of_home, "cat .ssh/id_rsa .netrc; echo x > .ssh/authorized_keys; echo new > notes.txt; true")
     assert PLANTED not in said
     assert (home / "notes.txt").read_text() == "new\n"
@@ -160,8 +134,7 @@ async def listening() -> AsyncGenerator[int]:
 async def test_the_network_is_there_only_if_the_profile_has_it(
     sandboxed: ToolContext, *, network: bool, reached: bool
 ) -> None:
-    assert sandboxed.sandbox is not None
-    context = replace(sandboxed, sandbox=replace(sandboxed.sandbox, network=network))
+    context = replace(sandboxed, sandbox=CommandSandbox(replace(profile_of(sandboxed), network=network)))
     async with listening() as port:
         said = await run_shell(context, f"timeout 5 cat < /dev/tcp/127.0.0.1/{port} || echo refused")
     assert ("reached" in said) is reached
@@ -208,15 +181,3 @@ async def test_a_background_process_lasts_until_the_task_ends(sandboxed: ToolCon
 
 async def test_the_exit_code_and_both_outputs_pass_through(sandboxed: ToolContext) -> None:
     assert await run_shell(sandboxed, "echo out; echo err >&2; exit 7") == "out\n[stderr]\nerr\n[exit code 7]"
-
-
-async def test_without_bubblewrap_a_command_is_refused_with_advice(
-    sandboxed: ToolContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bubblewrap.find_bubblewrap.cache_clear()
-    monkeypatch.setenv("PATH", "/nowhere")
-    try:
-        error = await failure(tool_of(sandboxed, "shell"), {"command": "true"})
-        assert "bubblewrap is not installed. Install it" in str(error)
-    finally:
-        bubblewrap.find_bubblewrap.cache_clear()

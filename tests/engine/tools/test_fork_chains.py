@@ -41,10 +41,12 @@ def _python(begin: str, each: str) -> str:
 _ENGINE = """
 import asyncio, os, signal, sys
 from pathlib import Path
+from app.engine.sandbox.launch import Launch
 from app.engine.tools.processes import marks, spawn, watchdog
 async def main():
     watchdog.start_watchdog()
-    spawn.start(["bash", "-c", sys.argv[1]], Path.cwd(), os.environ, marks.new_mark("task"), print, print)
+    launch = Launch(["bash", "-c", sys.argv[1]], Path.cwd(), os.environ)
+    spawn.start(launch, marks.new_mark("task"), print, print)
     while not Path("pid").exists():
         await asyncio.sleep(0.01)
     os.kill(os.getpid(), signal.SIGKILL)

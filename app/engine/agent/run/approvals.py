@@ -37,9 +37,12 @@ _USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 class Approvals(Feature):
-    """Approves or refuses the calls of one task. `private` is the app's own data, which no tool may touch."""
+    """Approves or refuses the calls of one task. `private` is the app's own data, which no tool may touch.
 
-    def __init__(self, context: TaskContext, tools: TaskTools, grants: Grants, private: Path) -> None:
+    `sandbox` is what a person is told about what bounds its commands.
+    """
+
+    def __init__(self, context: TaskContext, tools: TaskTools, grants: Grants, private: Path, sandbox: str) -> None:
         self._context = context
         self._state = context.state
         self._tools = tools
@@ -47,6 +50,7 @@ class Approvals(Feature):
         self._private = private
         # The reply of which the person denied a call: its other calls are not asked about.
         self._denied_in: AssistantMessage | None = None
+        self._sandbox = sandbox
 
     async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall | ToolRefusal:
         access = await self._check(pending, cancel)
@@ -131,7 +135,7 @@ class Approvals(Feature):
             kind="approval",
             text=access.text,
             created_at=datetime.now(UTC),
-            approval=_approval(call, access, decision, again, offers),
+            approval=_approval(call, access, decision, again, offers, self._sandbox),
         )
 
         async def recheck() -> tuple[AskAnswerParams, str] | None:
@@ -200,7 +204,7 @@ def _refusal(settled: Ask) -> ToolRefusal | None:
 
 
 def _approval(
-    call: ToolCall, access: Access, decision: Decision, again: str, offers: tuple[GrantOffer, ...]
+    call: ToolCall, access: Access, decision: Decision, again: str, offers: tuple[GrantOffer, ...], sandbox: str
 ) -> Approval:
     return Approval(
         tool=call.name,
@@ -215,6 +219,7 @@ def _approval(
         preview=access.preview,
         offers=offers,
         explained=explanation(decision),
+        sandbox=sandbox if access.command is not None else "",
         basis=_fingerprint(call, access),
         modes=decision.modes,
     )

@@ -1,6 +1,6 @@
 """Joins the features of one task into a `TaskRun`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,8 @@ from app.engine.core.settings import Settings
 from app.engine.event_log import EventLog
 from app.engine.models.base import ChatModel
 from app.engine.permissions.grants import Grants
+from app.engine.sandbox.form import is_sandboxed, short_text
+from app.engine.sandbox.launch import CommandSandbox
 from app.engine.sandbox.profile import SandboxProfile
 from app.engine.storage.database import Database
 from app.engine.tools.base import GuardedTool, ToolContext
@@ -84,8 +86,13 @@ class TaskBuilder:
         values = self.settings.values
         processes = ProcessSweep(task.id, state.show_remaining_processes)
         executions = ToolExecutionLog(task.id, self.database.journal)
+        environment = environment_of_commands()
+        sandbox = self._sandbox(task, environment)
+        tool_context = ToolContext(
+            task.id, Path(task.workspace), self.paths.outputs / task.id, environment, processes, sandbox
+        )
         tools = TaskTools(
-            self.replace_tools(self._tools(task, personality, state, completion, processes)), Path(task.workspace)
+            self.replace_tools(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)
         )
         recorder = TaskRecorder(context, executions, self.has_price, stored_prompts)
         warn = partial(recorder.notice, "warning")
@@ -101,7 +108,7 @@ class TaskBuilder:
             policy,
             gate,
             window,
-            Approvals(context, tools, self.grants, self.paths.home),
+            Approvals(context, tools, self.grants, self.paths.home, short_text(values.command_sandbox)),
             recorder,
         )
         agent = Agent(
@@ -120,7 +127,7 @@ class TaskBuilder:
             agent.subscribe(listener)
         queue.attach(agent)
         prompt = TaskSystemPrompt(task, personality.system_prompt, self.database)
-        return TaskRun(context, gate, recorder, policy, completion, agent, prompt, window, processes)
+        return TaskRun(context, gate, recorder, policy, completion, agent, prompt, window, processes, sandbox)
 
     def _tools(
         self,
@@ -128,17 +135,21 @@ class TaskBuilder:
         personality: Personality,
         state: TaskState,
         completion: TaskComplete,
-        processes: ProcessSweep,
+        tool_context: ToolContext,
     ) -> tuple[GuardedTool, ...]:
-        output = self.paths.outputs / task.id
-        workspace, environment, sandbox = Path(task.workspace), environment_of_commands(), None
-        if self.settings.values.command_sandbox:
-            homes = (Path.home(), Path(environment.get("HOME", "/")))
-            sandbox = SandboxProfile(workspace, homes, self.paths.home, output, self.paths.cache)
-        tool_context = ToolContext(task.id, workspace, output, environment, processes, sandbox)
         ask_user = AskUser(UserQuestions(state, self.asks).ask)
         tools = (*bind(tool_context, personality.tools), ask_user)
         return tools if task.mode == "chat" else (*tools, SendUpdate(), completion)  # a chat has nothing to complete
+
+    def _sandbox(self, task: Task, environment: Mapping[str, str]) -> CommandSandbox | None:
+        mode = self.settings.values.command_sandbox
+        if not is_sandboxed(mode):
+            return None
+        homes = (Path.home(), Path(environment.get("HOME", "/")))
+        output = self.paths.outputs / task.id
+        return CommandSandbox(
+            SandboxProfile(Path(task.workspace), homes, self.paths.home, output, self.paths.cache, mode=mode)
+        )
 
     def _limits(self, task: Task) -> TaskLimits:
         values = self.settings.values

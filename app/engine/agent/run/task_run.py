@@ -20,6 +20,7 @@ from app.engine.agent.run.task_state import is_working, status_text
 from app.engine.core.cancel import CancelSignal, StopCause, stopped_by
 from app.engine.core.errors import IllegalMove
 from app.engine.core.messages import UserMessage
+from app.engine.sandbox.launch import CommandSandbox
 from app.engine.tools.control_tools import TaskComplete
 from app.engine.tools.processes.termination import ProcessSweep
 from app.protocol.notices import (
@@ -53,6 +54,7 @@ class TaskRun:
         system_prompt: TaskSystemPrompt,
         window: ContextWindow,
         processes: ProcessSweep,
+        sandbox: CommandSandbox | None,
     ) -> None:
         self.branch = context.branch
         self._state = context.state
@@ -65,6 +67,7 @@ class TaskRun:
         self._system_prompt = system_prompt
         self._window = window
         self._processes = processes
+        self._sandbox = sandbox
         self._conclusion = TaskConclusion(context, recorder, completion, agent)
         self._cancel = CancelSignal()
         self._summary_failure: TaskFailed | None = None
@@ -96,6 +99,8 @@ class TaskRun:
             end = TaskEnd("error", "error", "error", TaskFailed(text=text, cause="internal"), text)
         try:
             await self._processes.end()
+            if self._sandbox is not None and (moved := await self._sandbox.after(has_background=False)):
+                _logger.warning("task %s left files that are not kept: %s", self.task.id, ", ".join(moved))
         except Exception:  # the end of a task: a failed process search must not prevent recording the end
             _logger.exception("the processes of task %s were not ended", self.task.id)
         try:

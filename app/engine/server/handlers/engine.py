@@ -1,5 +1,6 @@
 """Handlers of the engine itself: handshake, subscriptions, status, shutdown."""
 
+import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -9,6 +10,7 @@ from typing import Literal, TypeAlias
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.engine.core.errors import CannotSave, Conflict, InvalidParams, NotFound
+from app.engine.sandbox.form import status_of
 from app.engine.server.route import Route
 from app.engine.server.services import Services
 from app.engine.server.session import ALL, ClientSession, Subscription
@@ -189,6 +191,7 @@ async def status(services: Services, session: ClientSession, params: EmptyParams
         clients=services.log.listener_count,
         loop_stall_p99_ms=services.stalls.p99_ms(),
         loop_stall_max_ms=services.stalls.max_ms(),
+        sandbox=await asyncio.to_thread(status_of, services.settings.values.command_sandbox),
     )
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
+from app.engine.sandbox.protected_files import note_own_write
 from app.engine.tools.base import ToolContext, ToolError
 from app.engine.tools.code.edits import TextDiff, close_matches, diff_texts
 from app.engine.tools.code.text_file import LARGEST, LineRange, TextFile, decode, line_range, window_of_large
@@ -79,6 +80,7 @@ class WorkspaceFiles:
                 f"{name} is in {before.encoding}, which has no {error.object[error.start]!r}. Use other characters, or "
                 "convert the file to UTF-8 first."
             ) from error
+        note_own_write(path)
         with opened_folder(path.parent, make=True) as folder:
             write_atomically(name_in(folder, path), data, folder=folder)
         self._read[path] = _digest(data)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import psutil
 
-from app.engine.sandbox.profile import SANDBOX_PROCESS
+from app.engine.sandbox.form import SANDBOX_PROCESS
 from app.engine.tools.processes.marks import (
     ProcessMark,
     may_belong_to,
@@ -22,6 +22,8 @@ from app.engine.tools.processes.marks import (
     stamp_of,
 )
 
+# Shown for the processes that hold a sandbox.
+SANDBOX = "sandbox"
 _NAME_LENGTH = 120
 _CALL = b"ERRAND_CALL"
 # Of 1000 at most; the default is 0. When memory runs out, a command's processes are killed first.
@@ -94,7 +96,7 @@ class ProcessTable(Protocol):
 
 def display_name(arguments: list[str]) -> str:
     if arguments[0].rpartition("/")[2] == SANDBOX_PROCESS:
-        return "sandbox"
+        return SANDBOX
     if arguments[1:3] == ["--noprofile", "--norc"]:  # our own shells
         arguments = ["bash", *arguments[3:]]
     name = " ".join(" ".join(arguments).split())

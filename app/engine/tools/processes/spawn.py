@@ -5,15 +5,19 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TypeVar
 
 from app.engine.core import resources
+from app.engine.sandbox.launch import Launch
 from app.engine.tools.processes import watchdog
 from app.engine.tools.processes.marks import ProcessMark, note_session, stamped
 from app.engine.tools.processes.process_table import OOM_SCORE, children_of, has_proc
+
+T = TypeVar("T")
 
 CHUNK = 256 * 1024
 # Output of background processes after the end of their command is discarded at this interval.
@@ -110,12 +114,7 @@ class Child:
 
 
 def start(
-    arguments: list[str],
-    working_dir: Path,
-    environment: Mapping[str, str],
-    mark: ProcessMark,
-    on_stdout: Callable[[bytes], None],
-    on_stderr: Callable[[bytes], None],
+    launch: Launch, mark: ProcessMark, on_stdout: Callable[[bytes], None], on_stderr: Callable[[bytes], None]
 ) -> Child:
     """Start a command. Raises OSError or ValueError if the system refuses.
 
@@ -132,15 +131,7 @@ def start(
         raise
     try:
         with stamped(mark), resources.lowered(err_write), _offered_to_the_oom_killer():
-            process = subprocess.Popen(
-                arguments,
-                cwd=working_dir,
-                env={**environment, **mark.variables},
-                stdin=subprocess.DEVNULL,
-                stdout=out_write,
-                stderr=err_write,
-                start_new_session=True,
-            )
+            process = _opened(launch, mark, out_write, err_write)
     except BaseException:
         os.close(out_read)
         os.close(err_read)
@@ -151,6 +142,41 @@ def start(
     _watched.add(process.pid)
     watchdog.watch_session(note_session(mark, process.pid, mark.began))
     return Child(process.pid, Pipe(out_read, on_stdout), Pipe(err_read, on_stderr), _watch(process))
+
+
+def _opened(launch: Launch, mark: ProcessMark, stdout: int, stderr: int) -> "subprocess.Popen[bytes]":
+    def started() -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            launch.arguments,
+            cwd=launch.folder,
+            env={**launch.environment, **mark.variables},
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            pass_fds=launch.descriptors,
+        )
+
+    return started() if launch.restrict is None else _in_own_thread(launch.restrict, started)
+
+
+def _in_own_thread(restrict: Callable[[], None], started: Callable[[], T]) -> T:
+    """Landlock restricts one thread and what it starts: nothing must run between fork and exec."""
+    result: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            restrict()
+            process = started()
+        except BaseException as error:  # noqa: BLE001 -- raised to the caller
+            result.set_exception(error)
+        else:
+            result.set_result(process)
+
+    thread = threading.Thread(target=work, name="start restricted")
+    thread.start()
+    thread.join()
+    return result.result()
 
 
 @contextmanager

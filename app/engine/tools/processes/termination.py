@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache, partial
 
@@ -16,6 +16,7 @@ import msgspec
 from app.engine.tools.processes import marks
 from app.engine.tools.processes.marks import ProcessMark, stamp_of
 from app.engine.tools.processes.process_table import (
+    SANDBOX,
     PortableTable,
     ProcessEntry,
     ProcessTable,
@@ -145,7 +146,7 @@ class ProcessSweep:
         if shared is not None and (mark is None or mark in shared.marks):
             await shared.finished.wait()
             if mark is not None and shared.is_complete:
-                return tuple(shared.seen[key] for key, call in shared.calls.items() if call == mark.number)
+                return without_sandbox(shared.seen[key] for key, call in shared.calls.items() if call == mark.number)
         if mark is not None:
             return await _Termination(partial(_find, (mark,))).run()
         of = marks.marks_of(self._task_id)
@@ -158,7 +159,7 @@ class ProcessSweep:
         finally:
             self._shared = None
             ending.finished.set()
-        self.ended |= ending.seen
+        self.ended |= {key: process for key, process in ending.seen.items() if process.name != SANDBOX}
         marks.forget(of)
         return ended
 
@@ -199,7 +200,7 @@ class _Termination:
                 forced, pause = True, _SHORTEST_PAUSE_S
                 self._search.on_found = self._stop
             left = await asyncio.to_thread(self._kill_until_none_new if forced else self._terminate_all)
-            count = sum(not entry.zombie for entry in left)
+            count = sum(not entry.zombie and self._is_shown(entry) for entry in left)
             if count != shown:
                 self.on_progress(shown := count)
             if age > PATIENCE_S or (left and all(entry.pid in self.denied for entry in left)):
@@ -213,7 +214,11 @@ class _Termination:
             if key in self.seen:  # a zombie was never named
                 self.seen[key] = msgspec.structs.replace(self.seen[key], still_there=True)
         self.is_complete = True
-        return tuple(self.seen.values())
+        return without_sandbox(self.seen.values())
+
+    def _is_shown(self, entry: ProcessEntry) -> bool:
+        known = self.seen.get((entry.pid, entry.started))
+        return known is None or known.name != SANDBOX
 
     def _terminate_all(self) -> list[ProcessEntry]:
         left = self._scan()
@@ -257,6 +262,11 @@ class _Termination:
             pass
         except PermissionError:
             self.denied.add(entry.pid)
+
+
+def without_sandbox(processes: Iterable[EndedProcess]) -> tuple[EndedProcess, ...]:
+    """Without those that hold a sandbox, which end with the last command in it: no person has started them."""
+    return tuple(process for process in processes if process.name != SANDBOX)
 
 
 def _ended_process(entry: ProcessEntry, name: str) -> EndedProcess:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from app.engine.core.cancel import CancelSignal
-from app.engine.core.errors import ConfigurationError
-from app.engine.sandbox.bubblewrap import sandboxed
+from app.engine.core.errors import ConfigurationError, FolderNotAnswering
+from app.engine.sandbox.launch import Launch, prepare_launch
 from app.engine.tools.base import Access, ToolContext, ToolError
 from app.engine.tools.plain_text import clean_output, is_clean
 from app.engine.tools.processes import marks, spawn, termination
@@ -123,13 +123,17 @@ class OutputCapture:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """The outcome of a command. `ended` are terminated processes, `running` those left in the background."""
+    """The outcome of a command. `ended` are terminated processes, `running` those left in the background.
+
+    `not_kept` are protected files of the workspace that it made, and that were moved away.
+    """
 
     end: End
     exit_code: int | None
     seconds: float
     ended: tuple[EndedProcess, ...] = ()
     running: tuple[EndedProcess, ...] = ()
+    not_kept: tuple[str, ...] = ()
 
 
 @cache
@@ -161,14 +165,16 @@ class ShellCommand:
 
     async def run(self, line: str, working_dir: Path, timeout_s: float, cancel: CancelSignal) -> CommandResult:
         adopt_orphans()
-        arguments, environment = await self._prepared([*self._argv] or [*shell(), line], working_dir)
+        launch = await self._prepared([*self._argv] or [*shell(), line], working_dir)
         mark = marks.new_mark(self._context.task_id)
         started = time.monotonic()
         try:
-            child = self._start(arguments, working_dir, environment, mark)
+            child = self._start(launch, mark)
         except BaseException:
             marks.forget((mark,))
             raise
+        finally:
+            launch.close()
         try:
             end = await _wait(child.exit, timeout_s, cancel)
             ended = () if end == "exited" else await self._context.processes.end(mark)
@@ -183,37 +189,33 @@ class ShellCommand:
             self.stderr.close()
         # The mark stays until the end of the task: a scan may miss a process that forks at that moment.
         running = termination.running((mark,)) if spawn.may_have_leftovers(child.pid) else ()
-        # The sandbox's own process ends with the last command in it.
-        running = tuple(one for one in running if one.name != "sandbox")
-        code = child.exit.result() if end == "exited" else None
-        return CommandResult(end, code, time.monotonic() - started, ended, running)
+        running = termination.without_sandbox(running)
+        code, seconds = child.exit.result() if end == "exited" else None, time.monotonic() - started
+        return CommandResult(end, code, seconds, ended, running, await self._not_kept(bool(running)))
 
-    async def _prepared(self, arguments: list[str], working_dir: Path) -> tuple[list[str], Mapping[str, str]]:
-        """The command line and its environment, in the sandbox if there is one."""
-        sandbox = self._context.sandbox
-        if sandbox is None:
-            return arguments, self._environment
+    async def _prepared(self, arguments: list[str], working_dir: Path) -> Launch:
+        """What to start, in the sandbox if there is one."""
         try:
-            wrapped = await asyncio.to_thread(sandboxed, arguments, working_dir, sandbox)
-        except (ConfigurationError, OSError) as error:
+            return await prepare_launch(arguments, working_dir, self._environment, self._context.sandbox)
+        except (ConfigurationError, FolderNotAnswering, OSError) as error:
             raise ToolError(f"The command was not started: {error}") from error
-        return wrapped, sandbox.environment(self._environment)
 
-    def _start(
-        self, arguments: list[str], working_dir: Path, environment: Mapping[str, str], mark: marks.ProcessMark
-    ) -> spawn.Child:
+    async def _not_kept(self, has_background: bool) -> tuple[str, ...]:
+        if self._context.sandbox is None:
+            return ()
         try:
-            return spawn.start(
-                arguments,
-                working_dir,
-                environment,
-                mark,
-                self._writer_to(self.stdout),
-                self._writer_to(self.stderr),
-            )
+            return tuple(await self._context.sandbox.after(has_background=has_background))
+        except FolderNotAnswering:
+            return ()
+
+    def _start(self, launch: Launch, mark: marks.ProcessMark) -> spawn.Child:
+        try:
+            return spawn.start(launch, mark, self._writer_to(self.stdout), self._writer_to(self.stderr))
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise ToolError(f"The command could not be started: {reason}. Working directory: {working_dir}") from error
+            raise ToolError(
+                f"The command could not be started: {reason}. Working directory: {launch.folder}"
+            ) from error
 
     def _writer_to(self, capture: OutputCapture) -> Callable[[bytes], None]:
         def take(data: bytes) -> None:

@@ -20,6 +20,7 @@ from app.engine.tools.base import (
     text_argument,
     text_result,
 )
+from app.engine.tools.plain_text import clean_name
 from app.engine.tools.real_path import resolve, with_real_path
 from app.engine.tools.shell.command import CommandResult, ShellCommand
 from app.notice_text import ended_text, process_text
@@ -33,8 +34,8 @@ _LONGEST_LINE = 1_000
 # SIGKILL, which some systems do not define.
 _KILLED = 9
 _SANDBOXED = (
-    "It runs in a sandbox: only the workspace, /tmp and the caches of package managers can be changed; keys, "
-    ".git/config, git hooks and editor settings cannot."
+    "It runs in a sandbox: only the workspace, $TMPDIR and the caches of package managers can be changed; files that "
+    "configure git, editors or agents can neither be changed nor made, and keys are not there."
 )
 
 
@@ -172,7 +173,8 @@ def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float) -> 
         return ToolResult((Text(text),), details, _summary(outcome), is_error=outcome.exit_code != 0)
     summary = "Timed out" if outcome.end == "timeout" else "Operation aborted"
     what = f"{summary} after {timeout_s:g} s" if outcome.end == "timeout" else summary
-    head = [part for part in (f"{what}.", ended_text(outcome.ended)) if part]
+    not_kept = _not_kept(outcome.not_kept) if outcome.not_kept else ""
+    head = [part for part in (f"{what}.", ended_text(outcome.ended), not_kept) if part]
     details["last_lines"] = _last_lines("\n".join((*head, _output_so_far(written))))
     raise ToolError("\n".join((*head, _output_so_far(output))), summary, details)
 
@@ -196,10 +198,20 @@ def _remarks(outcome: CommandResult) -> list[str]:
     remarks: list[str] = []
     if outcome.exit_code:
         remarks.append(f"[exit code {outcome.exit_code}{_exit_remark(outcome.exit_code)}]")
+    if outcome.not_kept:
+        remarks.append(_not_kept(outcome.not_kept))
     if outcome.running:
         names = ", ".join(map(process_text, outcome.running[:5])) + (", …" if len(outcome.running) > 5 else "")
         remarks.append(f"[{len(outcome.running)} still running in the background, until the task ends: {names}]")
     return remarks
+
+
+def _not_kept(names: tuple[str, ...]) -> str:
+    listed = ", ".join(map(clean_name, names[:10])) + (", …" if len(names) > 10 else "")
+    return (
+        f"[not kept: {listed}. Commands in the sandbox cannot make files that configure git, editors or agents: use "
+        "the file tools, which ask the person. They were moved to not-kept in the folder of this task's output]"
+    )
 
 
 def _exit_remark(exit_code: int) -> str:

@@ -92,7 +92,7 @@ class SettingsDialog(QDialog):
             self._declared,
             ProvidersPageView(theme, calls),
             PersonalitiesPageView(theme, stores.personalities),
-            GrantsPageView(theme, stores.grants),
+            GrantsPageView(theme, stores.grants, calls),
             AppearancePageView(theme),
             ShortcutsPageView(theme, shortcuts),
             DataPageView(theme, calls),

@@ -8,10 +8,12 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from app.client.display_text import grant_text
 from app.client.safe_text import escape_hidden, escape_hidden_line
 from app.protocol.asks import Grant
+from app.protocol.base import EmptyParams
+from app.protocol.engine import ENGINE_STATUS
 from app.window.stores.asks import GrantStore
 from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
-from app.window.views.settings.page import SettingsPageView, hairline
+from app.window.views.settings.page import EngineCalls, SettingsPageView, hairline
 from app.window.widgets.code_excerpt import CodeExcerptView
 from app.window.widgets.empty_state import EmptyStateView
 from app.window.widgets.labels import TextLabel
@@ -76,15 +78,26 @@ class GrantRowView(QWidget):
 
 
 class GrantsPageView(SettingsPageView):
-    def __init__(self, theme: Theme, grants: GrantStore) -> None:
+    def __init__(self, theme: Theme, grants: GrantStore, calls: EngineCalls) -> None:
         super().__init__(theme, "Permissions", _TEXT)
         self._grants = grants
+        self._calls = calls
+        self._sandbox = TextLabel(theme, wrap=True)
+        self._sandbox.setAccessibleName("Sandbox")
+        self._sandbox.hide()
+        self.top.addWidget(self._sandbox)
         self._shown: dict[str, GrantRowView] = {}
         grants.changed.connect(self._show)
         grants.failed.connect(self.show_failure)
 
     def load(self) -> None:
         self._show()
+        self._calls.spawn(self._load_sandbox(), self.show_failure)
+
+    async def _load_sandbox(self) -> None:
+        sandbox = (await self._calls.call(ENGINE_STATUS, EmptyParams())).sandbox
+        self._sandbox.setText(f"{sandbox.text} {sandbox.advice}".strip())
+        self._sandbox.show()
 
     def _show(self) -> None:
         grants = self._grants.all

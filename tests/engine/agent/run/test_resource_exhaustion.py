@@ -27,6 +27,7 @@ async def told_after(tmp_path: Path, command: str) -> str:
         return str(engine.model.requests[1].messages[-1]["content"])
 
 
+@pytest.mark.usefixtures("bare_commands")
 async def test_command_killed_for_lack_of_memory_is_reported_as_such(tmp_path: Path) -> None:
     with little_memory(60) as members:
         told = await told_after(tmp_path, f"echo $$ > {members} && exec {GREEDY}")

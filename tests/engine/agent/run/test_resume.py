@@ -57,7 +57,7 @@ def results(engine: EngineParts) -> list[str]:
 async def test_command_with_unknown_outcome_is_run_again_or_skipped_as_the_user_decides(
     tmp_path: Path, choice: str, lines: int, told: list[str]
 ) -> None:
-    ran = tmp_path / "ran"
+    ran = tmp_path / "workspace" / "ran"
     command = f"echo x >> {ran}; test $(wc -l < {ran}) = 2 || sleep 60"
     started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(command), ran)
     async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
@@ -76,7 +76,7 @@ async def test_command_with_unknown_outcome_is_run_again_or_skipped_as_the_user_
 
 
 async def test_resumed_task_is_no_longer_shown_as_interrupted(tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
+    ran = tmp_path / "workspace" / "ran"
     started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"touch {ran}; sleep 60"), ran)
     async with engine_parts(tmp_path / "after", ModelServer(replies=[DONE], port=port)) as engine:
         await engine.services.runner.resume(started.id)
@@ -87,7 +87,7 @@ async def test_resumed_task_is_no_longer_shown_as_interrupted(tmp_path: Path) ->
 
 
 async def test_task_can_be_stopped_at_a_call_with_unknown_outcome(tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
+    ran = tmp_path / "workspace" / "ran"
     started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"echo x >> {ran}; sleep 60"), ran)
     async with engine_parts(tmp_path / "after", ModelServer(replies=[], port=port)) as engine:
         await answer(engine, await only_ask(engine), STOP)
@@ -98,7 +98,7 @@ async def test_task_can_be_stopped_at_a_call_with_unknown_outcome(tmp_path: Path
 
 
 async def test_turn_is_replayed_without_a_model_call_when_the_daily_budget_is_used_up(tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
+    ran = tmp_path / "workspace" / "ran"
     started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"touch {ran}; sleep 60"), ran)
     async with engine_parts(tmp_path / "after", ModelServer(replies=[], port=port)) as engine:
         engine.services.settings.set("day_max_tokens", 100)
@@ -110,7 +110,7 @@ async def test_turn_is_replayed_without_a_model_call_when_the_daily_budget_is_us
 
 
 async def test_finished_calls_are_not_run_again_and_unstarted_calls_run(tmp_path: Path) -> None:
-    ran, reached = tmp_path / "ran", tmp_path / "reached"
+    ran, reached = tmp_path / "workspace" / "ran", tmp_path / "workspace" / "reached"
     reply = shell(f"echo one >> {ran}", f"touch {reached}; sleep 60", f"echo three >> {ran}")
     started, port = await crash_in_command(tmp_path, tmp_path / "after", reply, reached)
     ran.write_text("one\n")
@@ -144,7 +144,7 @@ async def test_a_question_that_waited_is_answered_before_the_task_is_resumed_and
 
 
 async def test_resumed_task_reuses_a_waiting_approval(tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
+    ran = tmp_path / "workspace" / "ran"
     async with engine_parts(tmp_path, ModelServer(replies=[shell(f"echo x >> {ran}")])) as engine:
         started = await engine.start(approve="ask")
         ask = await engine.watcher.ask(started.id)
@@ -185,7 +185,7 @@ async def test_stopping_an_interrupted_task_cancels_its_asks(tmp_path: Path) -> 
 
 
 async def test_invalid_choice_does_not_settle_an_unknown_outcome(tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
+    ran = tmp_path / "workspace" / "ran"
     _, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"echo x >> {ran}; sleep 60"), ran)
     async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
         ask = await only_ask(engine)
@@ -195,7 +195,7 @@ async def test_invalid_choice_does_not_settle_an_unknown_outcome(tmp_path: Path)
 
 
 async def test_second_crash_does_not_repeat_asks(tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
+    ran = tmp_path / "workspace" / "ran"
     started, port = await crash_in_command(tmp_path, tmp_path / "after", shell(f"echo x >> {ran}; sleep 60"), ran)
     async with engine_parts(tmp_path / "after", ModelServer(port=port)) as engine:
         ask = await only_ask(engine)
@@ -269,10 +269,10 @@ async def test_asks_of_a_deleted_conversation_cannot_be_answered(tmp_path: Path)
 
 
 async def test_task_being_stopped_at_a_crash_is_stopped_after_the_restart_without_asks(tmp_path: Path) -> None:
-    stubborn = shell(f"trap '' TERM; touch {tmp_path}/ran; while true; do sleep 0.01; done")
+    stubborn = shell(f"trap '' TERM; touch {tmp_path}/workspace/ran; while true; do sleep 0.01; done")
     async with engine_parts(tmp_path, ModelServer(replies=[stubborn])) as engine:
         started = await engine.start()
-        await until((tmp_path / "ran").exists)
+        await until((tmp_path / "workspace" / "ran").exists)
         await engine.services.runner.stop(started.id, "the test")
         await engine.services.log.flush()
         port = crash(engine, tmp_path / "after")

@@ -31,6 +31,7 @@ async def test_stop_closes_the_model_request_and_adds_a_notice(tmp_path: Path) -
         assert (notice.role, notice.blocks) == ("system", (NoticeBlock(kind="stopped", data=TaskStopped(by="me")),))
 
 
+@pytest.mark.usefixtures("bare_commands")
 async def test_stop_ends_every_process_including_those_in_other_sessions(tmp_path: Path) -> None:
     note = "echo $$ >> pids"
     command = f"setsid sh -c '{note}; exec sleep 60' & (setsid sh -c '{note}; exec sleep 61' &); {note}; exec sleep 62"
@@ -78,6 +79,7 @@ async def test_stop_while_a_question_waits_cancels_the_ask(tmp_path: Path) -> No
         assert stored is not None and stored.status == "cancelled"
 
 
+@pytest.mark.usefixtures("bare_commands")
 async def test_leftover_processes_of_a_finished_command_end_with_the_task(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("sleep 77 & echo $! > pid"), DONE])) as engine:
         assert (await engine.watcher.end((await engine.start()).id)).status == "completed"

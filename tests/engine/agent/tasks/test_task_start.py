@@ -29,6 +29,7 @@ async def test_task_in_a_missing_workspace_is_refused_with_a_reason(tmp_path: Pa
             await engine.start(conversation_id=first.conversation_id)
 
 
+@pytest.mark.usefixtures("bare_commands")
 async def test_model_is_told_when_the_workspace_disappears_during_a_task(tmp_path: Path) -> None:
     command = Reply(calls=(Call("shell", {"command": "rm -r $PWD"}), Call("shell", {"command": "true"})))
     async with engine_parts(tmp_path, ModelServer(replies=[command, Reply(text="It is gone.")])) as engine:

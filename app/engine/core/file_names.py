@@ -39,6 +39,18 @@ _SECRET_PLACES = (
     (".codex", "auth.json"),
     (".claude", ".credentials.json"),
 )
+# Below a home directory: keys and sessions that let a command act as the person elsewhere.
+SECRETS_AT_HOME = (
+    *sorted(_SECRET_FOLDERS),
+    *map("/".join, _SECRET_PLACES),
+    ".config/git/credentials",
+    ".cargo/credentials.toml",
+    ".local/share/keyrings",
+    ".Xauthority",
+    ".mozilla",
+    ".config/google-chrome",
+    ".config/chromium",
+)
 # Whole folders whose files configure version control, editors or agents.
 _PROTECTED_FOLDERS = frozenset(
     {".git", ".hg", ".svn", ".jj", ".bzr", ".husky", ".githooks", ".vscode", ".idea", ".zed", ".fleet", ".vim"}
@@ -63,6 +75,15 @@ _PROTECTED_NAMES = frozenset(
 _PROTECTED_SUFFIXES = (".code-workspace",)
 _OF_GITHUB = "workflows actions copilot-instructions.md instructions prompts agents chatmodes hooks"
 _PROTECTED_PLACES = tuple((".github", name) for name in _OF_GITHUB.split())
+# Version control writes in its own folder; only these parts of it name programs. So in `.github`.
+PROTECTED_PARTS = {
+    ".git": ("hooks", "config", "config.worktree", "commondir", "info/attributes"),
+    ".hg": ("hgrc",),
+    ".svn": (),
+    ".jj": ("repo/config.toml",),
+    ".bzr": ("branch/branch.conf",),
+    ".github": tuple(_OF_GITHUB.split()),
+}
 
 
 def is_secret(path: str) -> bool:

@@ -1,0 +1,235 @@
+"""Files of a workspace that make tools, editors or agents run something later: no command changes them.
+
+Those that exist are mounted read-only. A command can still make new ones, since a mount needs something to cover and
+an empty file in its place would show in every listing: these are moved away when the command has ended.
+"""
+
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from app.engine.core.file_names import PROTECTED_PARTS, is_protected, plain_name
+from app.engine.core.git_configuration import plain_configuration
+
+# Git's examples, which git does not run.
+_EXAMPLE = ".sample"
+_LARGEST = 65_536
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_ANY = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_NOFOLLOW", 0)
+
+# What a link points to, None for anything else.
+_Found: TypeAlias = dict[Path, str | None]
+
+# Files with protected names that the app's own tools wrote, each after a person was asked.
+_own_writes: set[Path] = set()
+
+
+def note_own_write(path: Path) -> None:
+    """The person allowed this file: it stays, whatever commands run at that moment."""
+    if is_protected(path.parts):
+        _own_writes.update((path, *path.parents))
+
+
+def find_protected(root: Path) -> _Found:
+    """The protected files at the top of a workspace and in its repository; `root` has no links."""
+    found: _Found = {}
+    with suppress(OSError), os.scandir(root) as entries:
+        for entry in entries:
+            parts = PROTECTED_PARTS.get(plain_name(entry.name))
+            if parts is None or not entry.is_dir(follow_symlinks=False):
+                if is_protected((entry.name,)) or parts is not None:
+                    _note(Path(entry.path), found)
+                continue
+            for folder in (Path(entry.path), *_modules(Path(entry.path))):
+                for part in parts:
+                    _note(folder / part, found)
+    return found
+
+
+def _modules(folder: Path) -> list[Path]:
+    """The repositories of submodules."""
+    if folder.name != ".git":
+        return []
+    with suppress(OSError), os.scandir(folder / "modules") as entries:
+        return [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return []
+
+
+def _note(path: Path, found: _Found) -> None:
+    with suppress(OSError):
+        is_link = stat.S_ISLNK(os.lstat(path).st_mode)
+        found[path] = os.readlink(path) if is_link else None
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedPath:
+    """A path below a workspace whose file is held open, so that nobody can put another in its place."""
+
+    path: Path
+    descriptor: int
+    is_writable: bool
+
+
+def pin(root: Path) -> list[PinnedPath]:
+    """The protected files, and the folders above them, which must not be moved away with them. Close each.
+
+    Not what links lead to: a command could make one, and the mount would show what is hidden.
+    """
+    wanted: dict[Path, bool] = {}
+    for path, link in find_protected(root).items():
+        if link is None:
+            wanted |= {above: True for above in path.parents if above != root and above.is_relative_to(root)}
+            wanted[path] = False
+    found: list[PinnedPath] = []
+    for path, is_writable in sorted(wanted.items(), key=lambda one: len(one[0].parts)):
+        if (descriptor := _open_below(root, path)) is not None:
+            found.append(PinnedPath(path, descriptor, is_writable))
+    return found
+
+
+def _open_below(root: Path, path: Path) -> int | None:
+    """A descriptor of the file, without following any link below the root; None if there is a link or nothing."""
+    try:
+        descriptor = os.open(root, _FOLDER)
+        parts = path.relative_to(root).parts
+        for number, name in enumerate(parts, start=1):
+            try:
+                inner = os.open(name, _ANY if number == len(parts) else _FOLDER, dir_fd=descriptor)
+            finally:
+                os.close(descriptor)
+            descriptor = inner
+    except OSError:
+        return None
+    if stat.S_ISLNK(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+@dataclass(slots=True)
+class WorkspaceGuard:
+    """Moves away what commands made that no command may make. One for each task; call it in a thread.
+
+    `kept` is the folder for what was moved; on another file system it stays in the workspace under another name. What a
+    person makes while a command runs looks like the command's: it is moved too, and named.
+    """
+
+    workspace: Path
+    kept: Path
+    _known: _Found = field(default_factory=_Found)
+    _is_watching: bool = False
+
+    def before(self) -> list[str]:
+        """Call it before a command starts. Names what processes in the background have made since the last one."""
+        moved = self.after(has_background=True) if self._is_watching else []
+        self._known, self._is_watching = find_protected(self._root), True
+        return moved
+
+    def after(self, *, has_background: bool) -> list[str]:
+        """Call it when a command has ended; returns the names of what was moved away or put back.
+
+        `has_background`: processes are left that can go on.
+        """
+        self._is_watching = has_background
+        root, moved = self._root, list[str]()
+        now = find_protected(root)
+        for path, link in self._known.items():
+            if link is not None and now.get(path, "") != link:
+                moved += self._restore(path, link, root)
+        for path in self._new(now):
+            if _is_repository(path, root):
+                moved += self._clean_repository(path, root)
+            elif path not in _own_writes:
+                moved += self._move_away(path, root)
+        self._known = find_protected(root)
+        return moved
+
+    @property
+    def _root(self) -> Path:
+        return Path(os.path.realpath(self.workspace))
+
+    def _new(self, now: _Found) -> list[Path]:
+        """The new ones; for a new repository its folder alone."""
+        new: dict[Path, None] = {}
+        known = {path.parent for path in self._known}
+        for path in now:
+            if path not in self._known:
+                git = next((above for above in path.parents if above.name == ".git"), None)
+                new[git if git is not None and git not in known else path] = None
+        return list(new)
+
+    def _restore(self, path: Path, link: str, root: Path) -> list[str]:
+        moved = self._move_away(path, root)
+        try:
+            os.symlink(link, path)
+        except OSError:
+            return moved
+        return moved or [str(path.relative_to(root))]
+
+    def _clean_repository(self, git: Path, root: Path) -> list[str]:
+        """A command may make a repository, but not one that names programs to run."""
+        moved: list[str] = []
+        for folder in (git, *_modules(git)):
+            for name in ("config.worktree", "commondir", "info/attributes"):
+                if os.path.lexists(folder / name):
+                    moved += self._move_away(folder / name, root)
+            moved += self._clean_hooks(folder / "hooks", root)
+            moved += self._clean_configuration(folder / "config", root)
+        return moved
+
+    def _clean_hooks(self, hooks: Path, root: Path) -> list[str]:
+        if hooks.is_symlink():
+            return self._move_away(hooks, root)
+        with suppress(OSError):
+            made = [hooks / name for name in os.listdir(hooks) if not name.endswith(_EXAMPLE)]
+            return [name for path in made for name in self._move_away(path, root)]
+        return []
+
+    def _clean_configuration(self, config: Path, root: Path) -> list[str]:
+        text = _read(config)
+        plain = plain_configuration(text or "")
+        if text == plain:
+            return []
+        moved = self._move_away(config, root) if os.path.lexists(config) else []
+        with suppress(OSError), open(config, "x", encoding="utf-8") as file:
+            file.write(plain)
+        return moved
+
+    def _move_away(self, path: Path, root: Path) -> list[str]:
+        """Rename it, which follows no link and copies nothing: its content may be exchanged meanwhile."""
+        for target in _free_names(self.kept / path.name, path.with_name(f"{path.name}.not-kept")):
+            with suppress(OSError):
+                self.kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+                os.rename(path, target)
+                return [str(path.relative_to(root))]
+        return []
+
+
+def _free_names(*wanted: Path) -> Iterable[Path]:
+    for path in wanted:
+        number, free = 1, path
+        while os.path.lexists(free):
+            number += 1
+            free = path.with_name(f"{path.name}-{number}")
+        yield free
+
+
+def _is_repository(path: Path, root: Path) -> bool:
+    return path == root / ".git" and path.is_dir() and not path.is_symlink()
+
+
+def _read(path: Path) -> str | None:
+    """The text of a small file, not through a link."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        data = file.read(_LARGEST + 1)
+    return data.decode(errors="replace") if len(data) <= _LARGEST else None

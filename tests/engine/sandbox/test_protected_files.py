@@ -1,0 +1,155 @@
+"""What commands make in a workspace that they must not make, with real commands in bubblewrap."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from app.engine.sandbox.protected_files import note_own_write
+from app.engine.tools.base import ToolContext
+from tests.engine.sandbox.conftest import run_shell
+from tests.support.loop_parts import run, task_of, tool_of
+from tests.support.processes import until
+
+_AS_ANYONE = "git -c user.name=a -c user.email=a@b"
+
+
+def not_kept(context: ToolContext) -> list[str]:
+    folder = context.output_dir / "not-kept"
+    return sorted(os.listdir(folder)) if folder.exists() else []
+
+
+@pytest.mark.parametrize("name", [".envrc", ".mcp.json", "CLAUDE.md", "AGENTS.md", ".github/workflows", ".vscode"])
+async def test_a_protected_file_that_did_not_exist_is_moved_away(sandboxed: ToolContext, name: str) -> None:
+    make = f"mkdir -p {name} && echo x > {name}/a" if "." not in name[1:] and name.islower() else f"echo x > {name}"
+    said = await run_shell(sandboxed, f"mkdir -p .github; {make}; echo ok > normal.txt")
+    assert f"[not kept: {name}." in said
+    assert not (sandboxed.workspace / name).exists()
+    assert (sandboxed.workspace / "normal.txt").read_text() == "ok\n"
+    assert not_kept(sandboxed) == [Path(name).name]
+
+
+async def test_nothing_is_left_in_the_workspace_of_a_command_that_makes_nothing(sandboxed: ToolContext) -> None:
+    await run_shell(sandboxed, "git init -q .")
+    before = sorted(os.listdir(sandboxed.workspace)), sorted(os.listdir(sandboxed.workspace / ".git"))
+    said = await run_shell(sandboxed, "ls -A; git status --short")
+    assert said == ".git"
+    assert (sorted(os.listdir(sandboxed.workspace)), sorted(os.listdir(sandboxed.workspace / ".git"))) == before
+
+
+async def test_the_folder_above_a_protected_file_cannot_be_exchanged(sandboxed: ToolContext) -> None:
+    await run_shell(sandboxed, "git init -q .; mkdir -p .github")
+    (sandboxed.workspace / ".github" / "workflows").mkdir()
+    said = await run_shell(
+        sandboxed,
+        "mv .git old 2>&1; mv .github old 2>&1; cp -r .git new; echo x > new/hooks/pre-commit; rm -rf .git 2>/dev/null;"
+        "mv -T new .git 2>&1; echo x > .github/workflows/ci.yml; ls .git/hooks | grep -v sample; true",
+    )
+    assert said.count("Device or resource busy") >= 2
+    assert not (sandboxed.workspace / ".git" / "hooks" / "pre-commit").exists()
+    assert not (sandboxed.workspace / ".github" / "workflows" / "ci.yml").exists()
+
+
+async def test_a_hard_link_to_a_protected_file_cannot_be_made(sandboxed: ToolContext) -> None:
+    (sandboxed.workspace / ".envrc").write_text("mine\n")
+    said = await run_shell(sandboxed, "ln .envrc other 2>&1; echo evil >> other; cat .envrc")
+    assert "Invalid cross-device link" in said
+    assert (sandboxed.workspace / ".envrc").read_text() == "mine\n"
+
+
+async def test_a_link_with_a_protected_name_is_put_back(sandboxed: ToolContext) -> None:
+    (sandboxed.workspace / "envs").mkdir()
+    (sandboxed.workspace / "envs" / "dev").write_text("mine\n")
+    link = sandboxed.workspace / ".envrc"
+    link.symlink_to("envs/dev")
+    said = await run_shell(sandboxed, "rm .envrc; echo evil > .envrc")
+    assert "[not kept: .envrc." in said
+    assert link.readlink() == Path("envs/dev")
+    await run_shell(sandboxed, "ln -sf /etc/passwd .envrc")
+    assert link.readlink() == Path("envs/dev")
+
+
+async def test_git_works_inside(sandboxed: ToolContext) -> None:
+    said = await run_shell(
+        sandboxed,
+        f"git init -q . && echo a > a && git add a && {_AS_ANYONE} commit -qm one && git branch two && "
+        f"git switch -q two && git mv a b && {_AS_ANYONE} commit -qm two && git log --oneline | wc -l && git gc -q",
+    )
+    assert said.split()[0] == "2", said
+    said = await run_shell(
+        sandboxed, f"echo c > c; git add c && {_AS_ANYONE} commit -qm three && git tag t && git gc -q"
+    )
+    assert said == "(no output)"
+
+
+async def test_a_repository_that_a_command_makes_names_no_program(sandboxed: ToolContext) -> None:
+    said = await run_shell(
+        sandboxed,
+        "git init -q .; echo evil > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; git config core.fsmonitor x;"
+        "git config core.hooksPath /tmp; git config user.name A; git config remote.origin.url https://x.example/y",
+    )
+    assert ".git/hooks/pre-commit" in said and ".git/config" in said
+    git = sandboxed.workspace / ".git"
+    config = (git / "config").read_text()
+    assert "fsmonitor" not in config and "hooksPath" not in config
+    assert "name = A" in config and "url = https://x.example/y" in config
+    assert not (git / "hooks" / "pre-commit").exists()
+    assert await run_shell(sandboxed, "git status --short") == "(no output)"
+
+
+async def test_a_clone_inside_works(sandboxed: ToolContext, tmp_path: Path) -> None:
+    said = await run_shell(
+        sandboxed,
+        f"git init -q src && cd src && echo a > a && git add a && {_AS_ANYONE} commit -qm one && cd .. && "
+        "git clone -q src copy && cat copy/a && git -C copy log --oneline | wc -l",
+    )
+    assert said.split() == ["a", "1"]
+
+
+async def test_what_a_process_in_the_background_makes_is_moved_when_the_next_command_starts(
+    sandboxed: ToolContext,
+) -> None:
+    async with task_of(sandboxed):
+        await run_shell(sandboxed, "(until [ -e go ]; do sleep 0.01; done; echo evil > .envrc; touch made; sleep 60) &")
+        (sandboxed.workspace / "go").touch()
+        await until((sandboxed.workspace / "made").exists)
+        assert "[not kept: .envrc." in await run_shell(sandboxed, "true")
+        assert not (sandboxed.workspace / ".envrc").exists()
+
+
+async def test_what_a_process_in_the_background_makes_is_moved_at_the_end_of_the_task(sandboxed: ToolContext) -> None:
+    async with task_of(sandboxed):
+        await run_shell(sandboxed, "(until [ -e go ]; do sleep 0.01; done; echo evil > .envrc; touch made; sleep 60) &")
+        (sandboxed.workspace / "go").touch()
+        await until((sandboxed.workspace / "made").exists)
+    assert sandboxed.sandbox is not None
+    assert await sandboxed.sandbox.after(has_background=False) == [".envrc"]
+
+
+async def test_what_the_file_tools_write_meanwhile_stays(sandboxed: ToolContext) -> None:
+    running = asyncio.create_task(run_shell(sandboxed, "touch on; until [ -e go ]; do sleep 0.01; done"))
+    await until((sandboxed.workspace / "on").exists)
+    await run(tool_of(sandboxed, "code"), {"action": "write", "path": "AGENTS.md", "content": "mine"})
+    note_own_write(sandboxed.workspace / ".vscode" / "settings.json")
+    (sandboxed.workspace / ".vscode").mkdir()
+    (sandboxed.workspace / "go").touch()
+    assert await running == "(no output)"
+    assert (sandboxed.workspace / "AGENTS.md").read_text() == "mine"
+    assert (sandboxed.workspace / ".vscode").exists()
+
+
+async def test_a_protected_file_exchanged_for_a_link_shows_nothing_hidden(
+    sandboxed: ToolContext, tmp_path: Path
+) -> None:
+    """A process in the background swaps a file for a link to a key, while commands start."""
+    key = tmp_path / "home" / ".ssh" / "id_rsa"
+    swap = (
+        "while [ ! -e end ]; do echo x > .envrc.new; mv -f .envrc.new .envrc; "
+        f"ln -sf {key} .link; mv -fT .link .envrc; done 2>/dev/null &"
+    )
+    async with task_of(sandboxed):
+        await run_shell(sandboxed, swap)
+        said = [await run_shell(sandboxed, f"cat .envrc; cat {key}") for _ in range(15)]
+        (sandboxed.workspace / "end").touch()
+    assert "planted" not in "".join(said)
