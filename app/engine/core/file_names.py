@@ -73,6 +73,7 @@ _PROTECTED_NAMES = frozenset(
     | {".cursorignore", ".aiderignore", ".flaskenv", ".lintstagedrc"}
 )
 _PROTECTED_SUFFIXES = (".code-workspace",)
+_SHORT_NAME_OF_GIT = re.compile(r"git~\d+")
 _OF_GITHUB = "workflows actions copilot-instructions.md instructions prompts agents chatmodes hooks"
 _PROTECTED_PLACES = tuple((".github", name) for name in _OF_GITHUB.split())
 # Version control writes in its own folder; only these parts of it name programs. So in `.github`.
@@ -118,8 +119,10 @@ def is_protected(parts: tuple[str, ...]) -> bool:
         return True
     if any(all(part in plain for part in place) for place in _PROTECTED_PLACES):
         return True
+    if any(map(_SHORT_NAME_OF_GIT.fullmatch, plain)):
+        return True
     last = plain[-1] if plain else ""
-    return last in _PROTECTED_NAMES or last.endswith(_PROTECTED_SUFFIXES) or re.fullmatch(r"git~\d+", last) is not None
+    return last in _PROTECTED_NAMES or last.endswith(_PROTECTED_SUFFIXES)
 
 
 def plain_name(name: str) -> str:

@@ -40,13 +40,16 @@ _MOVES_FILES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """Where a command would run. `trusts_git` says of a folder that git may read in it: see repository_trust.py."""
+    """Where a command would run. `trusts_git` says of a folder that git may read in it, `trusts_project` of a program
+    and a folder that it may: see repository_trust.py.
+    """
 
     places: Places
     folder: str
     shell: str = "bash"
     is_trusted: bool = False
     trusts_git: Callable[[str], bool] = lambda _: False
+    trusts_project: Callable[[str, str], bool] = lambda _program, _folder: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +266,7 @@ class _Judge:
 
     def _program(self, words: tuple[str, ...], folders: tuple[str, ...]) -> Iterator[Finding]:
         rule = allowed_by_prefix(self._rules, words)
-        usage, problem = self._usage(words)
+        usage, problem = self._usage(words, folders)
         if usage is None and rule is None:
             yield problem
             yield from self._words_against(words, folders, is_known=words[0] in _MOVES_FILES)
@@ -293,7 +296,7 @@ class _Judge:
                 yield against
         yield Finding("allow", "read-only command", f"`{words[0]}` only looks, in the workspace")
 
-    def _usage(self, words: tuple[str, ...]) -> tuple[Usage | None, Finding]:
+    def _usage(self, words: tuple[str, ...], folders: tuple[str, ...]) -> tuple[Usage | None, Finding]:
         """What the words are by the specification of the program; without one, why it is asked about."""
         rest = words[1:]
         if words[0] == "git":
@@ -310,15 +313,17 @@ class _Judge:
                 if not row.is_version_only:
                     problem = ask("program" if isinstance(unknown, MoreThanLooking) else "flag", str(unknown))
                 continue
-            if trouble := self._untrusted(row):
+            if trouble := self._untrusted(row, words[0], folders):
                 problem = trouble
                 continue
             return usage, problem
         return None, problem
 
-    def _untrusted(self, row: Program) -> Finding | None:
+    def _untrusted(self, row: Program, program: str, folders: tuple[str, ...]) -> Finding | None:
         """Git's own trust is checked with its folder."""
         if not row.needs_trust or row.names.startswith("git ") or self._context.is_trusted:
+            return None
+        if all(self._context.trusts_project(program, folder) for folder in folders):
             return None
         return ask("untrusted folder", "the files of this folder could name a program that it runs")
 

@@ -7,7 +7,7 @@ command is a convenience, not a security boundary.
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import assert_never
 
@@ -16,7 +16,7 @@ from app.engine.permissions.command_rules import CommandRule, named_folder
 from app.engine.permissions.grants import covers, is_below
 from app.engine.permissions.paths import Places, closed_by_default, judge_path
 from app.engine.permissions.programs.installed import find_program
-from app.engine.permissions.repository_trust import names_no_program
+from app.engine.permissions.repository_trust import directs_no_program, names_no_program
 from app.engine.permissions.shell.nested_code import FoundCommand, find_commands
 from app.engine.permissions.verdict import Finding, RuleName, Verdict, ask, deny, strictest
 from app.engine.tools.base import Access
@@ -135,7 +135,13 @@ def _of_command(
     for path in (*access.reads, *access.writes):
         if closed := places.closed_folder_of(str(path)):
             return _in_mode(deny("closed folder", f"never allowed: {closed} is closed to tools"), approve, None)
-    context = CommandContext(places, folder, is_trusted=places.is_own_workspace, trusts_git=names_no_program)
+    context = CommandContext(
+        places,
+        folder,
+        is_trusted=places.is_own_workspace,
+        trusts_git=names_no_program,
+        trusts_project=partial(directs_no_program, home=places.home),
+    )
     rules = tuple(_rules(granted, denied, folder, places))
     decided: CommandDecision = judge_command(line, context, rules)
     if finding := _named_denied(line, folder, denied, decided, places):

@@ -1,7 +1,7 @@
-"""Whether git can read a repository without running anything that the repository names.
+"""Whether git, npm and cargo can read a project without running anything that the project names.
 
-Its configuration may have only keys that are known to be data: no pager, no filter, no monitor, no include. The same
-holds for the repository of a linked worktree, and for submodules, which git looks into.
+The configuration of a repository may have only keys that are known to be data: no pager, no filter, no monitor, no
+include. The same holds for the repository of a linked worktree, and for submodules, which git looks into.
 """
 
 import os
@@ -42,6 +42,26 @@ _DATA = {
     "commit": "gpgsign",
     "tag": "gpgsign",
 }
+
+
+# Files by which a project directs a program: what it runs, and where it gets code.
+_DIRECTING = {
+    "npm": (".npmrc",),
+    "cargo": (".cargo/config", ".cargo/config.toml", "rust-toolchain", "rust-toolchain.toml"),
+}
+_DIRECTING["rustc"] = _DIRECTING["rustup"] = _DIRECTING["cargo"]
+
+
+def directs_no_program(program: str, folder: str, home: str) -> bool:
+    """True if no file of the folder or one above directs npm or cargo; those in the home directory are the user's."""
+    names = _DIRECTING.get(program, ())
+    place = Path(os.path.realpath(folder))
+    return bool(names) and not any(
+        os.path.lexists(above / name)
+        for above in (place, *place.parents)
+        if above != Path(os.path.realpath(home))
+        for name in names
+    )
 
 
 def names_no_program(folder: str) -> bool:

@@ -123,8 +123,9 @@ def test_a_destructive_command_at_the_end_of_a_line_is_denied(before: str) -> No
 _PARTS = ["ls", "cat", "wc", "a", "src", "-l", "--", "'x y'", '"q"', "a'b'c", "\\ ", "é", "1", "2>&1", ">&2", "&&", "|"]
 _ODD = ["||", ";", "2>/dev/null", "<a", "~", "!", "=", "x=1", "#", "{", "}", "]", "^", "time", ">/dev/null", " # c"]
 _RISKY = ["'", '"', "\\", "$", "`", "(", ")", "<", ">", "*", "?", "[", "<<E", "{a,b}", "~/x", "|&", "$'a'", "@", "%"]
+_DOLLARS = ['"x$"', '"a$|b"', '"$"src', '"$)"', '"\\$a$"', "$?", '"$?"', "a$", '"$src"']
 _BLANK = ["\\'", "\n", "\\\n"]
-LINES = st.lists(st.sampled_from([*_PARTS, *_ODD, *_RISKY, *_BLANK]), max_size=8)
+LINES = st.lists(st.sampled_from([*_PARTS, *_ODD, *_RISKY, *_BLANK, *_DOLLARS]), max_size=8)
 
 
 FILES = ("a.txt", "b.txt", "x y.txt", "-l", ".hidden.txt", "data1.csv", "data2.csv", "[1].csv", "*.txt")

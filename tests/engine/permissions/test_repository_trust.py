@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.permissions.repository_trust import names_no_program
+from app.engine.permissions.repository_trust import directs_no_program, names_no_program
 
 
 @pytest.fixture
@@ -120,3 +120,14 @@ def test_a_linked_worktree_is_not_trusted_where_its_repository_names_a_program(w
     with (with_submodule / ".git" / "config").open("a") as config:
         config.write("[core]\n\tfsmonitor = ./x\n")
     assert not names_no_program(str(with_submodule.parent / "linked"))
+
+
+def test_npm_and_cargo_are_trusted_where_no_file_directs_them(tmp_path: Path) -> None:
+    home, project = str(tmp_path), tmp_path / "work" / "project"
+    (project / ".cargo").mkdir(parents=True)
+    (tmp_path / ".npmrc").touch()
+    assert [directs_no_program(name, str(project), home) for name in ("npm", "cargo", "go")] == [True, True, False]
+    (project.parent / ".npmrc").touch()
+    (project / ".cargo" / "config.toml").touch()
+    assert not directs_no_program("npm", str(project), home)
+    assert not directs_no_program("cargo", str(project), home)

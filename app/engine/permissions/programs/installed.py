@@ -17,6 +17,10 @@ _SYSTEM = frozenset(os.path.realpath(folder) for folder in SYSTEM_PATH.split(":"
 _TEMPORARY = tuple({os.path.realpath(folder) for folder in ("/tmp", "/var/tmp", "/dev/shm", gettempdir())})
 
 
+# Folders of programs that choose what they run by files of the working folder, such as `.tool-versions`.
+_SHIMS = frozenset(("shims", ".volta", ".asdf", ".pyenv", ".rbenv", ".nodenv", "mise"))
+
+
 def find_program(name: str, places: Places, path: str) -> str | None:
     """The absolute path of a program; `path` is the PATH of the user. None if it is in no folder to be trusted."""
     if found := shutil.which(name, path=SYSTEM_PATH):
@@ -40,6 +44,8 @@ def _is_trusted_folder(folder: str, places: Places) -> bool:
     real = os.path.realpath(folder)
     if real in _SYSTEM:
         return True
+    if not _SHIMS.isdisjoint(real.split("/")):
+        return False
     return _is_foreign(real, places) and all(map(_only_owner_writes, _with_parents(real)))
 
 

@@ -16,17 +16,15 @@ _FIND_VALUES = frozenset(
     | {"-user", "-group", "-uid", "-gid", "-perm", "-links", "-inum", "-fstype", "-maxdepth", "-mindepth", "-printf"}
 )
 _FIND_PATHS = frozenset(("-newer", "-anewer", "-cnewer", "-samefile", "-newermm"))
-# A script that only prints: addresses, then p, =, l or q. Possessive, so that it is read once.
+# A script that only prints: addresses, then p, =, l, q, d, or `s` without the flags that write or run. Possessive, so
+# that it is read once.
 _SED_ADDRESS = r"(?:\d++(?:~\d++)?|\$|/(?:[^/\\\n]|\\[^\n])*+/[IM]*+)"
-_SED_COMMAND = rf"[ \t]*+(?:{_SED_ADDRESS}(?:,[+~]?{_SED_ADDRESS})?)?[ \t]*+!?[ \t]*+[p=lq][ \t]*+"
-_SED_PRINTS = re.compile(rf"{_SED_COMMAND}(?:[;\n]{_SED_COMMAND})*+[;\n]?[ \t]*+")
-# `s` without the flags that write or run, and `d`.
 _SED_REPLACE = "|".join(
     rf"s{mark}(?:[^{mark}\\\n]|\\[^\n])*+{mark}(?:[^{mark}\\\n]|\\[^\n])*+{mark}[gpiI0-9]*+"
     for mark in (r"\/", r"\|", r"\#", ",", ":")
 )
-_SED_EDIT = rf"[ \t]*+(?:{_SED_ADDRESS}(?:,[+~]?{_SED_ADDRESS})?)?[ \t]*+!?[ \t]*+(?:[p=dq]|{_SED_REPLACE})[ \t]*+"
-_SED_FILTERS = re.compile(rf"{_SED_EDIT}(?:[;\n]{_SED_EDIT})*+[;\n]?[ \t]*+")
+_SED_COMMAND = rf"[ \t]*+(?:{_SED_ADDRESS}(?:,[+~]?{_SED_ADDRESS})?)?[ \t]*+!?[ \t]*+(?:[p=ldq]|{_SED_REPLACE})[ \t]*+"
+_SED_PRINTS = re.compile(rf"{_SED_COMMAND}(?:[;\n]{_SED_COMMAND})*+[;\n]?[ \t]*+")
 _JQ_MORE = re.compile(
     r"(?<![.\w])(?:env|import|include|input_filename|get_search_list|halt_error|modulemeta)\b|\$ENV|\$__prog|\$(?!\w)"
 )
@@ -72,14 +70,14 @@ def read_find(words: Sequence[str]) -> Usage:
 
 
 def check_sed(usage: Usage) -> str | None:
-    """Allows scripts that print, with -n, and as a filter of a pipe also those that replace or leave out."""
+    """Allows scripts that print, replace or leave out, with -n or as a filter of a pipe."""
     scripts = [usage.flags[flag] for flag in ("e", "expression") if flag in usage.flags] or usage.operands[:1]
-    is_filter = usage.paths in ([], ["."]) and not usage.flags.keys() & {"s", "separate", "z", "null-data"}
-    if is_filter and scripts and all(map(_SED_FILTERS.fullmatch, scripts)):
+    prints = not usage.flags.keys().isdisjoint(("n", "quiet", "silent"))
+    if (prints or usage.paths == ["."]) and scripts and all(map(_SED_PRINTS.fullmatch, scripts)):
         return None
-    if usage.flags.keys().isdisjoint(("n", "quiet", "silent")):
+    if not prints:
         return "sed without -n is not the form that only prints"
-    return None if scripts and all(map(_SED_PRINTS.fullmatch, scripts)) else "the sed script does more than print"
+    return "the sed script does more than print"
 
 
 def check_awk(usage: Usage) -> str | None:

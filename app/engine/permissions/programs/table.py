@@ -252,7 +252,9 @@ _ROWS = (
         requires="frozen",
         needs_trust=True,
     ),
-    Program("cargo metadata", "", "frozen no-deps format-version=", "none", requires="frozen", needs_trust=True),
+    Program(
+        "cargo metadata", "", "frozen no-deps format-version=", "none", requires="frozen no-deps", needs_trust=True
+    ),
     Program("go version", "", "", "none", needs_trust=True),
     Program("go help", "", "", "text", needs_trust=True),
     Program("dpkg", "l", "list", "text", requires="l list"),

@@ -37,18 +37,16 @@ _REASONS = {
     "negated_command": "has a condition",
     "compound_statement": "groups commands",
 }
-# Possessive: each character of a word is read once.
-_PIECE = re.compile(r"""'([^']*+)'|"((?:[^"\\$`]++|\\[\s\S])*+)"|\\([\s\S])|([^'"\\]++)""")
+# What may stand between double quotes; `$` before these is itself. Possessive: each character of a word is read once.
+_QUOTED = r"""[^"\\$`]++|\\[\s\S]|\$(?=["|)/\]])"""
+_PIECE = re.compile(rf"""'([^']*+)'|"((?:{_QUOTED})*+)"|\\([\s\S])|([^'"\\]++)""")
 _UNUSUAL = re.compile(r"[^\n\t -~]")
 # Words, quotes, escapes, connectors and redirects. The grammar takes long over other text, so it does not get it.
-_PLAIN_TEXT = re.compile(
-    r"""(?:[^'"\\$`()<>;&|]++|\\[\s\S]|'[^']*+'|"(?:[^"\\$`]++|\\[\s\S])*+"|&&|\|\|?&?|;|&?>>?&?|<&?(?!<))*+"""
-)
+_UNQUOTED = r"""[^'"\\$`()<>;&|]++|\\[\s\S]|'[^']*+'|&&|\|\|?&?|;|&?>>?&?|<&?(?!<)"""
+_PLAIN_TEXT = re.compile(rf"""(?:{_UNQUOTED}|"(?:{_QUOTED})*+")*+""")
 # The same with plain variables, for lines with a loop or the exit code of a command.
-_WITH_VARIABLES = re.compile(
-    r"""(?:[^'"\\$`()<>;&|]++|\\[\s\S]|\$(?:\w++|\{\w++\}|\?)|'[^']*+'|"(?:[^"\\$`]++|\\[\s\S]|\$(?:\w++|\{\w++\}|\?))*+\""""
-    r"|&&|\|\|?&?|;|&?>>?&?|<&?(?!<))*+"
-)
+_VARIABLE = r"\$(?:\w++|\{\w++\}|\?)"
+_WITH_VARIABLES = re.compile(rf"""(?:{_UNQUOTED}|{_VARIABLE}|"(?:{_QUOTED}|{_VARIABLE})*+")*+""")
 _HAS_VARIABLES = re.compile(r"(?<!\S)for\s|\$\?")
 _NOT_PLAIN = {
     "$": "a variable or the output of another command is inserted",
@@ -286,7 +284,7 @@ class _Reader:
                 variables.append((start, end, self._mark(inner)))
                 continue
             is_word = inner.is_named and (inner.type in _WORDS or inner.type == "string_content")
-            if not is_word and not (not inner.is_named and inner.type == '"'):
+            if not is_word and not (not inner.is_named and inner.type in ('"', "$")):
                 raise _not_allowed(inner)
             waiting += inner.children
         for start, end, mark in sorted(variables, reverse=True):
