@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from app.client.number_format import count
 from app.client.safe_text import escape_hidden, escape_hidden_line
-from app.protocol.asks import Approval, Grant, ReachedLimit, UnknownCall
+from app.protocol.asks import Approval, Grant, GrantCoveredResult, ReachedLimit, UnknownCall
 from app.protocol.base import JsonObject
 from app.protocol.blocks import SummaryBlock, TextBlock, ToolCallBlock
 from app.protocol.context import ContextPart, PromptPartName
@@ -199,6 +199,12 @@ def grant_text(grant: Grant) -> str:
     if grant.revoked_at is not None:
         parts.append(f"revoked {_local_time(grant.revoked_at)}")
     return " · ".join(parts)
+
+
+def covered_text(found: GrantCoveredResult) -> str:
+    """How many recorded calls a rule decides, and then each of them in a line: the verdict without it, and with it."""
+    calls = [f"{call.without} → {call.verdict}  {escape_hidden_line(call.text)}" for call in found.calls]
+    return "\n".join((f"It would have decided {len(found.calls)} of the last {count(found.judged, 'call')}.", *calls))
 
 
 def _scope_text(grant: Grant) -> str:

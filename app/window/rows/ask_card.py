@@ -80,7 +80,7 @@ class AskCard(Card):
 def outcome_text(ask: Ask) -> str:
     """How the ask was settled: answer, author and time."""
     if ask.status == "cancelled":
-        return "No longer needed: the task went on without it."
+        return "No longer needed."
     by = f"by {ask.answered_by} " if ask.answered_by else ""
     when = f"at {ask.answered_at.astimezone():%H:%M}" if ask.answered_at else ""
     return f"{_decision(ask)} · {by}{when}".strip(" ·")

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.client.connection import Connection
-from app.protocol.asks import Grant
+from app.protocol.asks import Grant, GrantedCall
 from app.protocol.events import GrantUpdate
 from app.window.stores.stores import make_stores
 from app.window.stores.window_state import WindowStateStore
@@ -78,6 +78,10 @@ class Settings:
         field.selectAll()
         QTest.keyClicks(field, text)
         QTest.keyClick(field, Qt.Key.Key_Return)
+
+    def choose(self, name: str, text: str) -> None:
+        boxes = self.dialog.findChildren(QComboBox)
+        next(box for box in boxes if box.accessibleName() == name and box.isVisible()).setCurrentText(text)
 
 
 @pytest.fixture
@@ -220,7 +224,55 @@ async def test_a_grant_is_shown_in_full_and_can_be_revoked(settings: Settings, e
     engine.log.publish(GrantUpdate(grant=used))
     await settings.see("last used 20 Nov 2026")
     settings.buttons()["Yes, revoke python -m pytest -q"].click()
-    await settings.see("Nothing is remembered")
+    await settings.see("No rules yet")
+
+
+async def test_a_rule_that_denies_is_written_in_the_form_and_stored(settings: Settings, engine: EngineServer) -> None:
+    settings.dialog.open_page("permissions")
+    settings.buttons()["Add a rule …"].click()
+    assert not settings.buttons()["Add rule"].isEnabled()
+    settings.type("Words that commands begin with", "git push ...")
+    await settings.see("Everywhere")
+    (grant,) = engine.services.grants.all()
+    assert (grant.decision, grant.call) == ("deny", GrantedCall(prefix=("git", "push")))
+    assert (grant.scope, grant.scope_id) == ("user", "")
+    assert "Add rule" not in settings.buttons()
+
+
+async def test_a_rule_that_the_engine_refuses_says_why_and_keeps_what_was_typed(settings: Settings) -> None:
+    settings.dialog.open_page("permissions")
+    settings.buttons()["Add a rule …"].click()
+    settings.choose("Kind of rule", "Run without asking commands that begin with")
+    settings.type("Words that commands begin with", "bash -c")
+    await settings.see("so none was added")
+    assert settings.fields()["Words that commands begin with"].text() == "bash -c"
+    settings.type("Words that commands begin with", "git 'push")
+    await settings.see("A quotation mark has no counterpart.")
+
+
+async def test_a_rule_about_a_folder_is_written_in_the_form(
+    settings: Settings, engine: EngineServer, tmp_path: Path
+) -> None:
+    settings.dialog.open_page("permissions")
+    settings.buttons()["Add a rule …"].click()
+    settings.choose("Kind of rule", "Never read or change files in")
+    settings.type("Folder", str(tmp_path))
+    await until(lambda: bool(engine.services.grants.all()))
+    (grant,) = engine.services.grants.all()
+    assert (grant.decision, grant.call) == ("deny", GrantedCall(operation="read", folder=str(tmp_path)))
+
+
+async def test_a_rule_is_checked_against_recorded_calls_before_and_after_it_is_added(settings: Settings) -> None:
+    settings.dialog.open_page("permissions")
+    settings.buttons()["Add a rule …"].click()
+    QTest.keyClicks(settings.fields()["Words that commands begin with"], "git push")
+    settings.buttons()["Check the last 100 calls"].click()
+    await settings.see("It would have decided 0 of the last 0 calls.")
+    settings.buttons()["Add rule"].click()
+    await until(lambda: any(name.startswith("Which of the last calls") for name in settings.buttons()))
+    check = next(name for name in settings.buttons() if name.startswith("Which of the last calls"))
+    settings.buttons()[check].click()
+    await settings.see("It would have decided 0 of the last 0 calls.")
 
 
 async def test_about_shows_the_data_folder(settings: Settings, tmp_path: Path) -> None:
