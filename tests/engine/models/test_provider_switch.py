@@ -126,7 +126,10 @@ def test_model_without_image_input_is_told_that_there_was_a_picture() -> None:
 def test_result_without_its_call_is_sent_as_text() -> None:
     messages = (ToolResultMessage("call_1", "shell", (Text("a b"),)), user_text("and?"))
     (first, _) = sent(ROWS[1], messages)[1:]
-    assert first == {"role": "user", "content": "Result of an earlier call of shell:\na b"}
+    assert first == {
+        "role": "user",
+        "content": "Result of an earlier call of shell:\n<tool_output>\na b\n</tool_output>",
+    }
 
 
 def test_ids_stay_the_same_from_turn_to_turn_so_that_the_prompt_can_be_cached() -> None:

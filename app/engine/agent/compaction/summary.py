@@ -23,6 +23,7 @@ from app.engine.core.messages import (
     Thinking,
     ToolCall,
     ToolResultMessage,
+    in_tags,
     user_text,
 )
 from app.engine.models.base import ChatModel, ModelRequest, ReplyEnd
@@ -96,6 +97,8 @@ def _describe(node: Node, message: ModelMessage, longest: int) -> str:
         case "tool_result":
             assert isinstance(message, ToolResultMessage)
             heading = f"# {'Error' if message.is_error else 'Result'} of {message.tool_name}"
+            said = "\n\n".join(_block_text(block, longest) for block in message.content)
+            return f"{heading}\n\n{in_tags(said)}"
         case _:
             assert_never(message.role)
     return "\n\n".join((heading, *(said for block in message.content if (said := _block_text(block, longest)))))

@@ -167,7 +167,7 @@ def _call_line(call: ToolCallBlock, result: ToolResultBlock | None) -> str:
     if display.role == "completion":
         return str(call.arguments.get(display.content, ""))
     given = call.invalid if call.invalid is not None else msgspec.json.encode(call.arguments, order="sorted").decode()
-    came = "no result" if result is None else result.summary or _shorten(result.text)
+    came = "no result" if result is None else _shorten(result.summary or result.text)
     return f"(used {call.tool} {_shorten(given)}: {came})"
 
 

@@ -15,6 +15,7 @@ from app.engine.core.messages import (
     ToolResultMessage,
     UserContent,
     UserMessage,
+    in_tags,
     text_of,
 )
 from app.engine.models.base import ModelRequest, ToolDefinition
@@ -169,7 +170,7 @@ class _Conversation:
         call_id = self._ids.of_result(message)
         text = text_of(message)
         if call_id is None:  # its call is not in the request, so it would be refused as a result
-            return [{"role": "user", "content": f"Result of an earlier call of {message.tool_name}:\n{text}"}]
+            return [{"role": "user", "content": f"Result of an earlier call of {message.tool_name}:\n{in_tags(text)}"}]
         if not text:
             text = "(see the picture below)" if message.content else "(no output)"
         return [{"role": "tool", "tool_call_id": call_id, "content": text}]

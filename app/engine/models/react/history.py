@@ -19,6 +19,7 @@ from app.engine.core.messages import (
     ToolResultMessage,
     UserContent,
     UserMessage,
+    in_tags,
     text_of,
 )
 from app.engine.models.base import ToolDefinition
@@ -26,7 +27,6 @@ from app.engine.models.react.call_parser import CLOSE, INVENTED, OPEN
 from app.engine.models.reply.content import encode
 
 _NO_RESULT = "(no result was recorded)"
-_CLOSING = "</observation>"
 
 
 @functools.cache
@@ -126,9 +126,8 @@ def _observation(call: ToolCall, result: ToolResultMessage | None) -> list[UserC
     given = _NO_RESULT if result is None else text_of(result) or "(no output)"
     if call.name == UNREADABLE_CALL:
         given = text("unreadable")
-    inside = given.replace(_CLOSING, "<\\/observation>")  # the output of a tool must not close its own observation tag
     pictures = [block for block in result.content if isinstance(block, Image)] if result is not None else []
-    return [Text(f"<observation>\n{inside}\n{_CLOSING}"), *pictures]
+    return [Text(in_tags(given, "observation")), *pictures]
 
 
 def _add_user(made: list[ModelMessage], content: tuple[UserContent, ...]) -> None:

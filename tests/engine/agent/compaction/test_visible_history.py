@@ -92,7 +92,7 @@ def test_summary_input_fits_its_limit_and_says_what_it_leaves_out() -> None:
         record = record_of("before", nodes, room)
         assert record.startswith("# Earlier summary\n\nbefore") and len(record) < 1.1 * room
     assert "entries are left out here" in record
-    assert record.rstrip().endswith("r" * 20)
+    assert record.rstrip().removesuffix("\n</tool_output>").endswith("r" * 20)
 
 
 def test_token_estimate_follows_counted_tokens_within_bounds() -> None:
