@@ -6,12 +6,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from app.client.connection import Connection
+from app.client.errors import ConnectionLost
 from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.engine import ENGINE_SHUTDOWN, EngineShutdownParams
@@ -56,8 +59,12 @@ class ModelProcess:
 
 
 @contextmanager
-def model(steps: int, command: str = "echo step") -> Generator[ModelProcess]:
-    arguments = [sys.executable, "-m", "tests.benchmarks.model", str(steps), command]
+def model(
+    steps: int, command: str = "echo step", calls: Sequence[tuple[str, Mapping[str, str]]] = ()
+) -> Generator[ModelProcess]:
+    """Replies with the calls, or with the command as often as there are `steps`."""
+    made = msgspec.json.encode(calls or [("shell", {"command": command})] * steps).decode()
+    arguments = [sys.executable, "-m", "tests.benchmarks.model", made]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield ModelProcess(process)
@@ -97,7 +104,8 @@ async def engine(folder: Path) -> AsyncGenerator[Connection, None]:
 
 async def end_engine(connection: Connection, folder: Path) -> None:
     """Shut the engine down and wait for its end."""
-    await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
+    with suppress(ConnectionLost):  # the engine may be gone before its answer is read
+        await connection.call(ENGINE_SHUTDOWN, EngineShutdownParams())
     await connection.close()
     async with asyncio.timeout(10):
         while Paths(folder).endpoint.exists():  # noqa: ASYNC110 - another process sets no event of ours

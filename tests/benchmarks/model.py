@@ -1,15 +1,20 @@
 """A model server for benchmarks: fixed bytes over plain asyncio, so that only the client is measured.
 
-Each conversation gets `steps` replies that run a command in the shell, then one that ends the task. Prints its base
-URL, then a line with the time (`time.time()`) of the first request after each line it reads on stdin.
+The argument is a list of calls in JSON, each with its tool and arguments: each conversation gets these in turn, then
+one that ends the task. Prints its base URL, then a line with the time (`time.time()`) of the first request after each
+line it reads on stdin.
 """
 
 import asyncio
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import TypeAlias
 
 import msgspec
+
+Calls: TypeAlias = list[tuple[str, dict[str, str]]]
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -19,7 +24,7 @@ def _event(delta: dict[str, object], finish: str | None) -> bytes:
     return b"data: " + msgspec.json.encode({"id": "r", "choices": [choice]}) + b"\n\n"
 
 
-def _call(tool: str, arguments: dict[str, str], number: int) -> bytes:
+def _call(tool: str, arguments: Mapping[str, object], number: int) -> bytes:
     function = {"name": tool, "arguments": msgspec.json.encode(arguments).decode()}
     delta: dict[str, object] = {
         "role": "assistant",
@@ -57,10 +62,9 @@ class _Connection(asyncio.Protocol):
 class BenchModel:
     """Chooses the reply by the assistant messages in the request, so any number of conversations may run at once."""
 
-    def __init__(self, steps: int, command: str) -> None:
-        self._steps = steps
-        self._replies = [_call("shell", {"command": command}, number) for number in range(steps)]
-        self._last = _call("task_complete", {"summary": "done"}, steps)
+    def __init__(self, calls: Calls) -> None:
+        self._replies = [_call(tool, arguments, number) for number, (tool, arguments) in enumerate(calls)]
+        self._last = _call("task_complete", {"summary": "done"}, len(calls))
         self._armed = False
 
     def arm(self) -> None:
@@ -73,11 +77,11 @@ class BenchModel:
             sys.stdout.write(f"{time.time()}\n")
             sys.stdout.flush()
         turn = body.count(b'"role":"assistant"')
-        return self._replies[turn] if turn < self._steps else self._last
+        return self._replies[turn] if turn < len(self._replies) else self._last
 
 
-async def _serve(steps: int, command: str) -> None:
-    model = BenchModel(steps, command)
+async def _serve(calls: Calls) -> None:
+    model = BenchModel(calls)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Connection(model), "127.0.0.1", 0, backlog=512)
     port = server.sockets[0].getsockname()[1]
@@ -96,4 +100,4 @@ async def _serve(steps: int, command: str) -> None:
 
 if __name__ == "__main__":
     with suppress(RuntimeError):  # the loop was stopped: stdin is closed, the benchmark has ended
-        asyncio.run(_serve(int(sys.argv[1]), sys.argv[2]))
+        asyncio.run(_serve(msgspec.json.decode(sys.argv[1], type=Calls)))

@@ -1,5 +1,6 @@
 """The tool `code`; the modules beside it implement its actions."""
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,7 @@ from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay, ToolIcon
 
 _PATIENCE_S = 60.0
+_STOPPED_S = 0.1
 # Field names of similar tools that models use by mistake.
 _OTHER_NAMES = {
     "file_path": "path",
@@ -153,14 +155,24 @@ class Code:
         def run() -> ToolResult:
             return self._run(wanted, allowed, lambda: is_over or cancel.is_set)
 
+        changes = wanted.action in ("write", "patch", "create_dir")
+        work = asyncio.ensure_future(in_workspace(self._context.workspace, run, _PATIENCE_S))
+        unsubscribe = cancel.subscribe(lambda: _abandon(work))
         try:
-            return await in_workspace(self._context.workspace, run, _PATIENCE_S)
+            return await work
         except FolderNotAnswering as error:
-            changes = wanted.action in ("write", "patch", "create_dir")
             later = " It may still be done when that answers again." if changes else ""
             raise ToolError(f"{error}{later}") from error
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            later = ". It may still be done: the folder had not answered" if changes else ""
+            raise ToolError(f"Operation aborted{later}") from None
         finally:
             is_over = True  # an abandoned call writes nothing later, unless it is writing already
+            unsubscribe()
+            work.cancel()
 
     def _run(self, wanted: CodeArguments, allowed: Access | None, is_cancelled: Callable[[], bool]) -> ToolResult:
         path = resolve(wanted.path, self._context)
@@ -301,3 +313,8 @@ def _with_notes(lines: list[str], nothing: str, more: str, ignore: GitIgnore | N
 
 def _counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one}" if number == 1 else f"{number:,} {many or one + 's'}"
+
+
+def _abandon(work: "asyncio.Future[ToolResult]") -> None:
+    """Wait no longer for a stopped call than a file on a working disk takes; its thread ends by itself."""
+    asyncio.get_running_loop().call_later(_STOPPED_S, work.cancel)
