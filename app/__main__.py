@@ -85,7 +85,9 @@ def _print_error(kind: type[BaseException], error: BaseException, trace: Traceba
     """An error text may come from an untrusted source."""
     import traceback
 
-    sys.stderr.write(printable("".join(traceback.format_exception(kind, error, trace))))
+    from app.redaction import redact
+
+    sys.stderr.write(printable(redact("".join(traceback.format_exception(kind, error, trace)))))
 
 
 def _engine(arguments: list[str]) -> int:

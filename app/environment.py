@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 from app.protocol.engine import is_offered
+from app.redaction import KEY_FORMAT
 
 # Where programs are looked for that run without asking: folders that only an administrator changes.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -35,8 +36,7 @@ _PARTS = re.compile(r"[^a-z0-9]+")
 # Known key formats under other names, and addresses with a password. Proxy addresses stay: a client behind a proxy
 # needs its address. A key also matches as part of a header, but not in a list of folders, separated by `:` and `/`.
 _KEY_SHAPE = re.compile(
-    r"(?:^|[\s=\"'])(?:sk-|xai-|gsk_|AIza|gh[opsu]_|github_pat_|glpat-|hf_|xox[abp]-|AKIA)[\w\-]{12,}(?:$|[\s,;\"'])"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY"
+    rf"(?:^|[\s=\"'])(?:sk-[\w\-]{{12,}}|{KEY_FORMAT})(?:$|[\s,;\"'])|-----BEGIN [A-Z0-9 ]*PRIVATE KEY"
 )
 _WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 

@@ -1,4 +1,4 @@
-"""Redacts keys in text: by the format of known kinds of keys, and by the values of the keys in use.
+"""Redacts keys in text: by the format of known kinds of keys, by their names, and by the values of the keys in use.
 
 Finds a value literally, and with characters escaped as in JSON, URLs and HTML (`\\/`, `\\u0073`, `%73`, `&#115;`).
 """
@@ -8,10 +8,61 @@ from collections.abc import Sequence
 
 REMOVED = "[key removed]"
 
-# Formats of the keys of known providers, and bearer headers, from the providers' documentation.
-_SHAPES = re.compile(
-    r"(sk-[A-Za-z0-9_\-]{8,}|AIza[A-Za-z0-9_\-]{20,}|gsk_[A-Za-z0-9]{8,}|xai-[A-Za-z0-9]{8,}|(?i:bearer)\s+[^\s\"']{8,})"
+# Known formats of keys, by the documentation of those who give them out and the rules of gitleaks. Each begins with a
+# fixed text, is bounded where a hostile text could repeat its beginning, and needs no second look at a character.
+_KNOWN = (
+    r"sk-(?=[\w-]{0,64}\d)[\w-]{8,}",  # OpenAI, Anthropic, DeepSeek, OpenRouter …
+    r"[rs]k_(?:live|test|prod)_\w{10,}",  # Stripe
+    r"whsec_[\w+/=]{16,}",
+    r"AIza[\w-]{20,}",  # Google
+    r"ya29\.[\w-]{20,}",
+    r"GOCSPX-[\w-]{20,}",
+    r"(?:gsk_|xai-|pplx-|nvapi-|r8_|fw_|tgp_v1_|csk-|hf_|tvly-|jina_)(?=[\w-]{0,64}\d)[\w-]{16,}",  # other models
+    r"(?:gsk_|xai-)\w{8,}",
+    r"A(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}",  # AWS
+    r"gh[opsur]_\w{20,}",  # GitHub
+    r"github_pat_\w{20,}",
+    r"gl(?:pat|dt|ft|rt|cbt|ptt|soat|agent|imt|oas)-[\w.-]{16,}",  # GitLab
+    r"xox[abeoprs]-[\w-]{10,}",  # Slack
+    r"xapp-[\w-]{16,}",
+    r"hooks\.slack\.com/services/[\w/]{20,}",
+    r"npm_\w{30,}",
+    r"pypi-[\w-]{40,}",
+    r"dckr_pat_[\w-]{20,}",
+    r"do[opr]_v1_[a-f0-9]{40,}",  # DigitalOcean
+    r"SG\.[\w-]{16,}\.[\w-]{16,}",  # SendGrid
+    r"shp(?:at|ca|pa|ss)_[a-f0-9]{32}",  # Shopify
+    r"(?:lin_api_|figd_|sntrys_|sntryu_|tskey-|ATATT3|ATCTT3|dapi|hvs\.|hvb\.|dp\.pt\.|PMAK-|EAAC)[\w-]{20,}",
+    r"AGE-SECRET-KEY-1[A-Z0-9]{40,}",
+    r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",  # JSON Web Token
+    r"\d{8,10}:AA[\w-]{32,}",  # Telegram
 )
+_PRIVATE_KEY = (
+    r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,20000}+"
+    r"(?:-----END[A-Z0-9 ]{0,40}-----)?"
+)
+_BEARER = r"(?i:bearer)\s{1,8}(?:(?=[^\s\"']{0,200}\d)[^\s\"']{8,}|[^\s\"']{20,})"
+# What follows these is a key; they stay, so that the text says what was removed.
+_AFTER = (
+    r"(?i:authorization)[\"']?\s{0,4}:\s{0,4}[\"']?(?i:basic|token|apikey|digest)\s{1,8}",
+    r"://[^\s/:@\"'<>]{0,128}:(?=[^\s/@\"'<>]{1,256}@)",
+    r"--?(?i:user|u)[ =][\"']?[^\s:\"'$]{1,64}:(?!//)",
+)
+# A name of a key and what it is set to: in code, settings, headers and addresses, and as an option of a command.
+_NAMED = re.compile(
+    r"((?i:(?<![a-z])(?P<key>keys?)|(?:api|auth|access|secret|private)[_-]?key|token|secret|passw(?:or)?d|passphrase|pwd"
+    r"|credentials?)[\"'\]]{0,2}[ \t]{0,4}(?:=>|:=|==?|:)[ \t]{0,4}(?:[brf]?[\"'])?"
+    r"|(?<![\w-])--?[\w-]{0,30}(?i:key|token|secret|password|passwd|passphrase)[ \t]{1,4}[\"']?)"
+    r"([^\s\"'&;,<>(){}\[\]$`|\\]{8,512})"
+)
+KEY_FORMAT = "|".join(_KNOWN)
+_SHAPES = re.compile(
+    rf"{_PRIVATE_KEY}|{_BEARER}|(?<![A-Za-z0-9])(?:{KEY_FORMAT})|({'|'.join(_AFTER)})[^\s\"'@]{{4,512}}"
+)
+# What `key = …` is set to is mostly a name, which is shorter.
+_LONGEST_NAME = 16
+# Without a digit a shorter word is a name in a program.
+_LONG_WORD = 20
 # Shorter values are placeholders such as `none`, which would be redacted in every text.
 _SHORTEST = 8
 # The oldest is dropped.
@@ -31,16 +82,41 @@ _BEFORE_ESCAPE = "\\%&"
 
 
 def redact(text: str) -> str:
-    """Replace everything in the text that looks like a key."""
-    return _SHAPES.sub(REMOVED, text)
+    """Replace everything in the text that looks like a key, of whomever. Takes time in proportion to the text."""
+    return _NAMED.sub(_without_value, _SHAPES.sub(_without_key, text))
+
+
+def _without_key(found: re.Match[str]) -> str:
+    return f"{found[1] or ''}{REMOVED}"
+
+
+def _without_value(found: re.Match[str]) -> str:
+    name, bare, value = found.groups()
+    is_key = _is_random(value) and (bare is None or len(value) >= _LONGEST_NAME)
+    return f"{name}{REMOVED}" if is_key else found[0]
+
+
+def _is_random(value: str) -> bool:
+    """True for a value that is no word, path or name: with digits among its letters, or long and in mixed case."""
+    if value.startswith(REMOVED[:4]) or "://" in value or value.startswith(("/", "./", "~", "%", "*", "-")):
+        return False
+    letters = sum(character.isalpha() for character in value)
+    digits = sum(character.isdigit() for character in value)
+    if not letters:
+        return digits >= _SHORTEST and digits == len(value)
+    return digits > 0 or (len(value) >= _LONG_WORD and not (value.islower() or value.isupper()) and value.isalnum())
 
 
 class Redactor:
-    """The secrets in use. Calling it with a text redacts them and everything else that looks like a key."""
+    """The secrets in use. Calling it with a text redacts them and everything else that looks like a key.
+
+    `encoded` are the secrets in UTF-8.
+    """
 
     def __init__(self, *secrets: str) -> None:
         self._secrets: tuple[str, ...] = ()
         self._beginnings: re.Pattern[str] | None = None
+        self.encoded: tuple[bytes, ...] = ()
         self.add(*secrets)
 
     def add(self, *secrets: str) -> None:
@@ -48,6 +124,8 @@ class Redactor:
         new = {secret for secret in secrets if len(secret) >= _SHORTEST} - set(self._secrets)
         if new:
             self._secrets = (*self._secrets, *sorted(new))[-_MOST:]
+            # The longer first: one may begin with another.
+            self.encoded = tuple(sorted((secret.encode() for secret in self._secrets), key=len, reverse=True))
             patterns = dict.fromkeys(pattern for secret in self._secrets for pattern in _beginnings(secret))
             self._beginnings = re.compile("|".join((*patterns, _BEGUN_ESCAPE)))
 
@@ -139,6 +217,41 @@ class RedactedStream:
         """Returns the rest; a new text may follow."""
         held, self._buffer = self._buffer, ""
         return self._redactor.hide(held) if held else ""
+
+
+class RedactedBytes:
+    """Redacts the secrets in a stream of bytes, literally: quick enough for all that a command prints."""
+
+    __slots__ = ("_held", "_redactor")
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._held = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """Returns the bytes that are safe to pass on now."""
+        data, secrets = self._held + data, self._redactor.encoded
+        for secret in secrets:
+            data = data.replace(secret, REMOVED.encode())
+        held = max((_begun(data, secret) for secret in secrets), default=0)
+        self._held = data[len(data) - held :]
+        return data[: len(data) - held]
+
+    def finish(self) -> bytes:
+        """Returns the rest."""
+        held, self._held = self._held, b""
+        return self._redactor.hide_bytes(held) if held else b""
+
+
+def _begun(data: bytes, secret: bytes) -> int:
+    """The length of the longest beginning of the secret at the end of the data."""
+    end = data[1 - len(secret) :]
+    at = end.find(secret[:1])
+    while at >= 0:
+        if secret.startswith(end[at:]):
+            return len(end) - at
+        at = end.find(secret[:1], at + 1)
+    return 0
 
 
 def _meant(escape: re.Match[str]) -> str:

@@ -95,3 +95,99 @@ def test_a_text_that_begins_keys_everywhere_hangs_nothing(piece: str) -> None:
     began = time.monotonic()
     assert redactor.split(text, is_end=False)[0] in text
     assert time.monotonic() - began < 5
+
+
+SHOWN = {
+    "curl -H 'Authorization: Bearer abcdef1234567890' https://x": "curl -H 'Authorization: {}' https://x",
+    'curl -H "Authorization: Basic dXNlcjpwYXNz" x': 'curl -H "Authorization: Basic {}" x',
+    "curl -u admin:pa55word http://x": "curl -u admin:{} http://x",
+    "mysql --password hunter2hunter2": "mysql --password {}",
+    "postgres://me:hunter2@db/shop": "postgres://me:{}@db/shop",
+    "https://x/?access_token=aaaabbbb1111&x=1": "https://x/?access_token={}&x=1",
+    'api_key = "abcd1234efgh5678"': 'api_key = "{}"',
+    '{"clientSecret": "abcd1234efgh5678"}': '{"clientSecret": "{}"}',
+    "X-Api-Key: 12ab34cd56ef": "X-Api-Key: {}",
+    "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY": "AWS_SECRET_ACCESS_KEY={}",
+    "AKIAIOSFODNN7EXAMPLE": "{}",
+    "ghp_abcdefghijklmnopqrstuvwxyz0123456789": "{}",
+    "glpat-abcdefghij0123456789": "{}",
+    "xoxb-123456789012-abcdef": "{}",
+    "sk-proj-a1b2c3d4e5f6": "{}",
+    "sk_live_abcdefghij0123": "{}",
+    "hf_abcdefghijklmnopqrstuvwxyz0123": "{}",
+    "npm_abcdefghijklmnopqrstuvwxyz0123456789": "{}",
+    "123456789:AAabcdefghijklmnopqrstuvwxyz012345678": "{}",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N": "{}",
+    "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Blbn-NzaA==\nabc\n-----END OPENSSH PRIVATE KEY-----": "{}",
+    "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nMIIEcut": "{}",
+}
+
+
+@pytest.mark.parametrize("text", SHOWN)
+def test_keys_of_others_are_known_by_their_format_or_their_name(text: str) -> None:
+    assert redact(f"before {text} after") == f"before {SHOWN[text].replace('{}', REMOVED)} after".replace(
+        f"{REMOVED} after" if "MIIEcut" in text else "\0", REMOVED
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task-force-2 and the risk-assessment of sk-learn",
+        "password: str = None",
+        'parser.add_argument("--token", help="access token of the server")',
+        '"token_count": 12345, max_tokens=100000',
+        "sorted(items, key=lambda item: item.name1)",
+        "primary_key=True, key: value1234, monkey = banana12345",
+        "the cache key sha256:abcdef0123456789 of commit d55d68f3ab12cd34",
+        "Bearer authentication is used at http://127.0.0.1:8080/x@y",
+        "git@github.com:errand/errand.git, see https://docs.python.org/3.11/library/secrets.html",
+        "token=$TOKEN password=${PASSWORD} secret=<your secret> key_file=/home/u/id1",
+        "c4ca4238a0b923820dcc509a6f75849b",
+    ],
+)
+def test_ordinary_text_is_left_as_it_is(text: str) -> None:
+    assert redact(text) == text
+
+
+HOSTILE = (
+    *(
+        "key=",
+        "token:",
+        "secret = ",
+        "sk-",
+        "Bearer ",
+        "bearer" + " " * 8,
+        "://a:",
+        "https://user:",
+        "-u a:",
+        "--user a",
+    ),
+    *(
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "eyJaaaaaaaaaa.",
+        "password ",
+        "x",
+        "1",
+        "AIza",
+        "gh",
+        "12345678:AA",
+        "--",
+        "- ",
+    ),
+    *("passwordpassword", "SG.aaaaaaaaaaaaaaaaaa.", '"', "'", "-----BEGIN ", "keykey", "authorization: ", "a_", "api_"),
+)
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_the_time_for_a_megabyte_is_bounded(piece: str) -> None:
+    text = piece * (1_000_000 // len(piece))
+    began = time.process_time()
+    redact(text)
+    assert time.process_time() - began < 10  # seconds of CPU; a pattern that grows with the square takes minutes
+
+
+@given(st.lists(st.sampled_from(HOSTILE), max_size=60))
+def test_redacting_twice_changes_nothing_more(pieces: list[str]) -> None:
+    once = redact(" ".join(pieces))
+    assert redact(once) == once

@@ -227,7 +227,9 @@ async def open_services(
     day = DailyBudget(log, database.usage, settings)
     windows = partial(window_of, models=models, settings=settings)
     attachments = Attachments(paths.attachments)
-    builder = TaskBuilder(log, database, settings, asks, grants, paths, attachments, day, models.has_price, windows)
+    builder = TaskBuilder(
+        log, database, settings, asks, grants, paths, attachments, day, models.has_price, windows, keys.redactor
+    )
     locks = AgentLocks(database, asks)
     runner = AgentTaskRunner(builder, locks, models, background)
     stack.push_async_callback(runner.close)

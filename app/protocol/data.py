@@ -31,7 +31,7 @@ class DataExportParams(Wire, frozen=True, kw_only=True):
 
     `json` is lossless, in one file. `markdown` and `html` write a folder with one file per conversation, or a file
     for a single one. `leaf_id` limits a single conversation to the branch that ends there. Existing files are
-    overwritten only with `overwrite`.
+    overwritten only with `overwrite`. What looks like a key, a token or a password is removed unless `keep_secrets`.
     """
 
     path: str
@@ -39,13 +39,17 @@ class DataExportParams(Wire, frozen=True, kw_only=True):
     conversation_ids: tuple[str, ...] | None = None
     leaf_id: str | None = None
     overwrite: bool = False
+    keep_secrets: bool = False
 
 
 class DataExportResult(Wire, frozen=True, kw_only=True):
+    """`removed` counts the texts that keys were removed from."""
+
     path: str
     conversations: int
     nodes: int
     bytes: int
+    removed: int = 0
 
 
 class DataImportParams(Wire, frozen=True, kw_only=True):

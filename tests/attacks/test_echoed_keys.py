@@ -150,7 +150,7 @@ async def test_a_key_that_a_server_quotes_is_found_nowhere(tmp_path: Path, place
                 await engine.services.runner.stop(task.id, "the test")
                 await engine.watcher.end(task.id)
         export = DataExportParams(path=str(tmp_path / "export.json"))
-        await export_json(engine.services.database, engine.services.paths, export)
+        await export_json(engine.services.database, engine.services.paths, Redactor(), export)
         assert leaks(engine, (tmp_path / "export.json").read_bytes()) == []
 
 

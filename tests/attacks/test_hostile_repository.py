@@ -11,6 +11,7 @@ from app.notice_text import notice_text
 from app.protocol.blocks import NoticeBlock
 from app.protocol.data import DataExportParams
 from app.protocol.tasks import Task, TaskStartParams
+from app.redaction import Redactor
 from tests.attacks.campaign import Campaign
 from tests.support.disks import hanging_folder
 from tests.support.engine_parts import EngineParts, crash, engine_parts
@@ -101,7 +102,7 @@ async def test_tools_imports_and_exports_that_hang_cost_nobody_else(tmp_path: Pa
             for number in range(campaign.rounds(12, 100)):
                 params = DataExportParams(path=str(gone / f"{number}" / "all.jsonl"))
                 waiting.append(asyncio.create_task(importer.run(gone / f"{number}" / "all.jsonl")))
-                waiting.append(asyncio.create_task(export_json(services.database, services.paths, params)))
+                waiting.append(asyncio.create_task(export_json(services.database, services.paths, Redactor(), params)))
             hanging = await engine.start("read it")
             assert await completed(engine, tmp_path)
             assert not any(one.done() for one in waiting)

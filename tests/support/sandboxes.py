@@ -16,4 +16,4 @@ SANDBOXES = (
 
 
 def set_sandbox(settings: Settings, is_on: bool) -> None:
-    settings.set("command_sandbox", is_on)
+    settings.set("command_sandbox", "required" if is_on else "off")

@@ -114,6 +114,7 @@ class ExportOptions(CommandOptions, frozen=True, kw_only=True):
         str | None, Option("--branch", "of one conversation the branch that ends in this node alone", "NODE")
     ] = None
     overwrite: Annotated[bool, Flag("--overwrite", "replace what is there")] = False
+    keep_secrets: Annotated[bool, Flag("--keep-secrets", "keep what looks like a key, a token or a password")] = False
 
 
 async def export(options: ExportOptions, paths: Paths, terminal: Terminal) -> int:
@@ -123,11 +124,14 @@ async def export(options: ExportOptions, paths: Paths, terminal: Terminal) -> in
         conversation_ids=options.ids or None,
         leaf_id=options.branch,
         overwrite=options.overwrite,
+        keep_secrets=options.keep_secrets,
     )
     async with await connect(paths, "errand export") as connection:
         done = await connection.call(DATA_EXPORT, params)
     what = f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"
     terminal.line(f"{what} written to {done.path} ({file_size(done.bytes)})")
+    if done.removed:
+        terminal.line(f"keys were removed from {count(done.removed, 'text')}; --keep-secrets keeps them")
     return 0
 
 

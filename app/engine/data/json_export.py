@@ -11,6 +11,7 @@ from app.engine.core.errors import InvalidParams, NotFound
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.data.atomic_file import AtomicFile, check_target
 from app.engine.data.export_format import VERSION, EndLine, Header, PictureLine
+from app.engine.data.export_redaction import ExportRedaction
 from app.engine.data.pictures import read_copy
 from app.engine.storage.database import Database
 from app.engine.storage.records.storage_stats import names_pictures, pictures_of
@@ -21,6 +22,7 @@ from app.protocol.agents import Agent
 from app.protocol.conversations import Node
 from app.protocol.data import DataExportParams, DataExportResult
 from app.protocol.tasks import Task
+from app.redaction import Redactor
 
 
 class _TaskReference(msgspec.Struct):
@@ -59,20 +61,25 @@ class BranchRecords:
                 return body if (of.task_id or of.wire_task_id) in self._task_ids else None
 
 
-async def export_json(database: Database, paths: Paths, params: DataExportParams) -> DataExportResult:
+async def export_json(
+    database: Database, paths: Paths, redactor: Redactor, params: DataExportParams
+) -> DataExportResult:
     """Raises `NotFound` for an unknown conversation; writes nothing then."""
     path = Path(params.path)
     await in_workspace(path.parent, lambda: check_target(path, paths, overwrite=params.overwrite))
     await check_leaf(database, params)
     conversations = nodes = 0
+    redaction = ExportRedaction(redactor, keep_secrets=params.keep_secrets)
     async with AtomicFile(path, overwrite=params.overwrite) as file:
         header = Header(errand_export=VERSION, exported_at=datetime.now(UTC), home=str(paths.home))
         await file.write(to_json(header) + "\n")
         async for conversation_id in selected_ids(database, params.conversation_ids):
-            count = await _write_one(database, paths, conversation_id, params.leaf_id, file)
+            count = await _write_one(database, paths, redaction, conversation_id, params.leaf_id, file)
             conversations, nodes = conversations + 1, nodes + count
         await file.write(to_json(EndLine(conversations=conversations, nodes=nodes)) + "\n")
-    return DataExportResult(path=str(path), conversations=conversations, nodes=nodes, bytes=file.size)
+    return DataExportResult(
+        path=str(path), conversations=conversations, nodes=nodes, bytes=file.size, removed=redaction.removed
+    )
 
 
 async def selected_ids(database: Database, conversation_ids: tuple[str, ...] | None) -> AsyncIterator[str]:
@@ -99,7 +106,12 @@ async def check_leaf(database: Database, params: DataExportParams) -> None:
 
 
 async def _write_one(
-    database: Database, paths: Paths, conversation_id: str, leaf_id: str | None, file: AtomicFile
+    database: Database,
+    paths: Paths,
+    redaction: ExportRedaction,
+    conversation_id: str,
+    leaf_id: str | None,
+    file: AtomicFile,
 ) -> int:
     """Write all nodes, or those of one branch, and return their number."""
     nodes, has_pictures = 0, False
@@ -108,6 +120,7 @@ async def _write_one(
         kind, body = record if branch is None else (record[0], branch.record_json(record))
         if body is None:
             continue
+        body = await asyncio.to_thread(redaction.json, body)
         await file.write(f'{{"type":"{kind}","record":{body}}}\n')
         nodes += kind == "node"
         has_pictures = has_pictures or names_pictures(body)

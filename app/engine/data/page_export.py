@@ -3,7 +3,7 @@
 import asyncio
 import html
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from app.engine.core.errors import Conflict, InvalidParams
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.data import html_page
 from app.engine.data.atomic_file import AtomicFile, check_target
+from app.engine.data.export_redaction import ExportRedaction
 from app.engine.data.html_page import sections
 from app.engine.data.json_export import check_leaf, selected_ids
 from app.engine.data.pictures import picture_of
@@ -34,6 +35,7 @@ from app.protocol.blocks import (
 )
 from app.protocol.conversations import Conversation, Node
 from app.protocol.data import DataExportParams, DataExportResult
+from app.redaction import Redactor
 from app.regular_file import check_write_path
 
 _LONGEST_NAME = 60
@@ -112,7 +114,9 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-async def export_pages(database: Database, paths: Paths, params: DataExportParams) -> DataExportResult:
+async def export_pages(
+    database: Database, paths: Paths, redactor: Redactor, params: DataExportParams
+) -> DataExportResult:
     path = Path(params.path)
     await check_leaf(database, params)
     is_single = params.conversation_ids is not None and len(set(params.conversation_ids)) == 1
@@ -120,24 +124,29 @@ async def export_pages(database: Database, paths: Paths, params: DataExportParam
         await in_workspace(path.parent, lambda: check_target(path, paths, overwrite=params.overwrite))
     else:
         await in_workspace(path, lambda: _make_folder(path, paths, overwrite=params.overwrite))
-    pages = _Pages(database, paths, params)
+    redaction = ExportRedaction(redactor, keep_secrets=params.keep_secrets)
+    pages = _Pages(database, paths, redaction, params)
     conversations = size = 0
     async for conversation_id in selected_ids(database, params.conversation_ids):
         conversation = await database.conversations.get(conversation_id)
         if conversation is not None:
+            conversation = redaction.record(conversation)
             name = file_name(conversation, "md" if params.format == "markdown" else "html")
             async with AtomicFile(path if is_single else path / name, overwrite=params.overwrite) as file:
                 async for text in pages.texts(conversation):
                     await file.write(text)
             conversations, size = conversations + 1, size + file.size
-    return DataExportResult(path=str(path), conversations=conversations, nodes=pages.count, bytes=size)
+    return DataExportResult(
+        path=str(path), conversations=conversations, nodes=pages.count, bytes=size, removed=redaction.removed
+    )
 
 
 class _Pages:
     """`count` is the number of nodes written."""
 
-    def __init__(self, database: Database, paths: Paths, params: DataExportParams) -> None:
+    def __init__(self, database: Database, paths: Paths, redaction: ExportRedaction, params: DataExportParams) -> None:
         self._database = database
+        self._redaction = redaction
         self._picture = partial(picture_of, attachments=paths.attachments)
         self._params = params
         self.count = 0
@@ -148,6 +157,7 @@ class _Pages:
     async def _markdown(self, conversation: Conversation) -> AsyncIterator[str]:
         leaf_id = await self._leaf(conversation.id)
         nodes: tuple[Node, ...] = await self._database.nodes.path(leaf_id) if leaf_id else ()
+        nodes = await asyncio.to_thread(self._cleaned, nodes)
         self.count += len(nodes)
         others = await self._database.storage_stats.count_nodes(conversation.id) - len(nodes)
         for text in page(conversation, nodes, await self._names(conversation), others=others):
@@ -166,12 +176,16 @@ class _Pages:
             if number:
                 yield html_page.section_head(number, section)
             for first in range(0, len(section.node_ids), _PIECE):
-                nodes = await self._database.nodes.several(section.node_ids[first : first + _PIECE])
+                stored = await self._database.nodes.several(section.node_ids[first : first + _PIECE])
+                nodes = await asyncio.to_thread(self._cleaned, stored)
                 self.count += len(nodes)
                 for start in range(0, len(nodes), _STEP):
                     step = nodes[start : start + _STEP]
                     yield await asyncio.to_thread(html_page.entries, step, names, forks, self._picture)
         yield html_page.TAIL
+
+    def _cleaned(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
+        return tuple(map(self._redaction.record, nodes))
 
     async def _names(self, conversation: Conversation) -> dict[str, str]:
         """The names of all agents, including deleted ones."""

@@ -43,6 +43,7 @@ from app.protocol.conversations import Conversation, Node
 from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage, TaskUpdate
 from app.protocol.tasks import Task
 from app.protocol.usage import Usage
+from app.redaction import Redactor
 from app.regular_file import read_regular
 
 # A replay has no waiting times: exceeding this means it is stuck.
@@ -80,6 +81,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
             DailyBudget(log, database.usage, settings),
             lambda _: has_price,
             lambda _: head.window,
+            Redactor(),
             lambda tools: _recorded_tools(tools, stage),
         )
         person = RecordedPerson(record, stage, asks)

@@ -1,7 +1,7 @@
 """The interface of tools: `Tool`, its arguments, its result, its context."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, TypeVar, cast
 
@@ -14,6 +14,7 @@ from app.engine.sandbox.launch import CommandSandbox
 from app.engine.tools.processes.termination import ProcessSweep
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import CallDisplay, ResultMark
+from app.redaction import Redactor
 
 ExecutionMode = Literal["parallel", "sequential"]
 # The permission that a call needs, in ascending order; `free` touches nothing outside its task.
@@ -42,6 +43,16 @@ class ToolResult:
 
 def text_result(text: str, summary: str = "", details: JsonObject | None = None) -> ToolResult:
     return ToolResult((Text(text),), details, summary)
+
+
+def hidden(result: ToolResult, redactor: Redactor) -> ToolResult:
+    """The result without the app's own keys."""
+    content = tuple(Text(redactor.hide(block.text)) if isinstance(block, Text) else block for block in result.content)
+    details = {
+        name: redactor.hide(value) if isinstance(value, str) else value
+        for name, value in (result.details or {}).items()
+    }
+    return replace(result, content=content, details=details or result.details, summary=redactor.hide(result.summary))
 
 
 class ToolError(EngineError):
@@ -97,7 +108,8 @@ class Access:
 class ToolContext:
     """The task's context for a tool. `output_dir` is for output too long for a result; `environment` has no keys.
 
-    `processes` ends what the task has started. Commands run in the `sandbox`, if there is one.
+    `processes` ends what the task has started. Commands run in the `sandbox`, if there is one. `redactor` knows the
+    app's own keys, which no result may hold.
     """
 
     task_id: str
@@ -106,6 +118,7 @@ class ToolContext:
     environment: Mapping[str, str]
     processes: ProcessSweep
     sandbox: CommandSandbox | None = None
+    redactor: Redactor = field(default_factory=Redactor)
 
 
 class AgentTool(Protocol):

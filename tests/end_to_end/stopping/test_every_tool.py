@@ -30,7 +30,7 @@ _FOREGROUND = _TREE + "echo >> ready; exec -a {marker}-command sleep 60"
 _BACKGROUND = "(" + _TREE + "echo >> ready; exec -a {marker}-command sleep 60) & sleep 0.01"
 _NAMES = ("session", "orphan", "command")
 TRAPS = {"that die on TERM": "", "that ignore TERM": "trap '' TERM HUP INT;"}
-_SLOW = "(?:a|aa)+$"  # takes a second for 31 letters, in one match that nothing interrupts
+_SLOW = "(?:a|aa)+$"  # takes minutes for 40 letters, in one match that nothing interrupts
 _SEARCHING_S = 0.2  # of CPU: nothing else in this process takes as much
 
 
@@ -67,7 +67,7 @@ async def test_a_stop_leaves_no_process_of(tmp_path: Path, name: str, is_sandbox
     turns = [Reply(calls=(work.call,)), Reply(text="I wait.", stall_after=1)]
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         set_sandbox(engine.services.settings, is_sandboxed)
-        (engine.workspace / "long.txt").write_text("a" * 31 + "b")
+        (engine.workspace / "long.txt").write_text("a" * 40 + "b")
         started = await engine.start()
         await _is_busy(engine, started.id, work)
         assert len(running(marker)) >= len(work.names)

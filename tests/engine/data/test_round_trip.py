@@ -27,6 +27,7 @@ from app.protocol.conversations import Conversation, Node, TurnTaking
 from app.protocol.data import DataExportParams, DataExportResult, DataImportResult
 from app.protocol.tasks import AgentPlan, Queued
 from app.protocol.usage import Usage
+from app.redaction import Redactor
 from tests.engine.storage.test_audit import finished, started
 from tests.support.records import NOW, agent, ask, conversation, grant, node, task
 
@@ -44,7 +45,7 @@ class Home:
 
     async def export(self, path: Path, *ids: str, overwrite: bool = False) -> DataExportResult:
         params = DataExportParams(path=str(path), conversation_ids=ids or None, overwrite=overwrite)
-        return await export_json(self.database, self.paths, params)
+        return await export_json(self.database, self.paths, Redactor(), params)
 
     async def take(self, path: Path) -> DataImportResult:
         return await Importer(self.log, self.database, self.paths).run(path)

@@ -13,6 +13,7 @@ from app.engine.data.page_export import export_pages
 from app.engine.storage.records import agents, conversations, nodes
 from app.protocol.blocks import Block, ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.data import DataExportParams, DataExportResult
+from app.redaction import Redactor
 from tests.engine.data.test_round_trip import PICTURE, Home, home
 from tests.support.records import agent, conversation, node
 
@@ -75,7 +76,7 @@ async def put(one: Home, *of_nodes: tuple[str, str | None, tuple[Block, ...]], h
 
 async def written(one: Home, path: Path, leaf_id: str | None = None) -> tuple[str, DataExportResult]:
     params = DataExportParams(path=str(path), format="html", conversation_ids=("c1",), leaf_id=leaf_id, overwrite=True)
-    done = await export_pages(one.database, one.paths, params)
+    done = await export_pages(one.database, one.paths, Redactor(), params)
     return await asyncio.to_thread(path.read_text, "utf-8"), done
 
 
@@ -147,5 +148,5 @@ async def test_branch_export_requires_a_single_conversation(tmp_path: Path) -> N
             await written(one, tmp_path / "page.html", "n9")
         everything = DataExportParams(path=str(tmp_path / "all"), format="html", leaf_id="n1")
         with pytest.raises(InvalidParams, match="a single conversation"):
-            await export_pages(one.database, one.paths, everything)
+            await export_pages(one.database, one.paths, Redactor(), everything)
         assert not (tmp_path / "all").exists()

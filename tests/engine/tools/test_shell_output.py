@@ -8,6 +8,7 @@ import pytest
 from app.engine.core.cancel import CancelSignal
 from app.engine.tools.base import ToolResult
 from app.engine.tools.shell.command import FILE_LIMIT, OutputCapture
+from app.redaction import Redactor
 from tests.support.loop_parts import detail, kept_output, make_tool_context, run, text_of, tool_of
 
 
@@ -40,7 +41,7 @@ async def test_a_hundred_megabytes_neither_stall_the_loop_nor_stay_in_memory(tmp
 
 
 def test_output_file_size_is_limited(tmp_path: Path) -> None:
-    capture = OutputCapture(tmp_path / "out")
+    capture = OutputCapture(tmp_path / "out", Redactor())
     for _ in range(FILE_LIMIT // 50_000_000 + 1):
         capture.add(b"\0" * 50_000_000)
     capture.close()
@@ -50,7 +51,7 @@ def test_output_file_size_is_limited(tmp_path: Path) -> None:
 
 def test_output_is_kept_if_no_file_can_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    capture = OutputCapture(tmp_path / "file" / "out")
+    capture = OutputCapture(tmp_path / "file" / "out", Redactor())
     capture.add(b"x" * 100_000 + b"\nend")
     capture.close()
     assert capture.text().endswith("end") and "could not be kept whole" in capture.text()
@@ -88,7 +89,7 @@ async def test_updates_come_while_it_runs_and_not_for_each_line(tmp_path: Path) 
     ],
 )
 def test_partial_output_begins_and_ends_at_character_boundaries(tmp_path: Path, data: bytes, shown: str) -> None:
-    capture = OutputCapture(tmp_path / "out")
+    capture = OutputCapture(tmp_path / "out", Redactor())
     capture.add(data)
     assert capture.tail(19) == shown
 

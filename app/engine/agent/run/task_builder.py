@@ -43,6 +43,7 @@ from app.engine.tools.shell.environment import environment_of_commands
 from app.paths import Paths
 from app.protocol.agents import Personality
 from app.protocol.tasks import Task
+from app.redaction import Redactor
 
 
 def _unchanged(tools: tuple[GuardedTool, ...]) -> tuple[GuardedTool, ...]:
@@ -63,6 +64,7 @@ class TaskBuilder:
     daily_budget: DailyBudget
     has_price: Callable[[str], bool]
     window_of: Callable[[str], int | None]
+    redactor: Redactor
     replace_tools: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _unchanged
 
     def build(
@@ -88,9 +90,8 @@ class TaskBuilder:
         executions = ToolExecutionLog(task.id, self.database.journal)
         environment = environment_of_commands()
         sandbox = self._sandbox(task, environment)
-        tool_context = ToolContext(
-            task.id, Path(task.workspace), self.paths.outputs / task.id, environment, processes, sandbox
-        )
+        workspace, outputs = Path(task.workspace), self.paths.outputs / task.id
+        tool_context = ToolContext(task.id, workspace, outputs, environment, processes, sandbox, self.redactor)
         tools = TaskTools(
             self.replace_tools(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)
         )

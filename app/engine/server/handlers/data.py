@@ -35,10 +35,10 @@ async def summarise(services: Services, session: ClientSession, params: EmptyPar
 
 async def export(services: Services, session: ClientSession, params: DataExportParams) -> DataExportResult:
     if params.format == "json":
-        return await export_json(services.database, services.paths, params)
+        return await export_json(services.database, services.paths, services.keys.redactor, params)
     from app.engine.data.page_export import export_pages  # it imports a Markdown library
 
-    return await export_pages(services.database, services.paths, params)
+    return await export_pages(services.database, services.paths, services.keys.redactor, params)
 
 
 async def import_file(services: Services, session: ClientSession, params: DataImportParams) -> DataImportResult:

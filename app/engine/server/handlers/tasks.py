@@ -1,9 +1,11 @@
 """Handlers of tasks and usage."""
 
+import asyncio
 from datetime import date
 from functools import partial
 
 from app.engine.core.errors import InvalidParams, NotFound
+from app.engine.data.export_redaction import ExportRedaction
 from app.engine.models.router import window_of
 from app.engine.record.make_record import RecordContext, make_record
 from app.engine.server.route import Route, page_size
@@ -116,7 +118,9 @@ async def record(services: Services, session: ClientSession, params: TaskIdParam
     values, windows = services.settings.values, partial(window_of, models=services.models, settings=services.settings)
     ground = RecordContext(services.version, values.max_minutes, values.max_tokens, values.summarise_at, windows)
     made = await make_record(services.database, params.task_id, ground)
-    return TaskRecordResult(lines=made.lines())
+    redaction = ExportRedaction(services.keys.redactor, keep_secrets=False)
+    lines = await asyncio.to_thread(lambda: tuple(map(redaction.json, made.lines())))
+    return TaskRecordResult(lines=lines)
 
 
 HANDLERS = (

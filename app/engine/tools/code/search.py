@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +21,7 @@ MOST_HITS = 200
 _LONGEST_LINE = 300
 _LARGEST = 5_000_000  # per file in a folder, and per piece of a file named directly, such as a long output
 _PATIENCE_S = 10.0
+_SLICE_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,8 @@ def search(
                     most = MOST_HITS - len(found.lines) - len(lines)
                     if most <= 0 or is_cancelled():
                         break
-                    lines += _hits(compiled, text, name, most, deadline, before)
+                    matches = _matches(compiled, text, deadline, is_cancelled)
+                    lines += _hits(matches, text, name, most, before)
             except TimeoutError:
                 found.lines += lines
                 found.more = f"stopped after {_PATIENCE_S:g} s at {name}; use a simpler pattern or a smaller folder"
@@ -112,6 +114,8 @@ def search(
                 break
     except TooLong as error:
         found.more = f"stopped after {LONGEST_S:g} s at {clean_name(error.at)}; search a smaller folder"
+    if is_cancelled():
+        raise ToolError("Operation aborted")
     return found
 
 
@@ -156,15 +160,29 @@ def _pieces(file: BinaryIO) -> Iterator[tuple[str, int]]:
         yield found.text, before
 
 
-def _hits(
-    compiled: "regex.Pattern[str]", text: str, name: str, most: int, deadline: float, before: int
-) -> Iterator[str]:
+def _matches(
+    compiled: "regex.Pattern[str]", text: str, deadline: float, is_cancelled: Callable[[], bool]
+) -> Iterator["regex.Match[str]"]:
+    """Search in slices of time, each longer than the last: nothing else interrupts a match that does not end."""
+    begin, slice_s = 0, _SLICE_S
+    while not is_cancelled():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        try:
+            for match in compiled.finditer(text, begin, concurrent=True, timeout=min(left, slice_s)):
+                yield match
+                begin = max(match.end(), match.start() + 1)
+        except TimeoutError:
+            slice_s *= 2
+        else:
+            return
+
+
+def _hits(matches: Iterable["regex.Match[str]"], text: str, name: str, most: int, before: int) -> Iterator[str]:
     """At most one hit per line; `before` is the number of lines before the text."""
     line, counted, end = before + 1, 0, -1
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    for match in compiled.finditer(text, concurrent=True, timeout=left):
+    for match in matches:
         if most <= 0:
             return
         if match.start() <= end:

@@ -19,6 +19,7 @@ from app.engine.tools.base import (
     ToolError,
     ToolResult,
     decode,
+    hidden,
     schema_of,
     text_argument,
     text_result,
@@ -134,7 +135,7 @@ class Code:
                     "write",
                     f"{verb} {name}",
                     writes=(path,),
-                    preview=preview.text,
+                    preview=self._context.redactor.hide(preview.text),
                     operation=action,
                     basis=basis,
                     is_partial=preview.is_partial,
@@ -159,7 +160,7 @@ class Code:
         work = asyncio.ensure_future(in_workspace(self._context.workspace, run, _PATIENCE_S))
         unsubscribe = cancel.subscribe(lambda: _abandon(work))
         try:
-            return await work
+            return hidden(await work, self._context.redactor)
         except FolderNotAnswering as error:
             later = " It may still be done when that answers again." if changes else ""
             raise ToolError(f"{error}{later}") from error

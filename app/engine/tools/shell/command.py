@@ -19,6 +19,7 @@ from app.engine.tools.processes import marks, spawn, termination
 from app.engine.tools.processes.termination import adopt_orphans
 from app.environment import SYSTEM_PATH
 from app.protocol.notices import EndedProcess
+from app.redaction import RedactedBytes, Redactor
 
 # The model's share of one stream. The tail is longer than the head because errors come last.
 _HEAD = 10_000
@@ -37,10 +38,12 @@ _DRAIN_S = 0.2
 
 
 class OutputCapture:
-    """Collects bytes with `add` until `close`; `text` works at any time."""
+    """Collects bytes with `add` until `close`, without the app's own keys; `text` works at any time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, redactor: Redactor) -> None:
         self._path = path
+        self._redactor = redactor
+        self._stream = RedactedBytes(redactor)
         self._head = b""
         self._tail = bytearray()
         self._descriptor: int | None = None
@@ -54,6 +57,9 @@ class OutputCapture:
         return self._path if self._written else None
 
     def add(self, data: bytes) -> None:
+        self._take(self._stream.feed(data))
+
+    def _take(self, data: bytes) -> None:
         self.total += len(data)
         if self.total <= LIMIT:
             self._tail += data
@@ -67,6 +73,7 @@ class OutputCapture:
 
     def close(self) -> None:
         """Finish the file; short output is stored there too if it is not text."""
+        self._take(self._stream.finish())
         if not self._head and not is_clean(bytes(self._tail)):
             self._write(bytes(self._tail))
         if self._descriptor is not None:
@@ -76,13 +83,13 @@ class OutputCapture:
     def text(self) -> str:
         """The captured output as clean text; says how much is omitted and where the rest is."""
         if not self._head:
-            text = clean_output(bytes(self._tail))
+            text = self._clean(bytes(self._tail))
             return f"{text}\n[not plain text{self._place('its bytes are in')}]" if self._written else text
         head = self._head[: self._head.rfind(b"\n") + 1] or self._head
         tail = bytes(self._tail[self._tail.find(b"\n") + 1 :]) or bytes(self._tail)
         left_out = self.total - len(head) - len(tail)
         remark = f"[{left_out:,} bytes left out{self._place('the full output is in')}]"
-        return f"{clean_output(head)}\n{remark}\n{clean_output(tail)}"
+        return f"{self._clean(head)}\n{remark}\n{self._clean(tail)}"
 
     def tail(self, size: int) -> str:
         """The end of the output so far, starting at a line if possible; more may follow."""
@@ -90,7 +97,11 @@ class OutputCapture:
         if len(data) < self.total:
             data = data[data.find(b"\n") + 1 :] or data
             data = data.lstrip(_CONTINUATION)
-        return clean_output(data, has_more=True)
+        return self._redactor.hide(clean_output(data, has_more=True))
+
+    def _clean(self, data: bytes) -> str:
+        """Also without keys that are written in another way, such as in JSON."""
+        return self._redactor.hide(clean_output(data))
 
     def _write(self, data: bytes) -> None:
         room = FILE_LIMIT - self._written
@@ -160,8 +171,8 @@ class ShellCommand:
         self._on_output = on_output
         # The id comes from a model: only a safe part of it may enter a file name.
         name = "".join(letter for letter in call_id if letter.isalnum() or letter in "-_")[-60:] or "call"
-        self.stdout = OutputCapture(context.output_dir / f"{name}-stdout.txt")
-        self.stderr = OutputCapture(context.output_dir / f"{name}-stderr.txt")
+        self.stdout = OutputCapture(context.output_dir / f"{name}-stdout.txt", context.redactor)
+        self.stderr = OutputCapture(context.output_dir / f"{name}-stderr.txt", context.redactor)
 
     async def run(self, line: str, working_dir: Path, timeout_s: float, cancel: CancelSignal) -> CommandResult:
         adopt_orphans()
