@@ -10,6 +10,7 @@ import msgspec
 
 from app.engine.core.addresses import check_address
 from app.engine.core.errors import ConfigurationError, InvalidParams
+from app.engine.core.file_names import is_secret
 from app.engine.core.messages import ThinkingLevel
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.engine import SandboxMode
@@ -44,6 +45,22 @@ def parse(text: str) -> tuple[OwnModel, ...]:
     """Parse the setting's rows, separated by newlines or `;`. Raises `InvalidParams` that names the row."""
     rows = (words for row in re.split(r"[\n;]", text) if (words := row.partition("#")[0].split()))
     return tuple(_model(words) for words in rows)
+
+
+def folders_of(text: str) -> tuple[Path, ...]:
+    """Parse the setting `writable_folders`. Raises `InvalidParams` that names the folder."""
+    named = [part.strip() for part in re.split(r"[\n;]", text) if part.strip()]
+    folders = tuple(Path(os.path.normpath(os.path.expanduser(name))) for name in named)
+    for name, folder in zip(named, folders, strict=True):
+        if not folder.is_absolute():
+            raise InvalidParams(f"Writable folders, “{name[:80]}”: begin it with / or ~/.")
+        if Path.home().is_relative_to(folder) or is_secret(str(folder)) or _is_of_the_system(folder):
+            raise InvalidParams(f"Writable folders, “{name[:80]}”: it holds what commands must not change.")
+    return folders
+
+
+def _is_of_the_system(folder: Path) -> bool:
+    return any(folder.is_relative_to(one) for one in ("/etc", "/sys", "/proc", "/boot", "/dev", "/usr", "/bin", "/lib"))
 
 
 def _model(words: list[str]) -> OwnModel:
@@ -179,6 +196,13 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "here (bubblewrap, else Landlock, else none), required runs no command without one, off uses none.",
         ),
     ] = "auto"
+    writable_folders: Annotated[
+        str,
+        _setting(
+            "Writable folders",
+            "Folders besides the workspace that commands in the sandbox may change, with ; between; ~ is your home.",
+        ),
+    ] = ""
     database_url: Annotated[
         str,
         _setting(
@@ -223,6 +247,7 @@ class Settings:
             reason = str(error).partition(" - at ")[0].replace("`", "")
             raise InvalidParams(f"Setting {name}: {reason}.") from error
         parse(values.own_models)
+        folders_of(values.writable_folders)
         if name in _ADDRESSES:
             check_address(str(value))
         self._store(values)

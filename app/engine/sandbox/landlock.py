@@ -6,6 +6,7 @@ https://docs.kernel.org/userspace-api/landlock.html
 
 import ctypes
 import os
+import stat
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,7 +17,8 @@ from pathlib import Path
 _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
 _VERSION = 1
 _PATH_BENEATH = 1
-_PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24
+_CAPABILITY_VERSION_3, _MOST_CAPABILITIES = 0x2008_0522, 64
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 1 << 1, 1 << 2, 1 << 3
 _FIRST_VERSION = (1 << 13) - 1
@@ -57,8 +59,8 @@ def version() -> int:
     return max(0, _libc().syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION))
 
 
-def restrict(writable: Iterable[Path], readable: Iterable[Path], hidden: Iterable[Path], *, network: bool) -> None:
-    """Restrict the calling thread for good, and all that it starts. Call it in a thread of its own. Raises OSError.
+def ruleset(writable: Iterable[Path], readable: Iterable[Path], hidden: Iterable[Path], *, network: bool) -> int:
+    """A descriptor of what `enter` restricts to. Looks at many folders, for milliseconds. Raises OSError.
 
     Whatever is not `hidden` can be read, and lists can be read everywhere; `readable` and `writable` win over `hidden`.
     """
@@ -70,39 +72,53 @@ def restrict(writable: Iterable[Path], readable: Iterable[Path], hidden: Iterabl
     rules = _Ruleset(handled, net, scoped)
     descriptor = _checked(_libc().syscall(_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), 0))
     try:
-        _allow(descriptor, Path("/"), _READ_DIR)
-        for path in _all_but(tuple(hidden)):
+        _allow(descriptor, "/", _READ_DIR)
+        for path in (*_all_but(frozenset(map(str, hidden))), *map(str, readable)):
             _allow(descriptor, path, _READS & handled)
-        for path in readable:
-            _allow(descriptor, path, _READS & handled)
-        for path in (*writable, *map(Path, _DEVICES)):
+        for path in (*map(str, writable), *_DEVICES):
             _allow(descriptor, path, handled)
-        _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-        _checked(_libc().syscall(_RESTRICT, descriptor, 0))
-    finally:
+    except BaseException:
         os.close(descriptor)
+        raise
+    return descriptor
 
 
-def _all_but(hidden: tuple[Path, ...], folder: Path = Path("/")) -> Iterable[Path]:
-    """What to allow so that nothing of `hidden` is: the entries of all folders above them, which have no links."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            path = Path(entry.path)
-            if entry.is_symlink() or path in hidden:
-                continue
-            if any(one.is_relative_to(path) for one in hidden):
-                yield from _all_but(hidden, path)
-            else:
-                yield path
+def enter(descriptor: int) -> None:
+    """Restrict the calling thread for good, and all that it starts. Call it in a thread of its own. Raises OSError."""
+    _drop_capabilities()
+    _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    _checked(_libc().syscall(_RESTRICT, descriptor, 0))
 
 
-def _allow(ruleset: int, path: Path, rights: int) -> None:
+def _drop_capabilities() -> None:
+    """Those of root: with them a process reads the memory and the environment of others past Landlock."""
+    for capability in range(_MOST_CAPABILITIES):
+        _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails for one that the kernel or the user has not
+    header, none = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0), (ctypes.c_uint32 * 6)()
+    _checked(_libc().capset(header, none))
+
+
+def _all_but(hidden: frozenset[str]) -> list[str]:
+    """What to allow so that nothing of `hidden` is: the entries of all folders above them, without links."""
+    above = {str(parent) for path in hidden for parent in Path(path).parents}
+    found: list[str] = []
+    for folder in above:
+        with suppress(OSError), os.scandir(folder) as entries:
+            found += [
+                entry.path
+                for entry in entries
+                if entry.path not in hidden and entry.path not in above and not entry.is_symlink()
+            ]
+    return found
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return  # it is gone, or closed to us anyway
     try:
-        if not path.is_dir():
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             rights &= _OF_FILES
         rule = _PathBeneath(rights, descriptor)
         _checked(_libc().syscall(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), 0))

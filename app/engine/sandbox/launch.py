@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start. The process inherits `descriptors`; `restrict` is called in the thread that starts it.
+    """What to start. The process inherits `descriptors`, unless the thread that starts it calls `restrict` first.
 
     Made by `prepare_launch`. Close it when the process has started, or has not.
     """
@@ -50,13 +50,13 @@ class CommandSandbox:
         if sandbox is None:
             return Launch(arguments, folder, environment)
         profile.prepare()
-        self._moved = self._guard.before()
+        self._moved = self._guard.before(can_change=sandbox.form == "landlock")
         if sandbox.form == "landlock":
             writable = (*profile.writable(), profile.temporary)
             network = profile.network
-            restrict = partial(landlock.restrict, writable, profile.readable(), profile.hidden(), network=network)
-            temporary = str(profile.temporary)
-            return Launch(arguments, folder, profile.environment(environment, temporary), restrict=restrict)
+            rules = landlock.ruleset(writable, profile.readable(), profile.hidden(), network=network)
+            inside = profile.environment(environment, str(profile.temporary))
+            return Launch(arguments, folder, inside, [rules], partial(landlock.enter, rules))
         files = pin(Path(os.path.realpath(profile.workspace)))
         descriptors = [one.descriptor for one in files]
         wrapped = bubblewrapped(arguments, folder, profile, files, sandbox)

@@ -74,8 +74,12 @@ class SandboxProfile:
         return tuple(_outermost(real for path in candidates if (real := _existing(path)) is not None))
 
     def writable(self) -> tuple[Path, ...]:
-        folders = (self.workspace, self.cache, *self.granted)
-        return tuple(real for path in folders if (real := _existing(path)) is not None)
+        hidden = self.hidden()
+        granted = (real for path in self.granted if (real := _existing(path)) is not None)
+        # A link may have been put where the person meant a folder.
+        opened = (real for real in granted if not any(_overlap(real, one) for one in hidden))
+        own = (real for path in (self.workspace, self.cache) if (real := _existing(path)) is not None)
+        return (*own, *opened)
 
     def readable(self) -> tuple[Path, ...]:
         """What can be read although it lies in something hidden."""
@@ -101,6 +105,10 @@ def _existing(path: Path) -> Path | None:
         return Path(os.path.realpath(path, strict=True))
     except OSError:
         return None
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:

@@ -17,7 +17,8 @@ from app.engine.core.git_configuration import plain_configuration
 
 # Git's examples, which git does not run.
 _EXAMPLE = ".sample"
-_LARGEST = 65_536
+# What is put back where the sandbox cannot protect it: files up to this size, this many of a folder.
+_LARGEST, _MOST_FILES = 65_536, 200
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _ANY = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_NOFOLLOW", 0)
 
@@ -122,11 +123,16 @@ class WorkspaceGuard:
     kept: Path
     _known: _Found = field(default_factory=_Found)
     _is_watching: bool = False
+    _contents: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
 
-    def before(self) -> list[str]:
-        """Call it before a command starts. Names what processes in the background have made since the last one."""
+    def before(self, *, can_change: bool) -> list[str]:
+        """Call it before a command starts. Names what processes in the background have made since the last one.
+
+        `can_change`: the sandbox does not keep the command from changing protected files, so they are put back.
+        """
         moved = self.after(has_background=True) if self._is_watching else []
         self._known, self._is_watching = find_protected(self._root), True
+        self._contents = _contents(self._known) if can_change else {}
         return moved
 
     def after(self, *, has_background: bool) -> list[str]:
@@ -136,6 +142,8 @@ class WorkspaceGuard:
         """
         self._is_watching = has_background
         root, moved = self._root, list[str]()
+        if self._contents:
+            moved += self._put_back(root)
         now = find_protected(root)
         for path, link in self._known.items():
             if link is not None and now.get(path, "") != link:
@@ -161,6 +169,20 @@ class WorkspaceGuard:
                 git = next((above for above in path.parents if above.name == ".git"), None)
                 new[git if git is not None and git not in known else path] = None
         return list(new)
+
+    def _put_back(self, root: Path) -> list[str]:
+        moved: list[str] = []
+        now = _contents({path: None for path, link in self._known.items() if link is None})
+        for path in {**self._contents, **now}:
+            old = self._contents.get(path)
+            if now.get(path) == old or path in _own_writes:
+                continue
+            moved += self._move_away(path, root) or [str(path.relative_to(root))]
+            if old is not None:
+                with suppress(OSError):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(old)
+        return moved
 
     def _restore(self, path: Path, link: str, root: Path) -> list[str]:
         moved = self._move_away(path, root)
@@ -190,7 +212,8 @@ class WorkspaceGuard:
         return []
 
     def _clean_configuration(self, config: Path, root: Path) -> list[str]:
-        text = _read(config)
+        data = _read(config)
+        text = data.decode(errors="replace") if data is not None else None
         plain = plain_configuration(text or "")
         if text == plain:
             return []
@@ -209,6 +232,17 @@ class WorkspaceGuard:
         return []
 
 
+def _contents(found: _Found) -> dict[Path, bytes]:
+    """The small files among them and in their folders, without following links."""
+    files: dict[Path, bytes] = {}
+    for path, link in found.items():
+        below = [] if link is not None else [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+        for file in [path, *below[:_MOST_FILES]]:
+            if (data := _read(file)) is not None:
+                files[file] = data
+    return files
+
+
 def _free_names(*wanted: Path) -> Iterable[Path]:
     for path in wanted:
         number, free = 1, path
@@ -222,14 +256,18 @@ def _is_repository(path: Path, root: Path) -> bool:
     return path == root / ".git" and path.is_dir() and not path.is_symlink()
 
 
-def _read(path: Path) -> str | None:
-    """The text of a small file, not through a link."""
+def _read(path: Path) -> bytes | None:
+    """The content of a small file, not through a link."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
             return None
-        data = file.read(_LARGEST + 1)
-    return data.decode(errors="replace") if len(data) <= _LARGEST else None
+        return os.read(descriptor, _LARGEST)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.core.errors import ConfigurationError
-from app.engine.core.settings import Settings
+from app.engine.core.errors import ConfigurationError, InvalidParams
+from app.engine.core.settings import Settings, folders_of
 from app.engine.sandbox import landlock
 from app.engine.sandbox.form import find_sandbox, forget_sandbox, missing_sandbox, sandbox_of, short_text, status_of
 from app.paths import Paths
@@ -82,6 +82,19 @@ def test_the_switch_of_earlier_settings_is_read(tmp_path: Path, stored: bool | s
     file = tmp_path / "settings.json"
     file.write_bytes(msgspec.json.encode({"command_sandbox": stored, "max_turns": 7}))
     assert (Settings(file).values.command_sandbox, Settings(file).values.max_turns) == (mode, 7)
+
+
+@pytest.mark.parametrize("text", ["relative", "/", "~", "~/.ssh", "/etc/x", "~/.aws/deep", "/proc", "/tmp;/usr/lib"])
+def test_folders_that_must_stay_closed_are_refused(tmp_path: Path, text: str) -> None:
+    settings = Settings(tmp_path / "settings.json")
+    with pytest.raises(InvalidParams, match="Writable folders"):
+        settings.set("writable_folders", text)
+
+
+def test_writable_folders_are_read(tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "settings.json")
+    settings.set("writable_folders", "~/notes ; /srv/data/../shared")
+    assert folders_of(settings.values.writable_folders) == (Path.home() / "notes", Path("/srv/shared"))
 
 
 def test_probing_leaves_no_process_behind() -> None:

@@ -27,7 +27,7 @@ from app.engine.agent.run.task_context import TaskContext, TaskTools
 from app.engine.agent.run.task_run import TaskRun
 from app.engine.agent.run.task_state import TaskState
 from app.engine.core.messages import Message
-from app.engine.core.settings import Settings
+from app.engine.core.settings import Settings, folders_of
 from app.engine.event_log import EventLog
 from app.engine.models.base import ChatModel
 from app.engine.permissions.grants import Grants
@@ -143,13 +143,16 @@ class TaskBuilder:
         return tools if task.mode == "chat" else (*tools, SendUpdate(), completion)  # a chat has nothing to complete
 
     def _sandbox(self, task: Task, environment: Mapping[str, str]) -> CommandSandbox | None:
-        mode = self.settings.values.command_sandbox
+        values = self.settings.values
+        mode, granted = values.command_sandbox, folders_of(values.writable_folders)
         if not is_sandboxed(mode):
             return None
         homes = (Path.home(), Path(environment.get("HOME", "/")))
         output = self.paths.outputs / task.id
         return CommandSandbox(
-            SandboxProfile(Path(task.workspace), homes, self.paths.home, output, self.paths.cache, mode=mode)
+            SandboxProfile(
+                Path(task.workspace), homes, self.paths.home, output, self.paths.cache, granted=granted, mode=mode
+            )
         )
 
     def _limits(self, task: Task) -> TaskLimits:

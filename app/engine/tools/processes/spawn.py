@@ -154,7 +154,7 @@ def _opened(launch: Launch, mark: ProcessMark, stdout: int, stderr: int) -> "sub
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,
-            pass_fds=launch.descriptors,
+            pass_fds=launch.descriptors if launch.restrict is None else (),
         )
 
     return started() if launch.restrict is None else _in_own_thread(launch.restrict, started)

@@ -1,0 +1,222 @@
+"""What commands must not be able to do, tried for real in each form of the sandbox."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.sandbox.form import find_sandbox, forget_sandbox
+from app.engine.sandbox.launch import CommandSandbox
+from app.engine.tools.base import ToolContext, ToolError
+from app.protocol.engine import SandboxForm
+from tests.engine.sandbox.conftest import PLANTED, profile_of, run_shell, shell_result
+from tests.support.loop_parts import task_of
+from tests.support.processes import running, until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are of Linux")
+_PATH = os.environ["PATH"]
+
+
+@pytest.fixture(params=["bubblewrap", "landlock"])
+def boxed(
+    request: pytest.FixtureRequest, sandboxed: ToolContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Generator[ToolContext]:
+    """A task in each form; for Landlock bubblewrap is hidden from PATH."""
+    if request.param == "landlock":
+        programs = tmp_path / "programs"
+        programs.mkdir()
+        monkeypatch.setenv("PATH", str(programs))
+        forget_sandbox()
+        assert find_sandbox().form == "landlock"
+        monkeypatch.setenv("PATH", _PATH)
+        yield sandboxed
+        forget_sandbox()
+    else:
+        yield sandboxed
+
+
+@pytest.mark.parametrize("place", ["outside.txt", "home/notes.txt", "home/.bashrc", "data/errand.db"])
+async def test_nothing_outside_is_written(boxed: ToolContext, tmp_path: Path, place: str) -> None:
+    before = {path: path.read_text() for path in (tmp_path / "home").rglob("*") if path.is_file()}
+    said = await run_shell(boxed, f"echo changed > {tmp_path / place}; rm -rf {tmp_path / 'home'} 2>&1; echo ok > in")
+    assert {path: path.read_text() for path in (tmp_path / "home").rglob("*") if path.is_file()} == before
+    assert not (tmp_path / "outside.txt").exists()
+    assert (tmp_path / "data" / "errand.db").read_text() == PLANTED
+    assert (boxed.workspace / "in").read_text() == "ok\n", said
+
+
+@pytest.mark.parametrize("path", ["home/.ssh/id_rsa", "home/.netrc", "data/errand.db"])
+async def test_a_planted_key_is_not_read(boxed: ToolContext, tmp_path: Path, path: str) -> None:
+    said = await run_shell(
+        boxed, f"cat {tmp_path / path} 2>&1; ln -s {tmp_path / path} l; cat l 2>&1; ln {tmp_path / path} h; cat h 2>&1"
+    )
+    assert PLANTED not in said
+
+
+async def test_a_folder_that_the_person_opened_is_writable(boxed: ToolContext, tmp_path: Path) -> None:
+    opened, link = tmp_path / "opened", tmp_path / "link"
+    opened.mkdir()
+    link.symlink_to(tmp_path / "home" / ".ssh")
+    granted = (opened, link, tmp_path / "home", tmp_path / "missing")
+    context = replace(boxed, sandbox=CommandSandbox(replace(profile_of(boxed), granted=granted)))
+    await run_shell(context, f"echo x > {opened}/a; echo x > {link}/a; echo x > {tmp_path}/home/a; true")
+    assert (opened / "a").read_text() == "x\n"
+    assert not (tmp_path / "home" / "a").exists() and not (tmp_path / "home" / ".ssh" / "a").exists()
+
+
+async def test_the_temporary_folder_is_writable(boxed: ToolContext) -> None:
+    assert await run_shell(boxed, 'f=$(mktemp) && echo kept > "$f" && cat "$f"') == "kept"
+    assert list((boxed.output_dir / "tmp").iterdir())
+
+
+async def test_pipes_and_devices_work(boxed: ToolContext) -> None:
+    said = await run_shell(boxed, "echo a | cat > /dev/null; cat <(echo b) <<< c; head -c3 /dev/zero | wc -c; exit 3")
+    assert said == "b\n3\n[exit code 3]"
+
+
+async def test_git_works(boxed: ToolContext) -> None:
+    who = "git -c user.name=a -c user.email=a@b"
+    said = await run_shell(
+        boxed, f"git init -q .; echo a > a; git add a; {who} commit -qm one; git log --oneline | wc -l"
+    )
+    assert said == "1"
+    (boxed.workspace / ".envrc").write_text("mine\n")
+    said = await run_shell(
+        boxed, "echo evil >> .git/config; echo evil > .git/hooks/pre-commit; echo evil > .envrc; echo x > CLAUDE.md"
+    )
+    git = boxed.workspace / ".git"
+    assert "evil" not in (git / "config").read_text()
+    assert not (git / "hooks" / "pre-commit").exists()
+    assert (boxed.workspace / ".envrc").read_text() == "mine\n"
+    assert not (boxed.workspace / "CLAUDE.md").exists()
+    assert await run_shell(boxed, "git status --short") == "?? .envrc"
+
+
+@pytest.mark.parametrize("how", ["/dev/tcp", "python"])
+async def test_without_the_network_nothing_is_reached(boxed: ToolContext, how: str) -> None:
+    context = replace(boxed, sandbox=CommandSandbox(replace(profile_of(boxed), network=False)))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.01)
+        port = server.getsockname()[1]
+        code = f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)"
+        line = f"echo > /dev/tcp/127.0.0.1/{port}" if how == "/dev/tcp" else f'{sys.executable} -c "{code}"'
+        said = await run_shell(context, f"{{ {line}; }} 2>&1 || echo refused")
+        with pytest.raises(TimeoutError):
+            server.accept()
+    assert said.endswith("refused")
+
+
+async def test_the_engine_can_be_neither_ended_nor_traced(boxed: ToolContext) -> None:
+    pid = os.getpid()
+    said = await run_shell(
+        boxed,
+        f"cat /proc/{pid}/environ /proc/{pid}/mem 2>/dev/null | wc -c; kill -9 {pid} 2>&1 || echo refused; "
+        f"ls /proc/{pid}/root/ /proc/{pid}/cwd/ 2>/dev/null | wc -l",
+    )
+    assert said.split()[0] == said.split()[-1] == "0", said
+    # In the weaker form it is visible.
+    assert "No such process" in said or "Operation not permitted" in said
+    assert "refused" in said
+
+
+async def test_a_sibling_in_the_same_sandbox_cannot_reach_another_task(boxed: ToolContext, tmp_path: Path) -> None:
+    """The commands of two tasks do not see the processes of each other."""
+    async with task_of(boxed):
+        marker = uuid4().hex
+        await run_shell(boxed, f"sh -c 'sleep 60; : {marker}' > /dev/null 2>&1 &")
+        await until(lambda: bool(running(marker)))
+        (pid, *_) = running(marker)
+        said = await run_shell(boxed, f"kill -0 {pid} 2>&1 || echo refused")
+        assert "refused" in said
+        assert running(marker)
+
+
+def _abstract_server(name: str) -> socket.socket:
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(f"\0{name}")
+    server.listen()
+    server.settimeout(0.01)
+    return server
+
+
+async def test_an_abstract_socket_of_a_service_is_not_reached_without_the_network(boxed: ToolContext) -> None:
+    """Such names belong to the network: they are as open as that in bubblewrap, and closed by Landlock."""
+    context = replace(boxed, sandbox=CommandSandbox(replace(profile_of(boxed), network=False)))
+    name = uuid4().hex
+    with _abstract_server(name) as server:
+        code = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect(chr(0) + '{name}')"
+        said = await run_shell(context, f'{sys.executable} -c "{code}" 2>&1 || echo refused')
+        with pytest.raises(TimeoutError):
+            server.accept()
+    assert said.endswith("refused")
+
+
+async def test_no_input_is_put_into_a_terminal(boxed: ToolContext) -> None:
+    """Commands have no terminal of their own or of the engine: they lead a session."""
+    code = "import fcntl, os, termios; fcntl.ioctl(os.open('/dev/tty', os.O_RDWR), termios.TIOCSTI, b'x')"
+    said = await run_shell(boxed, f'{sys.executable} -c "{code}" 2>&1 || echo refused')
+    assert said.endswith("refused")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mount -t tmpfs none {home} 2>&1",
+        "mount -o remount,rw / 2>&1",
+        "umount {home}/.ssh 2>&1",
+        "unshare -Um sh -c 'umount {home}/.ssh; mount --bind / /mnt; cat /mnt{home}/.ssh/id_rsa' 2>&1",
+        "unshare -Umr sh -c 'umount -l {home}/.ssh; mount -o remount,rw,bind /; cat {home}/.ssh/id_rsa' 2>&1",
+        "unshare -Umr sh -c 'mount -o remount,rw,bind /; echo x > {home}/n' 2>&1",
+        "chroot / cat {home}/.ssh/id_rsa 2>&1",
+        "nsenter -t 1 -m cat {home}/.ssh/id_rsa 2>&1",
+        "bwrap --bind / / cat {home}/.ssh/id_rsa 2>&1",
+    ],
+)
+async def test_mounts_are_not_changed(boxed: ToolContext, tmp_path: Path, line: str) -> None:
+    home = tmp_path / "home"
+    said = await run_shell(boxed, line.format(home=home))
+    assert PLANTED not in said
+    assert (home / ".ssh" / "id_rsa").read_text() == PLANTED
+    assert not (home / "n").exists()
+
+
+@pytest.mark.parametrize(
+    "hide",
+    ["setsid {sleep} &", "(setsid {sleep} &)", "env -i setsid sh -c '{sleep} & {sleep}' &", "trap '' TERM; {sleep} &"],
+    ids=["setsid", "double fork", "no environment", "ignores TERM"],
+)
+async def test_nothing_outlives_the_stop(boxed: ToolContext, hide: str) -> None:
+    marker = uuid4().hex
+    sleep = f"{sys.executable} -c 'import time; time.sleep(60)' {marker}".replace("'", '"')
+    async with task_of(boxed):
+        cancel = CancelSignal()
+        command = asyncio.create_task(shell_result(boxed, f"{hide.format(sleep=sleep)}\n{sleep}", cancel))
+        await until(lambda: len(running(marker)) >= 2)
+        cancel.set()
+        with pytest.raises(ToolError):
+            await command
+        assert running(marker) == []
+
+
+async def test_large_environments_pass(boxed: ToolContext) -> None:
+    context = replace(boxed, environment={**boxed.environment, **{f"V{n}": "x" * 3_000 for n in range(40)}})
+    assert await run_shell(context, "echo ${#V39}; env | wc -c | cut -c1-2") == "3000\n12"
+
+
+async def test_the_exit_of_a_killed_command_is_reported(boxed: ToolContext) -> None:
+    result = await shell_result(boxed, "kill -9 $$")
+    assert result.details is not None
+    assert result.details["exit_code"] in (-signal.SIGKILL, 128 + signal.SIGKILL)
+
+
+def test_the_forms_are_those_of_the_protocol() -> None:
+    form: SandboxForm = find_sandbox().form
+    assert form == "bubblewrap"
