@@ -15,6 +15,9 @@ _USUAL = (
     "cd src && rg -n 'def x' --type py && git status",
     "find . -name '*.py' -not -path './x/*' | xargs grep foo",
     "rm -rf build && npm test",
+    "wc -l src/*.py | tail -1",
+    'for f in docs/*.md; do echo "== $f"; head -3 "$f"; done',
+    "grep -rn foo .",
 )
 # As long as the policy reads closely; the first ones are those that the grammar alone takes longest for.
 _REPEATED = ("a|", "a=(", "<<", "${", "a;", "(", "`", "$(", "x ", "'a'", "echo a|sh;")
@@ -24,6 +27,11 @@ _WORST = (
     "cd a; " * 40 + "ls",
     "ls|" * 49 + "ls",
     "f(){ f|f& };" * 660,
+    "for f in *.txt; do " + 'cat "$f"; ' * 20 + "done",
+    "ls " + "* " * 280,
+    "ls *; " * 50,
+    "for f in *.txt; do cat $f; done; " * 40,
+    'echo "' + "$|" * 4_000 + '"',
 )
 _ROUNDS = 5
 
@@ -41,6 +49,12 @@ def _slowest(lines: Sequence[str]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         workspace = Path(folder, "home", "project")
         workspace.mkdir(parents=True)
+        for name in ("src", "docs"):
+            (workspace / name).mkdir()
+            for number in range(20):
+                (workspace / name / f"{number}.{'py' if name == 'src' else 'md'}").touch()
+        for number in range(250):
+            (workspace / f"{number}.txt").touch()
         context = CaseContext(workspace=str(workspace), home=str(workspace.parent), trusted=True)
         decide_command("ls", context)  # loads the grammar
         return max(_taken(line, context) for line in lines)

@@ -32,6 +32,8 @@ from app.engine.permissions.verdict import Finding, ask, deny, strictest
 _SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/sbin", "/usr/sbin"))
 _NULL = "/dev/null"
 _MOST_FOLDERS = 4
+# Words that patterns and loops may make of a line: each is looked up on the disk.
+_MOST_EXPANDED = 1_000
 _MOVES_FILES = frozenset(
     {"cp", "mv", "ln", "install", "rm", "rmdir", "touch", "tee", "dd", "chmod", "chown", "chgrp", "less", "more", "vi"}
     | {"vim", "nano", "emacs", "zip", "truncate", "shred", "sed", "awk", "mkdir", "split", "rsync", "source", "."}
@@ -156,6 +158,7 @@ class _Judge:
         self._after_success = self._after_failure = (context.folder,)
         self.runs: list[tuple[str, ...]] = []
         self._loop_words: list[str] = []
+        self._left = _MOST_EXPANDED
 
     def findings(self, commands: Sequence[PlainCommand]) -> Iterator[Finding]:
         if not self._places.in_workspace(os.path.realpath(self._context.folder)):
@@ -215,7 +218,7 @@ class _Judge:
         patterns = [command.words[at] for at in command.patterns]
         if command.loop is not None:
             patterns += [command.loop.values[at] for at in command.loop.patterns]
-        for folder in folders:
+        for folder in folders if self._left > 0 else ():
             against = [judge_operand(start_of(one), (folder,), self._places, is_known=True) for one in patterns]
             if any(against):
                 yield from filter(None, against)
@@ -225,8 +228,11 @@ class _Judge:
             except NotPlain as problem:
                 yield ask("operand", str(problem))
                 continue
-            for words in several:
+            self._left -= sum(map(len, several))
+            for words in several if self._left > 0 else ():
                 yield from self._words(words, (folder,))
+        if self._left <= 0:
+            yield ask("operand", "the line names too many files to be checked")
 
     def _words(self, words: tuple[str, ...], folders: tuple[str, ...]) -> Iterator[Finding]:
         self.runs.append(words)

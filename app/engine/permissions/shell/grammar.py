@@ -6,6 +6,7 @@ become is found in expansion.py.
 """
 
 import re
+import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ from typing import Protocol
 from app.engine.permissions.shell.scanner import ScannedCommand, scan
 
 LARGEST = 8_192
-_MOST_COMMANDS, _MOST_REDIRECTS, _MOST_WORDS = 50, 20, 300
+PARSE_TIMEOUT_S = 0.2
+_MOST_COMMANDS, _MOST_REDIRECTS, _MOST_WORDS, _MOST_DOLLARS = 50, 20, 300, 200
+_LONGEST_PATTERN = 300
 _COMPOUND = frozenset(("program", "list", "pipeline", "redirected_statement"))
 _WORDS = frozenset(("word", "string", "raw_string", "concatenation", "number"))
 _CONNECTORS = frozenset(("&&", "||", ";", "|", "|&", "\n"))
@@ -123,12 +126,14 @@ def parse(line: str, home: str) -> tuple[PlainCommand, ...]:
     assert plain is not None
     if plain.end() < len(line):
         raise NotPlain(_NOT_PLAIN.get(line[plain.end()], "the line is not plain shell syntax"))
+    if line.count("$") > _MOST_DOLLARS:
+        raise NotPlain(f"the line has more than {_MOST_DOLLARS} dollar signs")
     scanned = scan(line, {})
     if len(scanned) > _MOST_COMMANDS or sum(len(command.words) for command in scanned) > _MOST_WORDS:
         raise NotPlain(f"the line has more than {_MOST_COMMANDS} commands, or {_MOST_WORDS} words")
     if not scanned or sum(len(command.redirects) for command in scanned) > _MOST_REDIRECTS:
         raise NotPlain(f"there is no command, or more than {_MOST_REDIRECTS} redirects")
-    root = _grammar()(line.encode())
+    root = load_grammar()(line.encode())
     if root.has_error:
         raise NotPlain("the line is not complete, or not plain shell syntax")
     commands = tuple(_Reader(home).read(root))
@@ -157,14 +162,31 @@ class _Node(Protocol):
 
 
 @cache
-def _grammar() -> Callable[[bytes], _Node]:
+def load_grammar() -> Callable[[bytes], _Node]:
     """Parses text to its root node. The grammar is loaded on first use; without it every command is asked about."""
     try:
         tree_sitter, tree_sitter_bash = import_module("tree_sitter"), import_module("tree_sitter_bash")
     except ImportError as error:
         raise NotPlain("the shell grammar is not installed") from error
-    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
-    return lambda text: parser.parse(text).root_node
+    language = tree_sitter.Language(tree_sitter_bash.language())
+
+    def read(text: bytes) -> _Node:
+        """With a parser of its own: Python calls from the parser let other threads run."""
+        deadline = time.monotonic() + PARSE_TIMEOUT_S
+
+        def from_offset(at: int, _: object) -> bytes:
+            return text[at:]
+
+        def is_late(*_: object) -> bool:
+            return time.monotonic() > deadline
+
+        try:
+            tree = tree_sitter.Parser(language).parse(from_offset, progress_callback=is_late)
+        except ValueError as error:
+            raise NotPlain("the line takes too long to read") from error
+        return tree.root_node
+
+    return read
 
 
 class _Reader:
@@ -319,7 +341,7 @@ def unquote(text: str, home: str) -> tuple[str, bool]:
             is_whole = piece.start() == 0 and end == len(text)
             parts.append(_bare(bare, home, is_first=piece.start() == 0, is_last=end == len(text)))
             is_pattern = _GLOB.search(bare) is not None
-            if is_pattern and not (is_whole and _PATTERN.fullmatch(bare)):
+            if is_pattern and not (is_whole and len(bare) <= _LONGEST_PATTERN and _PATTERN.fullmatch(bare)):
                 raise NotPlain("a file pattern would be expanded")
         elif single is not None:
             parts.append(single)
