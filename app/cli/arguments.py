@@ -76,7 +76,7 @@ def start_params(prompt: str, target: TargetOptions, task: TaskOptions, *, atten
         model=target.model,
         api_base=task.api_base,
         api_key=read_api_key(task.api_key_env),
-        workspace=None if target.conversation and not task.workspace else _workspace(task.workspace),
+        workspace=None if target.conversation and not task.workspace else workspace_path(task.workspace),
         mode=task.mode,
         approve="never" if task.approve in (None, "ask") and not attended else task.approve,
         attended=attended,
@@ -119,7 +119,7 @@ def read_text_file(path: Path) -> str:
     return str(path)
 
 
-def _workspace(folder: str | None) -> str:
+def workspace_path(folder: str | None) -> str:
     path = Path(os.path.expanduser(folder or "."))
     try:
         whole = Path(os.path.realpath(path))  # fails if the working directory was removed

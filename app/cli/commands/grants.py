@@ -1,26 +1,70 @@
-"""`errand grants`: list and revoke what is allowed without asking."""
+"""`errand grants`: list, write and revoke what is allowed without asking and what is denied; its files."""
 
-from typing import Annotated
+import asyncio
+import json
+import re
+import shlex
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Literal
 
 import msgspec
 
-from app.cli.arguments import UsageError
+from app.cli.arguments import UsageError, read_text_file, workspace_path
 from app.cli.command import Command
-from app.cli.options import Argument, CommandOptions, Flag
+from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.cli.terminal.terminal import Terminal
-from app.cli.terminal.text import short_id
+from app.cli.terminal.text import plain, short_id
 from app.client.connection import Connection
 from app.client.display_text import grant_text
 from app.client.launch import connect
 from app.client.safe_text import escape_hidden
 from app.paths import Paths
-from app.protocol.asks import GRANT_LIST, GRANT_REVOKE, Grant, GrantListParams, GrantRevokeParams
+from app.protocol.asks import (
+    GRANT_ADD,
+    GRANT_COVERED,
+    GRANT_LIST,
+    GRANT_REVOKE,
+    Grant,
+    GrantAddParams,
+    GrantCoveredParams,
+    GrantDraft,
+    GrantedCall,
+    GrantListParams,
+    GrantListResult,
+    GrantRevokeParams,
+)
+from app.regular_file import FileTooLarge, read_regular
+
+_USAGE = """Say what to do:
+  errand grants                        list the rules
+  errand grants allow 'pytest …'       commands that begin so run without asking (in this workspace)
+  errand grants deny 'git push'        they never run, whatever else is allowed
+  errand grants covered allow 'make test'   what a rule, or a grant by its ID, would have decided
+  errand grants revoke ID | all
+  errand grants export FILE, errand grants import FILE"""
+_FOR_A_TIME = re.compile(r"(\d{1,6})\s*([mhd])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+_LARGEST = 1_000_000
 
 
 class GrantsOptions(CommandOptions, frozen=True, kw_only=True):
     words: Annotated[
-        tuple[str, ...], Argument("WHAT", "list (the default), or revoke ID; `all` revokes every one")
+        tuple[str, ...],
+        Argument("WHAT", "list (the default), allow RULE, deny RULE, covered, revoke ID, export FILE, import FILE"),
     ] = ()
+    scope: Annotated[Literal["workspace", "user"], Option("--scope", "where a new rule holds (default: workspace)")] = (
+        "workspace"
+    )
+    conversation: Annotated[str | None, Option("--conversation", "a new rule holds in this one only", "ID")] = None
+    workspace: Annotated[str | None, Option("--workspace", "folder of a new rule (default: this one)", "DIR")] = None
+    expires: Annotated[str | None, Option("--expires", "when it ends: 30m, 8h, 7d or a date", "TIME")] = None
+    exact: Annotated[bool, Flag("--exact", "the rule is this very command, not its beginning")] = False
+    path: Annotated[
+        str | None, Option("--path", "a rule about files below it: allow edits, or deny all use", "DIR")
+    ] = None
+    writes: Annotated[bool, Flag("--writes", "with deny --path: only changes are denied")] = False
+    tool: Annotated[str | None, Option("--tool", "with deny: the whole tool", "NAME")] = None
     revoked: Annotated[bool, Flag("--revoked", "with list: also those that were taken back")] = False
     json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
 
@@ -31,30 +75,41 @@ async def grants(options: GrantsOptions, paths: Paths, terminal: Terminal) -> in
             case ["list"]:
                 await _list(connection, options, terminal)
             case ["revoke", "all"]:
-                for grant in await _grants(connection):
+                for grant in (await _grants(connection)).grants:
                     await _revoke(connection, grant, options, terminal)
             case ["revoke", part]:
-                await _revoke(connection, _matching(await _grants(connection), part), options, terminal)
+                await _revoke(connection, _matching((await _grants(connection)).grants, part), options, terminal)
+            case ["covered", "allow" | "deny" as decision, *rule]:
+                await _covered(connection, GrantCoveredParams(rule=_draft(decision, rule, options)), options, terminal)
+            case ["covered", part]:
+                grant = _matching((await _grants(connection)).grants, part)
+                await _covered(connection, GrantCoveredParams(grant_id=grant.id), options, terminal)
+            case ["allow" | "deny" as decision, *rule]:
+                await _add(connection, (_draft(decision, rule, options),), options, terminal)
+            case ["export", file]:
+                await _export(connection, file, terminal)
+            case ["import", file]:
+                await _add(connection, await asyncio.to_thread(_read_rules, file), options, terminal)
             case _:
-                raise UsageError(
-                    "Say what to do: errand grants list, errand grants revoke ID, or errand grants revoke all"
-                )
+                raise UsageError(_USAGE)
     return 0
 
 
 GRANTS = Command(GrantsOptions, grants)
 
 
-async def _grants(connection: Connection, *, revoked: bool = False) -> tuple[Grant, ...]:
-    return (await connection.call(GRANT_LIST, GrantListParams(revoked=revoked))).grants
+async def _grants(connection: Connection, *, revoked: bool = False) -> GrantListResult:
+    return await connection.call(GRANT_LIST, GrantListParams(revoked=revoked))
 
 
 async def _list(connection: Connection, options: GrantsOptions, terminal: Terminal) -> None:
     found = await _grants(connection, revoked=options.revoked)
-    if not found and not options.json:
-        terminal.note("Nothing is allowed without asking but what only looks.")
-    for grant in found:
+    if not found.grants and not options.json:
+        terminal.note("Nothing is allowed without asking but what only looks, and no rule denies anything.")
+    for grant in found.grants:
         _show(grant, options, terminal)
+    if found.unreadable:
+        terminal.note(f"errand: {found.unreadable} stored grants cannot be read. They cover nothing.")
 
 
 async def _revoke(connection: Connection, grant: Grant, options: GrantsOptions, terminal: Terminal) -> None:
@@ -63,13 +118,152 @@ async def _revoke(connection: Connection, grant: Grant, options: GrantsOptions, 
     _show(answer.grant, options, terminal)
 
 
+async def _add(
+    connection: Connection, rules: tuple[GrantDraft, ...], options: GrantsOptions, terminal: Terminal
+) -> None:
+    for grant in (await connection.call(GRANT_ADD, GrantAddParams(rules=rules))).grants:
+        _show(grant, options, terminal)
+
+
+async def _covered(
+    connection: Connection, params: GrantCoveredParams, options: GrantsOptions, terminal: Terminal
+) -> None:
+    found = await connection.call(GRANT_COVERED, params)
+    for call in found.calls:
+        if options.json:
+            terminal.line(msgspec.json.encode(call).decode())
+            continue
+        verdicts = f"{call.without} → {call.verdict}"
+        terminal.line(f"{terminal.style.dim(f'{verdicts:<14}')}  {plain(call.text)}")
+    terminal.note(f"It would have decided {len(found.calls)} of the last {found.judged} calls.")
+
+
+async def _export(connection: Connection, file: str, terminal: Terminal) -> None:
+    """Rules of one conversation stay out: a conversation is not there elsewhere."""
+    now = datetime.now(UTC)
+    found = [grant for grant in (await _grants(connection)).grants if grant.call is not None]
+    kept = [one for one in found if one.scope != "conversation" and (one.expires_at is None or one.expires_at > now)]
+    lines = [msgspec.json.encode(_draft_of(grant, grant.call)) for grant in kept if grant.call is not None]
+    await asyncio.to_thread(_write_new, file, b"".join(line + b"\n" for line in lines))
+    terminal.note(f"{len(kept)} rules are in {file}; {len(found) - len(kept)} of single conversations or expired.")
+
+
+def _draft_of(grant: Grant, call: GrantedCall) -> GrantDraft:
+    return GrantDraft(
+        decision=grant.decision,
+        call=call,
+        scope=grant.scope,
+        scope_id=grant.scope_id,
+        tool=grant.tool,
+        expires_at=grant.expires_at,
+    )
+
+
+def _write_new(file: str, content: bytes) -> None:
+    try:
+        with Path(read_text_file(Path(file))).open("xb") as target:
+            target.write(content)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}.") from error
+
+
+def _read_rules(file: str) -> tuple[GrantDraft, ...]:
+    """One rule a line. A file with a line that is no rule is refused whole."""
+    try:
+        lines = read_regular(Path(file), _LARGEST).splitlines()
+    except FileTooLarge as error:
+        raise UsageError(f"{file} is larger than 1 MB. Nothing was imported.") from error
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror or error}.") from error
+    if not lines:
+        raise UsageError(f"{file} has no rules.")
+    return tuple(_rule(line, f"{file}, line {number}") for number, line in enumerate(lines, start=1))
+
+
+def _rule(line: bytes, where: str) -> GrantDraft:
+    try:
+        json.loads(line, object_pairs_hook=_unique)
+        return msgspec.json.decode(line, type=GrantDraft)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where} is no rule, so nothing was imported: {error}") from error
+
+
+def _unique(pairs: list[tuple[str, object]]) -> None:
+    """Readers differ in which of two equal fields they take."""
+    names = [name for name, _ in pairs]
+    if len(names) != len(set(names)):
+        raise ValueError("a field is given twice")
+
+
+def _draft(decision: Literal["allow", "deny"], rule: list[str], options: GrantsOptions) -> GrantDraft:
+    conversation = options.conversation or ""
+    folder = workspace_path(options.workspace)
+    expires_at = _moment(options.expires) if options.expires is not None else None
+    call, tool = _call(decision, rule, options, folder)
+    draft = GrantDraft(decision=decision, call=call, scope="user", tool=tool, expires_at=expires_at)
+    if conversation:
+        return msgspec.structs.replace(draft, scope="conversation", scope_id=conversation)
+    if options.scope == "workspace":
+        return msgspec.structs.replace(draft, scope="workspace", scope_id=folder)
+    return draft
+
+
+def _call(
+    decision: Literal["allow", "deny"], rule: list[str], options: GrantsOptions, folder: str
+) -> tuple[GrantedCall, str]:
+    """What the rule covers, and its tool."""
+    allows = decision == "allow"
+    given = [bool(rule), options.path is not None, options.tool is not None]
+    if sum(given) != 1 or (options.tool is not None and allows) or (options.writes and (allows or not options.path)):
+        raise UsageError(_USAGE)
+    if options.tool is not None:
+        return GrantedCall(), options.tool
+    if options.path is not None:
+        operation = "edit" if allows else "write" if options.writes else "read"
+        place = str(Path(folder, Path(options.path).expanduser()))
+        return GrantedCall(operation=operation, folder=place), "code" if allows else ""
+    line = " ".join(rule)
+    if options.exact:
+        return GrantedCall(operation="run", command=line, working_dir=folder if allows else None), _shell(allows)
+    words = _words(line)
+    return GrantedCall(operation="run", prefix=words), _shell(allows)
+
+
+def _shell(allows: bool) -> str:
+    return "shell" if allows else ""
+
+
+def _words(line: str) -> tuple[str, ...]:
+    """The words of a command as a shell reads them, with operators as words of their own; without the final dots."""
+    splitter = shlex.shlex(line, posix=True, punctuation_chars=True)
+    splitter.whitespace_split, splitter.commenters = True, ""
+    try:
+        words = tuple(splitter)
+    except ValueError as error:
+        raise UsageError(f"{line!r} is not one command: {error}.") from error
+    return words[:-1] if words[-1:] in (("…",), ("...",)) else words
+
+
+def _moment(text: str) -> datetime:
+    if given := _FOR_A_TIME.fullmatch(text.strip()):
+        try:
+            return datetime.now(UTC) + timedelta(**{_UNITS[given[2]]: int(given[1])})
+        except OverflowError as error:
+            raise UsageError(f"{text} is too long.") from error
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{text!r} is no time: give 30m, 8h, 7d or a date such as 2027-01-31.") from error
+
+
 def _show(grant: Grant, options: GrantsOptions, terminal: Terminal) -> None:
     if options.json:
         terminal.line(msgspec.json.encode(grant).decode())
         return
     style = terminal.style
     first, *rest = escape_hidden(grant.exact).splitlines() or [""]
-    terminal.line(f"{style.bold(short_id(grant.id))}  {first}")
+    denied = f"{style.amber('denied')}  " if grant.decision == "deny" else ""
+    terminal.line(f"{style.bold(short_id(grant.id))}  {denied}{first}")
     for line in (*rest, style.dim(grant_text(grant))):
         terminal.line(f"{'':<10}{line}")
 

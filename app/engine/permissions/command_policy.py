@@ -121,7 +121,7 @@ def judge_command(line: str, context: CommandContext, rules: Sequence[CommandRul
     findings = tuple(judge.findings(commands))
     decisive = strictest(findings)
     assert decisive is not None
-    if is_granted and decisive.verdict == "ask" and decisive.risk != "high":
+    if is_granted and decisive.verdict != "deny" and all(finding.risk != "high" for finding in findings):
         return CommandDecision(granted, commands, findings)
     if danger is not None and decisive.verdict != "deny":
         decisive = ask("danger", danger, "high")

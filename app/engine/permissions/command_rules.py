@@ -8,6 +8,7 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Literal
 
 from app.engine.permissions.programs.git import subcommand
@@ -38,6 +39,9 @@ _MODULES = frozenset(
     | {"asyncio", "sqlite3", "ptpython", "bpython"}
 )
 _OPERATORS = frozenset(("&&", "||", ";", "|", "|&", "&", ">", ">>", "<", "<<", "<<<", "&>", "(", ")", "{", "}", "!"))
+# Each further word is one more thing that they do.
+TARGET_PROGRAMS = frozenset(("make", "gmake", "just", "task", "ninja", "gradle", "mvn", "rake", "invoke", "inv"))
+_GLOB = frozenset("*?[")
 # More words than this are compared as text only: looking up each path takes time.
 _MOST_LOOKED_UP = 2_000
 
@@ -82,7 +86,15 @@ def named_folder(commands: Iterable[FoundCommand], folders: Sequence[str], start
         for folder in folders:
             if any(place == folder or place.startswith(folder.rstrip("/") + "/") for place in places):
                 return folder
+            if not _GLOB.isdisjoint(named) and _could_match(named, folder):
+                return folder
     return None
+
+
+def _could_match(pattern: str, folder: str) -> bool:
+    """True if a file pattern may lead into the folder, part by part."""
+    parts, wanted = pattern.split("/"), folder.split("/")
+    return len(parts) >= len(wanted) and all(map(fnmatchcase, wanted, parts))
 
 
 def _paths(commands: Iterable[FoundCommand], start: str, home: str) -> Iterator[str]:
@@ -108,7 +120,11 @@ def allowed_by_prefix(rules: Iterable[CommandRule], words: tuple[str, ...]) -> C
     if not words or _is_never_covered(words):
         return None
     for rule in rules:
-        if rule.decision == "allow" and can_be_prefix(rule.argv) and words[: len(rule.argv)] == rule.argv:
+        length = len(rule.argv)
+        if rule.decision != "allow" or words[:length] != rule.argv or not can_be_prefix(rule.argv):
+            continue
+        is_more = length > 1 and program_name(words[0]) in TARGET_PROGRAMS
+        if not is_more or all(word.startswith("-") or word.isdecimal() for word in words[length:]):
             return rule
     return None
 
@@ -130,10 +146,14 @@ def can_be_prefix(argv: tuple[str, ...]) -> bool:
 
 def inner_words(words: tuple[str, ...]) -> tuple[str, ...]:
     """The command that `uv run` and the like run, or the module that Python runs; other commands as they are."""
-    name, second = program_name(words[0]) if words else "", words[1] if len(words) > 1 else ""
-    if second == "run" and name in _PROJECT_TOOLS:
-        return inner_words(words[2:])
-    return words[2:] if second == "-m" and name.startswith(("python", "pypy")) else words
+    at = 0
+    while len(words) > at + 1:
+        name, second = program_name(words[at]), words[at + 1]
+        is_run = second == "run" and name in _PROJECT_TOOLS
+        if not is_run and not (second == "-m" and name.startswith(("python", "pypy"))):
+            break
+        at += 2
+    return words[at:]
 
 
 def is_one_command(argv: tuple[str, ...]) -> bool:
@@ -157,6 +177,9 @@ def prefix_problem(argv: tuple[str, ...]) -> str:
 
 
 def _is_never_covered(words: tuple[str, ...]) -> bool:
+    inner = inner_words(words)
+    if inner != words and inner and _is_never_covered(inner):
+        return True
     name = program_name(words[0]) if words else ""
     if name in SHELLS or name in WRAPPERS - {"find", "fd", "fdfind"} or name in _NEVER:
         return True

@@ -13,6 +13,7 @@ from app.protocol.asks import Grant, GrantDecision, GrantDraft, GrantedCall
 _FILE_EDITS = ("write", "patch")
 _FOLDER_EDITS = (*_FILE_EDITS, "create_dir")
 _DENIED_OPERATIONS = ("", "read", "write")
+_FOLDER_TEXTS = {"edit": "any change of files", "write": "any change of files", "read": "any use of files"}
 _LONGEST = 8_192
 
 
@@ -87,9 +88,9 @@ def describe(call: GrantedCall) -> str:
         return f"{where}: {call.command}"
     if call.prefix:
         return f"{where}, whatever begins with: {shlex.join(call.prefix)}"
-    what = call.operation or "read or write"
+    what = call.operation or "use"
     if call.folder is not None:
-        return f"{what} below {call.folder}"
+        return f"{_FOLDER_TEXTS.get(what, what)} in {call.folder} and below"
     if call.path is not None:
         return f"{what} {call.path}" + (", with the content that was shown" if call.content is not None else "")
     return "every call"

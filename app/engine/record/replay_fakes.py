@@ -222,9 +222,8 @@ class RecordedPerson:
         if then is None or then.status != "answered":
             self._script.end_task()
             return
-        params = AskAnswerParams(
-            ask_id=ask.id, text=then.answer or "", allow=then.allowed, remember=then.remember, amount=then.amount
-        )
+        # What it allowed from then on decides nothing here: each recorded call has its own answer.
+        params = AskAnswerParams(ask_id=ask.id, text=then.answer or "", allow=then.allowed, amount=then.amount)
         try:
             await self._asks.answer(params, then.answered_by or "", then.settled_by)
         except EngineError:  # the recorded answer is invalid now: the diff shows the changed ask

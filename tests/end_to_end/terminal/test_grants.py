@@ -23,7 +23,7 @@ async def test_a_grant_is_listed_revoked_and_asked_about_again(own_errand: Erran
         ModelServer(turns=replies) as server,
         PseudoTerminal(("run", *MODEL, server.url, "make"), own_errand.folder, own_errand.environment) as screen,
     ):
-        await screen.shows("allow? a c w d r >", then="w\r")
+        await screen.shows("allow? a c w p u d r >", then="w\r")
         assert await screen.ended() == 0
         (workspace / "first").unlink()
         again = await own_errand.run("run", *MODEL, server.url, "make")

@@ -6,7 +6,7 @@ that change nothing outside it. For the rest a person can write a rule.
 
 import re
 
-from app.engine.permissions.command_rules import can_be_prefix, inner_words
+from app.engine.permissions.command_rules import TARGET_PROGRAMS, can_be_prefix, inner_words
 from app.engine.permissions.shell.nested_code import is_interpreter
 from app.engine.permissions.shell.scanner import program_name
 
@@ -28,8 +28,8 @@ _ALONE = {
     "tox": "-e other",
     "nox": "-s other",
     "unittest": "tests.other",
+    "compileall": "other",
     "ctest": "--verbose",
-    "ninja": "other",
     "shellcheck": "other.sh",
     "rspec": "spec/other_spec.rb",
     "phpunit": "tests/Other.php",
@@ -69,7 +69,29 @@ _NAMED = {
 }
 _READS_ONLY = ("gh", frozenset(("list", "view", "status", "checks", "diff")))
 _NAME = re.compile(r"\w[\w.-]*(?::\w[\w.-]*)*", re.ASCII)
-_TARGETS = frozenset(("make", "gmake", "just", "task"))
+# Words of another call, and what else the program does, by its beginning without the last word.
+_EXAMPLES = {
+    "git add": "other.txt",
+    "git commit": "-m other",
+    "git push": "other-branch",
+    "npm run": "-- --watch",
+    "cargo": "--workspace",
+    "go": "./other",
+    "ruff": "other.py",
+}
+_ELSE = {
+    "git": "push",
+    "git push": "other",
+    "git pull": "other",
+    "git fetch": "other",
+    "npm": "publish",
+    "pnpm": "publish",
+    "yarn": "publish",
+    "cargo": "publish",
+    "go": "generate",
+    "ruff": "clean",
+    "gh pr": "merge",
+}
 
 
 def proposed_prefix(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -80,14 +102,20 @@ def proposed_prefix(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def other_call(prefix: tuple[str, ...]) -> str:
-    """Words of another call that begins so, as text."""
+    """Words that may follow the beginning in another call, as text."""
     inner = inner_words(prefix)
-    return _ALONE.get(program_name(inner[0]), "") if len(inner) == 1 else ""
+    if len(inner) == 1:
+        return _ALONE.get(program_name(inner[0]), "")
+    return next((_EXAMPLES[start] for start in (" ".join(prefix[:2]), prefix[0]) if start in _EXAMPLES), "")
 
 
-def other_subcommand(prefix: tuple[str, ...]) -> tuple[str, ...]:
-    """The beginning of a command of the same program that the prefix does not cover; empty for a program alone."""
-    return (*prefix[:-1], "deploy" if prefix[-1] != "deploy" else "publish") if len(inner_words(prefix)) > 1 else ()
+def other_command(prefix: tuple[str, ...]) -> tuple[str, ...]:
+    """A command of the same program that does not begin so; empty for a program alone."""
+    if len(inner_words(prefix)) == 1:
+        return ()
+    if is_interpreter(program_name(prefix[0])) and len(prefix) == 2:
+        return (prefix[0], "-c", "…")
+    return (*prefix[:-1], _ELSE.get(" ".join(prefix[:-1]), "deploy"))
 
 
 def _length(words: tuple[str, ...]) -> int:
@@ -103,7 +131,7 @@ def _length(words: tuple[str, ...]) -> int:
         return 2
     if second in _NAMED.get(name, "").split() and third and not (name == "git" and ":" in third):
         return 3 if name != _READS_ONLY[0] or third in _READS_ONLY[1] else 0
-    if name in _TARGETS and second:
+    if name in TARGET_PROGRAMS and second and name not in _SUBCOMMANDS:
         return 2
     return 2 if is_interpreter(name) and len(words) > 1 and _is_script(words[1]) else 0
 
