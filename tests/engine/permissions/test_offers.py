@@ -274,31 +274,31 @@ def test_a_broken_or_too_wide_grant_allows_nothing(ground: Ground) -> None:
 def test_a_write_is_offered_by_its_content_by_its_file_and_by_its_folder(ground: Ground) -> None:
     change = ground.write("src/a.py")
     offers = ground.offers(change)
-    assert [offer.kind for offer in offers] == ["content", "file", "folder"]
+    assert [offer.kind for offer in offers] == ["content", "file", "folder", "folder"]
     assert "exactly the content shown" in offers[0].covers
     assert all("whatever" in offer.covers for offer in offers[1:])
-    content, file, folder = (frozenset(offer.calls) for offer in offers)
+    content, file, folder, workspace = (frozenset(offer.calls) for offer in offers)
     others = [
-        (ground.write("src/a.py", "2"), (False, True, True)),
-        (ground.write("src/a.py", "2", "patch"), (False, True, True)),
-        (ground.write("src/b.py"), (False, False, True)),
-        (ground.write("src/deep/b.py", "2"), (False, False, True)),
-        (ground.write("b.py"), (False, False, False)),
-        (ground.write("src2/b.py"), (False, False, False)),
-        (ground.write("src/.env"), (False, False, False)),
-        (ground.write("src/.git/config"), (False, False, False)),
-        (ground.write("src/AGENTS.md"), (False, False, False)),
-        (ground.write("../other/b.py"), (False, False, False)),
+        (ground.write("src/a.py", "2"), (False, True, True, True)),
+        (ground.write("src/a.py", "2", "patch"), (False, True, True, True)),
+        (ground.write("src/b.py"), (False, False, True, True)),
+        (ground.write("src/deep/b.py", "2"), (False, False, True, True)),
+        (ground.write("b.py"), (False, False, False, True)),
+        (ground.write("src2/b.py"), (False, False, False, True)),
+        (ground.write("src/.env"), (False, False, False, False)),
+        (ground.write("src/.git/config"), (False, False, False, False)),
+        (ground.write("src/AGENTS.md"), (False, False, False, False)),
+        (ground.write("../other/b.py"), (False, False, False, False)),
     ]
     for other, expected in others:
-        found = tuple(ground.judge(other, granted).verdict == "allow" for granted in (content, file, folder))
+        found = tuple(ground.judge(other, granted).verdict == "allow" for granted in (content, file, folder, workspace))
         assert found == expected, other.writes
     assert ground.judge(change, content).verdict == "allow"
 
 
 def test_a_patch_and_what_is_not_shown_in_full_are_not_bound_to_their_content(ground: Ground) -> None:
     patch = ground.write("src/a.py", operation="patch")
-    assert [offer.kind for offer in ground.offers(patch)] == ["file", "folder"]
+    assert [offer.kind for offer in ground.offers(patch)] == ["file", "folder", "folder"]
 
 
 def test_secrets_protected_files_and_files_outside_are_not_offered(ground: Ground) -> None:

@@ -1,21 +1,26 @@
 """What answers to approvals leave behind: grants, rules that deny, and the asks that they settle."""
 
 import asyncio
+import os
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
-from sqlalchemy import text
 
 from app.engine.agent.tasks.grant_rules import covered_calls, draft_grant, made_grants
 from app.engine.core.errors import InvalidParams
-from app.engine.storage.records import grants as grant_records
 from app.protocol.asks import Ask, AskAnswerParams, Grant, GrantDecision, GrantDraft, GrantedCall, Remember
 from app.protocol.base import JsonObject
+from app.protocol.events import GrantUpdate
+from app.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
+
+_BROKEN = '{"id":"g2","tool":"shell","decision":"yes","call":{"prefix":["touch"]},"scope":"user","scopeId":""}'
 
 
 def write(path: str, content: str) -> Reply:
@@ -35,9 +40,7 @@ def index(ask: Ask, kind: str) -> int:
 async def allow(
     engine: EngineParts, ask: Ask, kind: str, remember: Remember = "workspace", expires_s: float | None = None
 ) -> None:
-    params = AskAnswerParams(
-        ask_id=ask.id, allow=True, remember=remember, offer=index(ask, kind), expires_s=expires_s
-    )
+    params = AskAnswerParams(ask_id=ask.id, allow=True, remember=remember, offer=index(ask, kind), expires_s=expires_s)
     await engine.services.asks.answer(params, "me")
 
 
@@ -62,7 +65,7 @@ async def add(engine: EngineParts, *drafts: GrantDraft) -> tuple[Grant, ...]:
     made = await made_grants(drafts, "me", services.grants, services.database)
     for grant in made:
         services.grants.add(grant)
-        services.database.journal.put(grant_records.save(grant))
+        services.log.publish(GrantUpdate(grant=grant))
     return made
 
 
@@ -109,7 +112,7 @@ async def test_an_expired_grant_covers_nothing_and_is_still_listed(tmp_path: Pat
 async def test_a_new_grant_settles_the_waiting_asks_that_it_covers(tmp_path: Path) -> None:
     replies = [shell("touch a"), shell("touch b"), shell("mkdir c"), DONE, DONE]
     async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
-        tasks, asks = [], list[Ask]()
+        tasks, asks = list[Task](), list[Ask]()
         for _ in range(3):
             tasks.append(await engine.start(approve="ask"))
             asks.append(await engine.watcher.ask(tasks[-1].id))
@@ -167,9 +170,7 @@ async def test_a_rule_written_between_the_answer_and_the_call_holds(tmp_path: Pa
     async with engine_parts(tmp_path, ModelServer(turns=[shell("touch a"), DONE])) as engine:
         started = await engine.start(approve="ask")
         ask = await engine.watcher.ask(started.id)
-        answering = asyncio.create_task(
-            engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
-        )
+        answering = asyncio.create_task(engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me"))
         await add(engine, rule("deny", GrantedCall(operation="run", prefix=("touch",))))
         await answering
         await engine.watcher.end(started.id)
@@ -222,7 +223,9 @@ async def test_of_two_clients_that_answer_at_once_one_gives_the_grant(tmp_path: 
         {"remember": "once", "expiresS": 60},
     ],
 )
-async def test_an_answer_that_was_not_offered_is_refused_and_the_ask_waits_on(tmp_path: Path, wrong: JsonObject) -> None:
+async def test_an_answer_that_was_not_offered_is_refused_and_the_ask_waits_on(
+    tmp_path: Path, wrong: JsonObject
+) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[shell("touch a"), DONE])) as engine:
         started = await engine.start(approve="ask")
         ask = await engine.watcher.ask(started.id)
@@ -271,14 +274,20 @@ async def test_rules_are_added_all_or_none_and_once(tmp_path: Path) -> None:
             await add(engine, rule("deny", GrantedCall(), "task_complete"))
 
 
-async def test_a_rule_for_a_folder_named_by_a_link_is_for_the_folder(tmp_path: Path) -> None:
+@pytest.fixture
+def linked(tmp_path: Path) -> tuple[str, str]:
+    """A link and the folder that it leads to."""
     link = tmp_path / "link"
     link.symlink_to(tmp_path)
+    return str(link), os.path.realpath(tmp_path)
+
+
+async def test_a_rule_for_a_folder_named_by_a_link_is_for_the_folder(tmp_path: Path, linked: tuple[str, str]) -> None:
+    link, real = linked
     call = GrantedCall(operation="run", prefix=("pytest",))
-    draft = GrantDraft(decision="allow", call=call, scope="workspace", scope_id=str(link), tool="shell")
+    draft = GrantDraft(decision="allow", call=call, scope="workspace", scope_id=link, tool="shell")
     async with engine_parts(tmp_path, ModelServer()) as engine:
         (grant,) = await add(engine, draft)
-    real = str(tmp_path.resolve())
     assert (grant.scope_id, grant.call) == (real, msgspec.structs.replace(call, working_dir=real))
 
 
@@ -294,7 +303,7 @@ async def test_a_rule_says_which_recorded_calls_it_would_have_decided(tmp_path: 
             return found.judged, [(call.text.split("`")[1], call.without, call.verdict) for call in found.calls]
 
         touch = GrantedCall(operation="run", prefix=("touch",))
-        judged = len(turns)
+        judged = len(turns) - 1  # the end of the task is no call that is judged
         assert await covered(rule("allow", touch)) == (judged, [("touch a", "ask", "allow")])
         assert await covered(rule("deny", touch)) == (judged, [("touch a", "ask", "deny")])
         assert await covered(rule("deny", GrantedCall(operation="run", prefix=("ls",)))) == (
@@ -309,19 +318,10 @@ async def test_a_stored_grant_that_cannot_be_read_covers_nothing_and_is_counted(
     async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
         await add(engine, rule("allow", GrantedCall(operation="run", prefix=("mkdir",))))
         await engine.services.log.flush()
-        body = '{"id":"g2","tool":"shell","decision":"yes","call":{"prefix":["touch"]},"scope":"user"}'
-
-        def broken(connection: object) -> None:
-            """Written below."""
-
-        del broken
-        await _insert(engine, "g2", body)
-        await _insert(engine, "g3", "{")
+        with closing(sqlite3.connect(engine.services.paths.database)) as connection, connection:
+            for grant_id, body in (("g2", _BROKEN), ("g3", "{")):
+                values = (grant_id, "given", body)
+                connection.execute("INSERT INTO grants (grant_id, action, body) VALUES (?, ?, ?)", values)
         found = await engine.services.database.grants.valid()
         assert [grant.exact for grant in found] == ["anywhere, whatever begins with: mkdir"]
         assert await engine.services.database.grants.count_unreadable() == 2
-
-
-async def _insert(engine: EngineParts, grant_id: str, body: str) -> None:
-    del engine, grant_id, body
-    raise NotImplementedError(str(text))
