@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFileDialog, QGridLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.client.display_text import covered_text
 from app.protocol.asks import (
@@ -56,9 +56,9 @@ class RuleFormView(QWidget):
         self._kind = ComboBox(tuple(_KINDS))
         self._kind.setAccessibleName("Kind of rule")
         self._text, self._folder = QLineEdit(), QLineEdit()
-        self._folder.setPlaceholderText("everywhere, if empty")
-        self._folder.setAccessibleName("Folder in which the rule holds")
-        self._folder_name = TextLabel(theme, "in the folder")
+        self._text.setPlaceholderText("git push")
+        self._text.setAccessibleName("Words that commands begin with")
+        self._folder_name = TextLabel(theme)
         self._choose = push_button("Choose …")
         self._choose.setAccessibleName("Choose a folder")
         self._add = push_button("Add rule", "primary")
@@ -71,6 +71,7 @@ class RuleFormView(QWidget):
         self._text.textChanged.connect(self._on_edited)
         self._folder.textChanged.connect(self._on_edited)
         self._text.returnPressed.connect(self._on_add_clicked)
+        self._folder.returnPressed.connect(self._on_add_clicked)
         self._choose.clicked.connect(self._on_choose_clicked)
         self._add.clicked.connect(self._on_add_clicked)
         self._check.clicked.connect(self._on_check_clicked)
@@ -91,14 +92,11 @@ class RuleFormView(QWidget):
 
     def _lay_out(self, theme: Theme) -> None:
         close = theme.tokens.space_close
-        grid = QGridLayout()
-        grid.setSpacing(close)
-        grid.addWidget(self._kind, 0, 0)
-        grid.addWidget(self._text, 0, 1)
-        grid.addWidget(self._folder_name, 1, 0)
-        grid.addWidget(self._folder, 1, 1)
-        grid.addWidget(self._choose, 1, 2)
-        grid.setColumnStretch(1, 1)
+        folder = QHBoxLayout()
+        folder.setSpacing(close)
+        folder.addWidget(self._folder_name)
+        folder.addWidget(self._folder, 1)
+        folder.addWidget(self._choose)
         buttons = QHBoxLayout()
         buttons.setSpacing(close)
         for button in (self._add, self._check, self._cancel):
@@ -107,7 +105,9 @@ class RuleFormView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(close)
-        column.addLayout(grid)
+        column.addWidget(self._kind)
+        column.addWidget(self._text)
+        column.addLayout(folder)
         column.addWidget(self._result)
         column.addWidget(self._covered)
         column.addLayout(buttons)
@@ -116,7 +116,7 @@ class RuleFormView(QWidget):
         """The rule as it was typed. Raises ValueError with what is wrong."""
         kind, text, folder = _KINDS[self._kind.currentText()], self._text.text().strip(), self._folder.text().strip()
         if kind.operation is not None:
-            call = GrantedCall(operation=kind.operation, folder=text)
+            call = GrantedCall(operation=kind.operation, folder=folder)
             return GrantDraft(decision=kind.decision, tool=kind.tool, call=call, scope="user")
         try:
             words = tuple(shlex.split(text.removesuffix("…").removesuffix("...")))
@@ -140,23 +140,23 @@ class RuleFormView(QWidget):
 
     def _on_kind_chosen(self) -> None:
         is_folder = _KINDS[self._kind.currentText()].operation is not None
-        self._text.setPlaceholderText("/path/of/a/folder" if is_folder else "git push")
-        self._text.setAccessibleName("Folder" if is_folder else "Words that commands begin with")
-        for widget in (self._folder_name, self._folder):
-            widget.setVisible(not is_folder)
+        self._text.setVisible(not is_folder)
+        self._folder_name.setText("Folder" if is_folder else "In the folder")
+        self._folder.setPlaceholderText("" if is_folder else "Empty: everywhere")
+        self._folder.setAccessibleName("Folder" if is_folder else "Folder in which the rule holds")
         self._on_edited()
 
     def _on_edited(self) -> None:
         self.show_result("")
         self._covered.hide()
+        needed = self._text if _KINDS[self._kind.currentText()].operation is None else self._folder
         for button in (self._add, self._check):
-            button.setEnabled(bool(self._text.text().strip()))
+            button.setEnabled(bool(needed.text().strip()))
 
     def _on_choose_clicked(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, "Folder of the rule")
         if folder:
-            is_folder = _KINDS[self._kind.currentText()].operation is not None
-            (self._text if is_folder else self._folder).setText(folder)
+            self._folder.setText(folder)
 
     def _on_add_clicked(self) -> None:
         if self._add.isEnabled():
