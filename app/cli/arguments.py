@@ -14,6 +14,7 @@ from app.protocol.tasks import ApproveMode, TaskMode, TaskStartParams
 
 _LONGEST_PROMPT = 1_000_000  # a message to the engine has at most 1 MiB
 
+APPROVE_HELP = "where approval is needed: ask, allow edits of files here, plan (read only), never allow, allow all"
 ID_HELP = "its id, or a part at either end of it that only one task has"
 
 
@@ -52,10 +53,7 @@ class TaskOptions(CommandOptions, frozen=True, kw_only=True):
     workspace: Annotated[str | None, Option("--workspace", "folder to work in (default: this one)", "DIR")] = None
     approve: Annotated[
         ApproveMode | None,
-        Option(
-            "--approve",
-            "where approval is needed: ask, allow edits of files here, plan (read only), deny (never), allow all",
-        ),
+        Option("--approve", APPROVE_HELP),
     ] = None
     mode: Annotated[
         TaskMode,

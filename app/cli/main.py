@@ -25,6 +25,7 @@ COMMANDS = (
     Entry("resume", "go on with a paused or interrupted task, as run does", "commands.tasks:RESUME"),
     Entry("pause", "hold a task before its next step", "commands.tasks:PAUSE"),
     Entry("mode", "take a task for a chat, or a chat that has answered for a task", "commands.tasks:MODE"),
+    Entry("approvals", "choose what the tasks of a conversation may do without asking", "commands.tasks:APPROVALS"),
     Entry("record", "write all that a task did into a file, to be played again", "commands.task_details:RECORD"),
     Entry("ask-models", "ask several models the same at once, and compare", "commands.comparison:ASK_MODELS"),
     Entry("compare", "two branches of a conversation, from where they part", "commands.comparison:COMPARE"),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from app.client.number_format import count
 from app.client.safe_text import escape_hidden, escape_hidden_line
-from app.protocol.asks import Approval, Grant, GrantCoveredResult, ReachedLimit, UnknownCall
+from app.protocol.asks import Approval, Ask, Grant, GrantCoveredResult, ReachedLimit, UnknownCall
 from app.protocol.base import JsonObject
 from app.protocol.blocks import SummaryBlock, TextBlock, ToolCallBlock
 from app.protocol.context import ContextPart, PromptPartName
@@ -58,9 +58,43 @@ _NUMBER = re.compile(r"(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+", re.ASCII)
 _MONEY: tuple[LimitKind, ...] = ("money", "day_money")
 
 
+def approve_mode(word: str) -> ApproveMode | None:
+    """The approval mode with that word; None if there is none."""
+    return next((mode for mode in APPROVAL_MODES if mode == word), None)
+
+
 def approval_mode_text(mode: ApproveMode, *, has_sandbox: bool) -> tuple[str, str]:
     """Name and meaning of an approval mode. `has_sandbox`: commands run in a sandbox on this machine."""
     return _WITHOUT_SANDBOX if mode == "all" and not has_sandbox else APPROVAL_MODES[mode]
+
+
+def settled_text(ask: Ask) -> str:
+    """What settled an ask instead of an answer, in words; empty if a person answered it, or a rule that they made."""
+    reason = escape_hidden_line(ask.answer or "")
+    match ask.settled_by:
+        case "person" | "rule":
+            return ""
+        case "mode":
+            return "allowed by the new approval mode" if ask.allowed else f"denied by the new approval mode: {reason}"
+        case "timeout":
+            what = {
+                "question": "not answered",
+                "limit": "stopped here",
+                "approval": "denied",
+                "unknown": "not repeated",
+            }
+            return f"{what[ask.kind]}: {'nobody answered in time' if ask.kind == 'unknown' else reason}"
+
+
+def deadline_text(ask: Ask) -> str:
+    """When an open ask is settled without an answer; empty if it has no time limit."""
+    if ask.expires_at is None or ask.status != "waiting":
+        return ""
+    at = ask.expires_at.astimezone()
+    is_today = at.date() == datetime.now(UTC).astimezone().date()
+    when = f"{at:%H:%M}" if is_today else f"{at:%H:%M} on {at.day} {at:%b}"
+    ends = {"question": "stays unanswered", "limit": "stops", "approval": "is denied", "unknown": "is not repeated"}
+    return f"If nobody answers, it {ends[ask.kind]} at {when}."
 
 
 def subject_text(ask: Approval | UnknownCall) -> str:

@@ -9,7 +9,7 @@ from app.cli.command import Command
 from app.cli.commands.conversations import hit_lines
 from app.cli.commands.models import format_models, format_ready
 from app.cli.commands.run import confirm_workspace, resolve_agent
-from app.cli.commands.tasks import format_task
+from app.cli.commands.tasks import approvals_text, change_approvals, format_task
 from app.cli.follow.answers import Answerer
 from app.cli.follow.watch import TaskWatcher
 from app.cli.options import CommandOptions
@@ -19,6 +19,7 @@ from app.cli.terminal.prompt import LivePrompt, SendMode
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import wrapped
 from app.client.connection import Connection
+from app.client.display_text import APPROVAL_MODES, approve_mode
 from app.client.errors import CallError
 from app.client.launch import connect
 from app.paths import Paths
@@ -48,6 +49,7 @@ HELP = """\
 /stop         stop the task, as Ctrl+C does
 /pause        hold the task before its next step
 /resume       go on with it, also after the engine was killed
+/approve MODE ask, edits (of files in the workspace), plan (only reading), never, or all
 /as MODE      take the task for a chat, or a chat that has answered for a task
 /tasks        the newest tasks, of all conversations
 /search TEXT  full-text search in all conversations
@@ -156,6 +158,7 @@ class Chat:
         answers: Answerer = self._answers
         self._watch = TaskWatcher(connection, self._screen, answers)
         self._slash = SlashCommands(connection, prompt)
+        self._approve = first.approve  # of the next conversation, or still to be applied to the given one
         self._conversation: str | None = first.conversation_id
         self._task_id: str | None = None
         self._is_leaving = asyncio.Event()
@@ -211,6 +214,7 @@ class Chat:
         before = self._connection.welcome
         model = self._slash.model or self._first.model
         params = _next_params(self._first, prompt, self._conversation, model)
+        params = msgspec.structs.replace(params, approve=self._approve if self._task_id is None else None)
         task = (await self._connection.call(TASK_START, params)).task
         self._task_id = task.id
         if task.conversation_id != self._conversation:
@@ -223,6 +227,8 @@ class Chat:
         match name:
             case "new":
                 self._conversation = self._task_id = None
+                if self._approve == "all":  # chosen again for each conversation, unless the command line says so
+                    self._approve = self._first.approve
                 self._prompt.note("A new conversation starts with what you send next.")
             case "stop":
                 await self._interrupt()
@@ -230,6 +236,8 @@ class Chat:
                 await self._connection.call(TASK_PAUSE, TaskIdParams(task_id=self._task_id))
             case "resume" if self._task_id:
                 await self._connection.call(TASK_RESUME, TaskIdParams(task_id=self._task_id))
+            case "approve":
+                await self._set_approve(rest.strip())
             case "as" if self._task_id and rest.strip() in ("task", "chat"):
                 await self._set_mode(self._task_id, "task" if rest.strip() == "task" else "chat")
             case "as" if self._task_id:
@@ -246,6 +254,17 @@ class Chat:
         self._task_id = taken.id
         if taken.id == task_id:
             self._prompt.note(f"It is a {mode} from the end of this turn on.")
+
+    async def _set_approve(self, word: str) -> None:
+        mode = approve_mode(word)
+        if mode is None:
+            self._prompt.note(f"Say which: /approve {', '.join(APPROVAL_MODES)}")
+            return
+        self._approve = mode
+        if self._conversation is None:
+            self._prompt.note(approvals_text(mode))
+        else:
+            self._prompt.note(await change_approvals(self._connection, self._conversation, mode))
 
     def _working(self) -> Task | None:
         """The task started here, or the running task of the agent whose turn follows."""

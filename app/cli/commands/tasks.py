@@ -1,11 +1,11 @@
-"""`errand tasks`, `stop`, `attach`, `resume`, `pause`, `mode`: tasks started elsewhere or earlier."""
+"""`errand tasks`, `stop`, `attach`, `resume`, `pause`, `mode`, `approvals`: tasks started elsewhere or earlier."""
 
 from datetime import UTC, datetime
 from typing import Annotated
 
 import msgspec
 
-from app.cli.arguments import ID_HELP, FollowOptions, TaskIdOptions, UsageError
+from app.cli.arguments import APPROVE_HELP, ID_HELP, FollowOptions, TaskIdOptions, UsageError
 from app.cli.command import Command
 from app.cli.exit_codes import EXIT_CODES_TEXT, EXIT_ERROR, exit_code, json_result
 from app.cli.follow.answers import NoAnswerer
@@ -17,15 +17,17 @@ from app.cli.terminal.style import Style
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import columns, one_line, plain, short_id, time_ago, usage_line
 from app.client.connection import Connection
-from app.client.display_text import is_unfinished
+from app.client.display_text import approval_mode_text, is_unfinished
 from app.client.launch import connect
 from app.paths import Paths
+from app.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
 from app.protocol.tasks import (
     TASK_LIST,
     TASK_PAUSE,
     TASK_RESUME,
     TASK_SET_MODE,
     TASK_STOP,
+    ApproveMode,
     DecidedMode,
     Task,
     TaskIdParams,
@@ -241,6 +243,31 @@ async def set_mode(options: ModeOptions, paths: Paths, terminal: Terminal) -> in
 
 
 MODE = Command(ModeOptions, set_mode)
+
+
+class ApprovalOptions(TaskIdOptions, frozen=True, kw_only=True):
+    mode: Annotated[ApproveMode, Argument(None, APPROVE_HELP)]
+
+
+async def set_approvals(options: ApprovalOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand approvals") as connection:
+        task = await find_task(connection, options.task_id)
+        terminal.line(await change_approvals(connection, task.conversation_id, options.mode))
+    return 0
+
+
+APPROVALS = Command(ApprovalOptions, set_approvals)
+
+
+async def change_approvals(connection: Connection, conversation_id: str, mode: ApproveMode) -> str:
+    """Change the approval mode of a conversation; the result in words."""
+    await connection.call(CONVERSATION_CHANGE, ConversationChangeParams(conversation_id=conversation_id, approve=mode))
+    return approvals_text(mode)
+
+
+def approvals_text(mode: ApproveMode) -> str:
+    name, about = approval_mode_text(mode, has_sandbox=False)
+    return f"{name}: {about}"
 
 
 def mode_text(task: Task, result: Task) -> str:

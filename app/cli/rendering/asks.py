@@ -8,7 +8,7 @@ from typing import TypeAlias
 from app.cli.rendering.tool_calls import whole_diff_lines
 from app.cli.terminal.style import PLAIN, Style
 from app.cli.terminal.text import escape_hidden, escape_hidden_line, plain, short_path
-from app.client.display_text import limit_amount_text, limit_unit, new_limit, subject_text
+from app.client.display_text import deadline_text, limit_amount_text, limit_unit, new_limit, settled_text, subject_text
 from app.protocol.asks import (
     Approval,
     Ask,
@@ -47,13 +47,14 @@ Reply: TypeAlias = AskAnswerParams | InvalidReply
 
 def ask_lines(ask: Ask, style: Style, width: int) -> list[str]:
     """The ask as lines, with everything a person must see before answering."""
+    until = [f"  {style.dim(text)}"] if (text := deadline_text(ask)) else []
     if ask.approval is not None:
-        return _approval_lines(ask.approval, style, width)
+        return [*_approval_lines(ask.approval, style, width), *until]
     if ask.unknown is not None:
-        return _unknown_lines(ask, ask.unknown, style, width)
+        return [*_unknown_lines(ask, ask.unknown, style, width), *until]
     head = f"{style.amber(style.sign('ask'))} {style.bold(plain(ask.text))}"
     choices = [f"  {label}  {plain(choice)}" for label, choice in _choices_by_label(ask).items()]
-    return [head, *choices]
+    return [head, *choices, *until]
 
 
 def hint(ask: Ask) -> str:
@@ -124,6 +125,8 @@ def outcome_text(ask: Ask) -> str:
     by = f" by {ask.answered_by}" if ask.answered_by else ""
     if ask.status == "cancelled":
         return "no longer needed"
+    if settled := settled_text(ask):
+        return f"{settled}{by}"
     if ask.kind == "question":
         return f"answered{by}: {plain(ask.answer or '')}"
     if ask.kind == "unknown":

@@ -5,7 +5,7 @@ from datetime import timedelta
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.client.display_text import limit_amount_text
+from app.client.display_text import deadline_text, limit_amount_text, settled_text
 from app.client.safe_text import plain
 from app.protocol.asks import Ask
 from app.window.rows.base import RowActions
@@ -58,8 +58,9 @@ class AskCard(Card):
         self._title.setText(self._titles[self._waiting])
         self._title.set_tone("waiting" if self._waiting else "muted")
         self.controls.setVisible(self._waiting)
-        self._settled.setVisible(not self._waiting)
-        self._settled.setText("" if self._waiting else outcome_text(ask))
+        text = deadline_text(ask) if self._waiting else outcome_text(ask)
+        self._settled.setVisible(bool(text))
+        self._settled.setText(text)
         self._settled.set_tone(_tone(ask))
         self.setAccessibleName(f"{self._title.text()}: {plain(ask.text)}")
         self._on_colours_changed()
@@ -88,6 +89,8 @@ def outcome_text(ask: Ask) -> str:
 
 def _decision(ask: Ask) -> str:
     answer = plain(ask.answer or "")
+    if settled := settled_text(ask):
+        return f"{settled[0].upper()}{settled[1:]}"
     match ask.kind:
         case "question":
             return f"Answered: {answer}"

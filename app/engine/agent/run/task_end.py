@@ -100,7 +100,8 @@ class TaskConclusion:
 
     def _completion_kind(self) -> Completion:
         """How the completion was determined (docs/decisions/0003)."""
-        if self._state.task.refused_calls and not self._state.task.acting_calls:
+        task = self._state.task
+        if task.refused_calls and not task.acting_calls and task.approve != "plan":  # there it ends with a plan
             return "refused"
         if self._completion.completed is not None:
             return "declared"
@@ -110,7 +111,7 @@ class TaskConclusion:
         last = next(replies, None)
         if last is not None and last.stop_reason == "length":
             return "cut"
-        return "undeclared" if self._state.task.mode == "task" else "replied"
+        return "undeclared" if task.mode == "task" else "replied"
 
     def _with_leftovers(self, notice: TaskEndNotice, ended: tuple[EndedProcess, ...]) -> TaskEndNotice:
         """The notice with the processes that were ended and the messages that were not read."""
