@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from app.engine.permissions.programs.git import git_call
 from app.engine.permissions.shell.nested_code import SHELLS, FoundCommand, is_interpreter
@@ -13,6 +14,11 @@ _ALWAYS = frozenset(
 _ENDS = frozenset(("kill", "pkill", "killall"))
 _FETCHERS = frozenset(("curl", "wget", "fetch", "iwr"))
 _RUNS_FILES = frozenset(("-delete", "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fprintf", "-fprint0", "-fls"))
+_EXECUTES = frozenset(("-exec", "-execdir"))
+_PRINTS = frozenset(
+    {"grep", "egrep", "fgrep", "ls", "cat", "head", "tail", "wc", "stat", "file", "dirname", "basename", "echo", "du"}
+    | {"md5sum", "sha1sum", "sha256sum"}
+)
 # Flags by which a program runs another, or writes or deletes what its words do not show.
 _DANGEROUS = {
     "rg": ("--pre", "--hostname-bin"),
@@ -81,13 +87,19 @@ def _danger(program: str, words: tuple[str, ...]) -> str | None:
         return f"{program} changes the system itself"
     if program == "rm" and _has(words, "rRf", "--recursive", "--force"):
         return "deletes without asking"
-    if program == "find" and not _RUNS_FILES.isdisjoint(words):
+    if program == "find" and not _RUNS_FILES.isdisjoint(words) and not _only_prints(words):
         return "deletes or runs a program on what it finds"
     if program in ("chmod", "chown", "chgrp") and _has(words, "R", "--recursive"):
         return "changes the rights of many files"
     if program in _ENDS:
         return "ends other programs"
     return _git_danger(words) if program == "git" else None
+
+
+def _only_prints(words: tuple[str, ...]) -> bool:
+    """True if `find` runs a program that prints on what it finds, and does nothing else."""
+    runs = [after for word, after in pairwise(words) if word in _EXECUTES]
+    return bool(runs) and _PRINTS.issuperset(runs) and not any(word in _RUNS_FILES - _EXECUTES for word in words)
 
 
 def _git_danger(words: tuple[str, ...]) -> str | None:

@@ -389,3 +389,15 @@ def test_a_pattern_that_looks_into_too_many_files_is_asked_about(house: House) -
         (house.workspace / f"{number}.txt").touch()
     assert house.command("cat *.txt").verdict == "ask"
     assert house.command("cat 1*.txt").verdict == "allow"
+
+
+def test_find_is_red_only_if_it_does_more_than_print_what_it_finds(house: House) -> None:
+    prints = ("find . -name '*.py' -exec grep -l x {} +", "find . -exec wc -l {} \\;")
+    changes = (
+        "find . -exec rm {} +",
+        "find . -exec grep x {} + -delete",
+        "find . -exec sh -c ls \\;",
+        "find . -fprint x",
+    )
+    assert [(house.command(line).verdict, house.command(line).risk) for line in prints] == [("ask", "medium")] * 2
+    assert [(house.command(line).verdict, house.command(line).risk) for line in changes] == [("ask", "high")] * 4

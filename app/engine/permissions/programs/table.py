@@ -203,7 +203,7 @@ _ROWS = (
     Program("iconv", "f:t:lcs", "from-code= to-code= list"),
     # Archives and compiled files.
     Program("tar", read=read_tar),
-    Program("unzip", "lvZ1tqU", "", requires="l v Z", check=check_archive),
+    Program("unzip", "lvZ1tqUp", "", requires="l v Z p", check=check_archive),
     Program("zipinfo", "12smlvhMtTzZ", ""),
     Program("gzip", "lv", "list verbose", requires="l list"),
     Program("zcat|bzcat|xzcat|zstdcat", "", ""),
