@@ -85,7 +85,8 @@ class Approvals(Feature):
                 case "ask" if self._denied_in is pending.message:
                     return ToolRefusal(_NOT_ASKED, summary="not asked: an earlier call was denied")
                 case "ask":
-                    settled = await self._ask(call, access, decision, again, cancel)
+                    offers = await self._offers(call.name, access, decision)
+                    settled = await self._ask(call, access, decision, again, offers, cancel)
             if (refusal := _refusal(settled)) is not None:
                 if (settled.status, settled.settled_by) == ("answered", "person"):
                     self._denied_in = pending.message
@@ -99,7 +100,7 @@ class Approvals(Feature):
             if decision.verdict == "deny":
                 return _denied(decision)
             self._note_use(call.name, decision.used)
-            self._remember(settled, call.name)
+            self._remember(settled, call.name, offers)
             return access
 
     async def _decide(self, tool: str, access: Access) -> Decision:
@@ -125,8 +126,15 @@ class Approvals(Feature):
         except FolderNotAnswering:
             return ()
 
-    async def _ask(self, call: ToolCall, access: Access, decision: Decision, again: str, cancel: CancelSignal) -> Ask:
-        offers = await self._offers(call.name, access, decision)
+    async def _ask(
+        self,
+        call: ToolCall,
+        access: Access,
+        decision: Decision,
+        again: str,
+        offers: tuple[GrantOffer, ...],
+        cancel: CancelSignal,
+    ) -> Ask:
         ask = Ask(
             id=new_id("ask"),
             task_id=self._state.task.id,
@@ -152,13 +160,14 @@ class Approvals(Feature):
         used = [grant.created_by for grant in self._grants.all() if grant.call in decision.used]
         return used[-1] if used else _BY_RULE
 
-    def _remember(self, ask: Ask, tool: str) -> None:
-        offers = ask.approval.offers if ask.approval is not None else ()
-        if ask.remember == "once" or ask.offer >= len(offers):
+    def _remember(self, ask: Ask, tool: str, offers: tuple[GrantOffer, ...]) -> None:
+        """What the person chose among the offers that were shown, unless it is none of today's `offers`."""
+        shown = ask.approval.offers if ask.approval is not None else ()
+        if ask.remember == "once" or ask.offer >= len(shown) or shown[ask.offer] not in offers:
             return
         scope_ids = {"conversation": ask.conversation_id, "workspace": self._state.task.workspace, "user": ""}
         now = ask.answered_at or datetime.now(UTC)
-        for offered in offers[ask.offer].calls:
+        for offered in shown[ask.offer].calls:
             # For the user it holds in every workspace.
             call = msgspec.structs.replace(offered, working_dir=None) if ask.remember == "user" else offered
             grant = Grant(

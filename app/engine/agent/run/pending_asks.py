@@ -263,7 +263,11 @@ def _is_same(ask: Ask, other: Ask) -> bool:
 
 
 def _content(ask: Ask) -> tuple[object, ...]:
-    return (ask.kind, ask.call_id, ask.text, ask.choices, ask.approval, ask.unknown)
+    """What a person decided about; not what else was offered and explained, which depends on other rules too."""
+    approval = ask.approval
+    if approval is not None:
+        approval = msgspec.structs.replace(approval, offers=(), explained="", modes=(), remembered=None, grantable=None)
+    return (ask.kind, ask.call_id, ask.text, ask.choices, approval, ask.unknown)
 
 
 def _check(ask: Ask, params: AskAnswerParams) -> None:

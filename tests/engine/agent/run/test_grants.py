@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -170,8 +171,11 @@ async def test_a_rule_written_between_the_answer_and_the_call_holds(tmp_path: Pa
     async with engine_parts(tmp_path, ModelServer(turns=[shell("touch a"), DONE])) as engine:
         started = await engine.start(approve="ask")
         ask = await engine.watcher.ask(started.id)
-        answering = asyncio.create_task(engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me"))
-        await add(engine, rule("deny", GrantedCall(operation="run", prefix=("touch",))))
+        services, call = engine.services, GrantedCall(operation="run", prefix=("touch",))
+        (denial,) = await made_grants((rule("deny", call),), "me", services.grants, services.database)
+        answering = asyncio.create_task(services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me"))
+        await asyncio.sleep(0)  # the ask is settled, and its task has not gone on yet
+        services.grants.add(denial)
         await answering
         await engine.watcher.end(started.id)
         assert not (engine.workspace / "a").exists()
@@ -325,3 +329,79 @@ async def test_a_stored_grant_that_cannot_be_read_covers_nothing_and_is_counted(
         found = await engine.services.database.grants.valid()
         assert [grant.exact for grant in found] == ["anywhere, whatever begins with: mkdir"]
         assert await engine.services.database.grants.count_unreadable() == 2
+
+
+def port_of(engine: EngineParts) -> int:
+    return int(engine.model.url.split(":")[2].split("/")[0])
+
+
+def change_stored_ask(engine: EngineParts, change: Callable[[JsonObject], None]) -> None:
+    """Change the approval of the only stored ask in the database."""
+    with closing(sqlite3.connect(engine.services.paths.database)) as connection, connection:
+        (body,) = connection.execute("SELECT body FROM asks").fetchone()
+        ask = msgspec.json.decode(body, type=JsonObject)
+        approval = ask["approval"]
+        assert isinstance(approval, dict)
+        change(approval)
+        connection.execute("UPDATE asks SET body = ?", (msgspec.json.encode(ask).decode(),))
+
+
+async def test_an_answer_to_the_ask_of_an_earlier_engine_gives_what_it_offered(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[shell("touch a")])) as engine:
+        started = await engine.start(approve="ask")
+        await engine.watcher.ask(started.id)
+        port = port_of(engine)
+    async with engine_parts(tmp_path, ModelServer(replies=[shell("touch b"), DONE], port=port)) as engine:
+        (ask,) = await engine.services.database.asks.waiting()
+        await allow(engine, ask, "prefix")
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (engine.workspace / "a").exists() and (engine.workspace / "b").exists()
+        (grant,) = engine.services.grants.all()
+        assert (grant.ask_id, grant.call) == (
+            ask.id,
+            GrantedCall(operation="run", prefix=("touch",), working_dir=str(engine.workspace)),
+        )
+
+
+async def test_a_stored_ask_from_before_offers_is_loaded_and_answered(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[shell("touch a")])) as engine:
+        started = await engine.start(approve="ask")
+        await engine.watcher.ask(started.id)
+        port = port_of(engine)
+
+    def older(approval: JsonObject) -> None:
+        for name in ("offers", "explained", "modes"):
+            del approval[name]
+        approval |= {"remembered": "in /w: touch a", "grantable": {"operation": "run", "command": "touch a"}}
+
+    change_stored_ask(engine, older)
+    async with engine_parts(tmp_path, ModelServer(replies=[DONE], port=port)) as engine:
+        (ask,) = await engine.services.database.asks.waiting()
+        with pytest.raises(InvalidParams, match="cannot be remembered"):
+            remember = AskAnswerParams(ask_id=ask.id, allow=True, remember="workspace")
+            await engine.services.asks.answer(remember, "me")
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert await asked_about(engine, started.id) == ["touch a"]
+
+
+async def test_an_offer_that_the_policy_does_not_make_is_not_remembered(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[shell("touch a")])) as engine:
+        started = await engine.start(approve="ask")
+        await engine.watcher.ask(started.id)
+        port = port_of(engine)
+
+    def forged(approval: JsonObject) -> None:
+        offers = '[{"kind":"prefix","calls":[{"prefix":["git","push"]}],"scopes":["user"],"covers":"Everything."}]'
+        approval["offers"] = msgspec.json.decode(offers)
+
+    change_stored_ask(engine, forged)
+    async with engine_parts(tmp_path, ModelServer(replies=[DONE], port=port)) as engine:
+        (ask,) = await engine.services.database.asks.waiting()
+        await allow(engine, ask, "prefix", "user")
+        await engine.services.runner.resume(started.id)
+        assert (await engine.watcher.end(started.id)).status == "completed"
+        assert (engine.workspace / "a").exists(), "the call itself was allowed"
+        assert await engine.services.database.grants.all() == ()
