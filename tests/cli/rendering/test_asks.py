@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from app.cli.rendering.asks import AskInput, InvalidReply, ask_lines, hint, outcome_text, read_reply
-from app.cli.terminal.style import Style
-from app.protocol.asks import Ask, AskAnswerParams, ReachedLimit
+from app.cli.terminal.style import PLAIN, Style
+from app.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit, Remember
 from app.protocol.tasks import LimitKind
 from tests.support.protocol_events import approval, limit, question
 from tests.support.rows import UNKNOWN
@@ -23,6 +23,64 @@ from tests.support.rows import UNKNOWN
 )
 def test_one_letter_settles_an_approval(line: str, reply: AskAnswerParams) -> None:
     assert read_reply(approval(), line) == reply
+
+
+def remembered(remember: Remember, offer: int = 0, expires_s: float | None = None) -> AskAnswerParams:
+    return AskAnswerParams(ask_id="ask_1", allow=True, remember=remember, offer=offer, expires_s=expires_s)
+
+
+@pytest.mark.parametrize(
+    ("line", "reply"),
+    [
+        ("c", remembered("conversation")),
+        ("w 2", remembered("workspace", 1)),
+        ("c2", remembered("conversation", 1)),
+        ("p", remembered("workspace", 1)),
+        ("U", remembered("user", 1)),
+        ("p 8h", remembered("workspace", 1, 28_800)),
+        ("w 1 30m", remembered("workspace", 0, 1_800)),
+        ("c2 7d", remembered("conversation", 1, 604_800)),
+    ],
+)
+def test_an_offer_is_chosen_by_letter_number_and_time(line: str, reply: AskAnswerParams) -> None:
+    assert read_reply(kinds(), line) == reply
+
+
+@pytest.mark.parametrize("line", ["w 3", "w 0", "u 1", "p 0h", "w 5", "w 1h 2", "p x", "w -1", "w 99"])
+def test_what_is_not_offered_decides_nothing(line: str) -> None:
+    assert isinstance(read_reply(kinds(), line), InvalidReply)
+
+
+def test_the_prompt_names_the_offers_with_examples_and_v_says_why_it_was_asked() -> None:
+    lines = ask_lines(kinds(), PLAIN, 80)
+    assert lines[-3:] == [
+        "  or 1   Exactly this command, in /tmp.",
+        "  or 2   Commands that begin with `make test …`.",
+        "         like: make test -j4   not: make deploy",
+    ]
+    assert AskInput(kinds()).short_hint == "allow? a c w p u d r > "
+    assert "u this kind everywhere" in hint(kinds())
+    told = read_reply(kinds(), "v")
+    assert isinstance(told, InvalidReply) and told.text.endswith("  ask: commands ask\n  rule    program")
+
+
+def kinds() -> Ask:
+    """An approval that offers this very command and commands like it."""
+    ask = approval("make test")
+    assert ask.approval is not None
+    kind = GrantOffer(
+        kind="prefix",
+        calls=(GrantedCall(operation="run", prefix=("make", "test"), working_dir="/tmp"),),
+        scopes=("conversation", "workspace", "user"),
+        covers="Commands that begin with `make test …`.",
+        example="make test -j4",
+        not_covered="make deploy",
+    )
+    offers = (*ask.approval.offers, kind)
+    explained = "ask: commands ask\nrule    program"
+    return msgspec.structs.replace(
+        ask, approval=msgspec.structs.replace(ask.approval, offers=offers, explained=explained)
+    )
 
 
 @pytest.mark.parametrize("line", ["", "y", "yes", "allow", "a b", "r", "q"])
