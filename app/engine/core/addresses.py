@@ -5,13 +5,21 @@ from urllib.parse import urlsplit
 
 from app.engine.core.errors import InvalidParams
 
+_NO_ADDRESS = "This is not a web address. Write one such as http://127.0.0.1:8000/v1."
+
 
 def check_address(url: str) -> None:
-    """Raises `InvalidParams` for a URL with a key or password: URLs are stored and shown. The text quotes none."""
+    """Raises `InvalidParams` for no URL, and for one with a key or password: URLs are stored and shown.
+
+    The text quotes none.
+    """
     try:
         parts = urlsplit(url)
+        has_place = parts.port != 0 and (parts.hostname is not None or parts.scheme not in ("http", "https"))
     except ValueError as error:
-        raise InvalidParams("This is not a web address. Write one such as http://127.0.0.1:8000/v1.") from error
+        raise InvalidParams(_NO_ADDRESS) from error
+    if not has_place or not url.isprintable() or " " in url:  # urlsplit leaves out line feeds
+        raise InvalidParams(_NO_ADDRESS)
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise InvalidParams(
             "The address holds more than a place, such as a password or a key, and it is stored and shown. Leave out "
