@@ -35,7 +35,7 @@ from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay, ToolIcon
 
 _PATIENCE_S = 60.0
-_STOPPED_S = 0.1
+_STOPPED_S = 0.05
 # Field names of similar tools that models use by mistake.
 _OTHER_NAMES = {
     "file_path": "path",
