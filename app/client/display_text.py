@@ -11,6 +11,7 @@ from app.protocol.blocks import SummaryBlock, TextBlock, ToolCallBlock
 from app.protocol.context import ContextPart, PromptPartName
 from app.protocol.conversations import Node
 from app.protocol.data import DataImportResult
+from app.protocol.engine import SandboxStatus
 from app.protocol.tasks import ApproveMode, LimitKind, Task
 from app.protocol.usage import UsageReportParams, UsageRow
 
@@ -61,6 +62,11 @@ _MONEY: tuple[LimitKind, ...] = ("money", "day_money")
 def approve_mode(word: str) -> ApproveMode | None:
     """The approval mode with that word; None if there is none."""
     return next((mode for mode in APPROVAL_MODES if mode == word), None)
+
+
+def is_bounded(sandbox: SandboxStatus) -> bool:
+    """True if commands run in a sandbox."""
+    return sandbox.form != "none" and sandbox.mode != "off"
 
 
 def approval_mode_text(mode: ApproveMode, *, has_sandbox: bool) -> tuple[str, str]:

@@ -262,7 +262,7 @@ class Chat:
             return
         self._approve = mode
         if self._conversation is None:
-            self._prompt.note(approvals_text(mode))
+            self._prompt.note(await approvals_text(self._connection, mode))
         else:
             self._prompt.note(await change_approvals(self._connection, self._conversation, mode))
 

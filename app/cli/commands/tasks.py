@@ -17,10 +17,12 @@ from app.cli.terminal.style import Style
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import columns, one_line, plain, short_id, time_ago, usage_line
 from app.client.connection import Connection
-from app.client.display_text import approval_mode_text, is_unfinished
+from app.client.display_text import approval_mode_text, is_bounded, is_unfinished
 from app.client.launch import connect
 from app.paths import Paths
+from app.protocol.base import EmptyParams
 from app.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
+from app.protocol.engine import ENGINE_STATUS
 from app.protocol.tasks import (
     TASK_LIST,
     TASK_PAUSE,
@@ -262,11 +264,13 @@ APPROVALS = Command(ApprovalOptions, set_approvals)
 async def change_approvals(connection: Connection, conversation_id: str, mode: ApproveMode) -> str:
     """Change the approval mode of a conversation; the result in words."""
     await connection.call(CONVERSATION_CHANGE, ConversationChangeParams(conversation_id=conversation_id, approve=mode))
-    return approvals_text(mode)
+    return await approvals_text(connection, mode)
 
 
-def approvals_text(mode: ApproveMode) -> str:
-    name, about = approval_mode_text(mode, has_sandbox=False)
+async def approvals_text(connection: Connection, mode: ApproveMode) -> str:
+    """What a mode means on the machine of the engine."""
+    sandbox = (await connection.call(ENGINE_STATUS, EmptyParams())).sandbox
+    name, about = approval_mode_text(mode, has_sandbox=is_bounded(sandbox))
     return f"{name}: {about}"
 
 

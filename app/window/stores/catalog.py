@@ -1,9 +1,10 @@
-"""What the engine offers: models, personalities, declared settings."""
+"""What the engine offers: models, personalities, declared settings, the sandbox."""
 
 from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 
+from app.client.display_text import is_bounded
 from app.protocol.agents import (
     PERSONALITY_DELETE,
     PERSONALITY_LIST,
@@ -13,6 +14,7 @@ from app.protocol.agents import (
     PersonalitySaveParams,
 )
 from app.protocol.base import EmptyParams
+from app.protocol.engine import ENGINE_STATUS
 from app.protocol.events import PersonalityDeleted, PersonalityUpdate
 from app.protocol.settings import MODEL_LIST, SETTINGS_GET, ModelListParams, ModelListResult, SettingsGetParams
 from app.window.stores.session import EngineSession
@@ -63,6 +65,29 @@ class ModelStore(QObject):
 
     async def _load(self, *, refresh: bool) -> None:
         self.found = await self._session.call(MODEL_LIST, ModelListParams(refresh=refresh))
+        self.changed.emit()
+
+
+class SandboxStore(QObject):
+    """Whether commands run in a sandbox; False until the engine has answered. Loads whenever the session is ready."""
+
+    changed = Signal()
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__()
+        self._session = session
+        self.holds = False
+        session.state_changed.connect(self._on_state_changed)
+
+    def reload(self) -> None:
+        self._session.spawn(self._load())
+
+    def _on_state_changed(self) -> None:
+        if self._session.state == "ready":
+            self.reload()
+
+    async def _load(self) -> None:
+        self.holds = is_bounded((await self._session.call(ENGINE_STATUS, EmptyParams())).sandbox)
         self.changed.emit()
 
 

@@ -24,7 +24,7 @@ from app.protocol.events import (
 )
 from app.protocol.tasks import Task
 from app.window.stores.asks import AskStore, GrantStore
-from app.window.stores.catalog import PersonalityStore
+from app.window.stores.catalog import PersonalityStore, SandboxStore
 from app.window.stores.conversation.store import ConversationStore
 from app.window.stores.conversation_list import ConversationListStore
 from app.window.stores.session import EngineSession
@@ -44,6 +44,7 @@ class Stores:
     conversations: ConversationListStore
     personalities: PersonalityStore
     grants: GrantStore
+    sandbox: SandboxStore
     _opened: list[ConversationStore] = field(default_factory=list[ConversationStore])
 
     def open(self, conversation_id: str | None, agent_id: str | None = None) -> ConversationStore:
@@ -159,6 +160,7 @@ def make_stores(connect: Callable[[], "Awaitable[Connection]"]) -> Stores:
         ConversationListStore(session),
         PersonalityStore(session),
         GrantStore(session),
+        SandboxStore(session),
     )
     session.event_received.connect(stores.apply)
     session.delta_received.connect(stores.apply_delta)

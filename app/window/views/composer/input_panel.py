@@ -173,6 +173,8 @@ class InputPanelView(QWidget):
         self.task_options.mode_chosen.connect(self._on_mode_chosen)
         composer.field.mode_cycle_requested.connect(self.task_options.cycle_mode)
         store.approve_changed.connect(self._show_approve)
+        self._stores.sandbox.changed.connect(self._on_sandbox_changed)
+        self._on_sandbox_changed()
         self.task_options.add_agent_requested.connect(self.add_agent)
 
     def ask_models(self, text: str, models: tuple[str, ...]) -> None:
@@ -241,6 +243,9 @@ class InputPanelView(QWidget):
         if self._store.conversation is not None:
             self.task_options.set_approve(self._store.conversation.approve)
             self._apply_options()
+
+    def _on_sandbox_changed(self) -> None:
+        self.task_options.set_sandbox(self._stores.sandbox.holds)
 
     def _on_mode_chosen(self, mode: ApproveMode) -> None:
         if self._store.conversation_id is None:

@@ -28,7 +28,7 @@ class TaskOptionsView(QWidget):
     """`options` are the chosen ones; emits `changed` when the user changes them, but `mode_chosen` for approvals.
 
     In an existing conversation the workspace is fixed, the approval mode is that of the conversation, and the other
-    options follow the newest task until they are changed. `has_sandbox`: commands run in a sandbox on this machine.
+    options follow the newest task until they are changed.
     """
 
     changed = Signal()
@@ -44,7 +44,7 @@ class TaskOptionsView(QWidget):
         self._followed: Task | None = None
         self.options = TaskOptions()
         self._untouched = self.options
-        self.has_sandbox = False
+        self._has_sandbox = False
         self.folder_button = push_button(_SCRATCH, "quiet")
         self.model_button = push_button("Set up a model", "quiet")
         self.mode_button = push_button("Ask me", "quiet")
@@ -91,6 +91,11 @@ class TaskOptionsView(QWidget):
         if mode != self.options.approve:
             self._untouched = replace(self._untouched, approve=mode)
             self.set_options(replace(self.options, approve=mode))
+
+    def set_sandbox(self, holds: bool) -> None:
+        """Whether commands run in a sandbox on this machine, for the labels of the modes."""
+        self._has_sandbox = holds
+        self._show()
 
     def set_defaults(self, defaults: TaskOptionDefaults) -> None:
         """Set the available choices."""
@@ -149,7 +154,7 @@ class TaskOptionsView(QWidget):
 
     def pick_mode(self) -> None:
         """Open the panel of the approval modes."""
-        dialog = ApprovalModeDialog(self._theme, self.options.approve, self, has_sandbox=self.has_sandbox)
+        dialog = ApprovalModeDialog(self._theme, self.options.approve, self, has_sandbox=self._has_sandbox)
         dialog.chosen.connect(self.mode_chosen)
         dialog.open_above(self.mode_button)
 
@@ -192,7 +197,7 @@ class TaskOptionsView(QWidget):
     def _show_mode(self) -> None:
         """Amber if everything is allowed; marked in plan mode, with a button that leaves it."""
         mode = self.options.approve
-        name, about = approval_mode_text(mode, has_sandbox=self.has_sandbox)
+        name, about = approval_mode_text(mode, has_sandbox=self._has_sandbox)
         tones: dict[ApproveMode, Tone] = {"all": "waiting", "plan": "link"}
         tone = tones.get(mode)
         self._words[self.mode_button] = name

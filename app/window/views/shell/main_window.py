@@ -217,6 +217,7 @@ class MainWindow(QMainWindow):
         self._factory.providers_requested.connect(lambda: self.dialogs.settings.open_page("providers"))
         self._factory.tour_requested.connect(self._tour.play)
         self.dialogs.settings_closed.connect(self._factory.models.reload)
+        self.dialogs.settings_closed.connect(self.stores.sandbox.reload)
         self.dialogs.conversation_requested.connect(self.conversations.open)
         self.conversations.active_changed.connect(self._on_active_changed)
         self.conversations.main_window_requested.connect(self._on_main_window_requested)

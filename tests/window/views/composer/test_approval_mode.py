@@ -92,7 +92,7 @@ def test_allowing_everything_is_confirmed_once_and_then_shown_in_amber(choices: 
 
 
 def test_with_a_sandbox_the_label_promises_it(choices: TaskOptionsView) -> None:
-    choices.has_sandbox = True
+    choices.set_sandbox(True)
     dialog = panel(choices)
     press(dialog, "Allow all")
     press(dialog, "Allow everything")
