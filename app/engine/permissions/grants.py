@@ -55,14 +55,13 @@ class Grants:
         self, tool: str, conversation_id: str, workspace: str, decision: GrantDecision = "allow"
     ) -> tuple[Grant, ...]:
         """The grants that hold now for a tool in this conversation or workspace."""
-        scopes = {("conversation", conversation_id), ("workspace", workspace), ("user", "")}
         now = self._now()
         return tuple(
             grant
             for grant in self._by_id.values()
             if grant.decision == decision
             and grant.tool in ((tool,) if decision == "allow" else (tool, ""))
-            and (grant.scope, grant.scope_id) in scopes
+            and _is_there(grant, conversation_id, workspace)
             and not is_expired(grant, now)
         )
 
@@ -75,6 +74,19 @@ class Grants:
         """What is denied, for `policy.decide`."""
         grants = self.matching(tool, conversation_id, workspace, "deny")
         return frozenset(grant.call for grant in grants if grant.call is not None)
+
+
+def _is_there(grant: Grant, conversation_id: str, workspace: str) -> bool:
+    """What is denied in a workspace is denied in those below it too."""
+    match grant.scope:
+        case "conversation":
+            return grant.scope_id == conversation_id
+        case "workspace" if grant.decision == "deny":
+            return is_below(workspace, grant.scope_id)
+        case "workspace":
+            return grant.scope_id == workspace
+        case "user":
+            return True
 
 
 def is_expired(grant: Grant, now: datetime) -> bool:
@@ -157,6 +169,8 @@ def _deny_problem(draft: GrantDraft, call: GrantedCall) -> str | None:
         return "A path is denied as a folder: it covers the path and everything below."
     if call.folder is not None and call.operation not in _DENIED_OPERATIONS:
         return "Below a folder can be denied: read (which denies writing too) or write."
-    if call.command is None and call.folder is None and not draft.tool:
+    if call.command is not None or call.folder is not None:
+        return None
+    if not draft.tool:
         return "A rule that denies says what: a command, the words it begins with, a folder, or a tool."
-    return None
+    return None if call == GrantedCall() else "A rule that denies a whole tool says nothing else about its calls."

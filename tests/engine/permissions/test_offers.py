@@ -202,6 +202,15 @@ def test_no_suffix_and_no_wrapping_of_what_was_granted_passes(ground: Ground, sh
     [
         ("pytest", "pytest -p evil"),
         ("pytest", "pytest -pevil"),
+        ("pytest", "pytest -qp evil"),
+        ("pytest", "pytest -xo addopts=-pevil"),
+        ("pytest", "pytest @arguments"),
+        ("pytest", "pytest --basetemp=src"),
+        ("pylint", "pylint --init-hook=x a.py"),
+        ("go test", "go test --exec=./evil"),
+        ("go vet", "go vet -vettool=./evil"),
+        ("make test", "make test -sf other.mk"),
+        ("mvn test", "mvn test -Dexec=x"),
         ("pytest", "pytest -o addopts=-pevil"),
         ("pytest", "pytest --rootdir=sub"),
         ("pytest", "pytest --pdbcls=evil:E"),
@@ -423,6 +432,7 @@ def draft(decision: str = "allow", **fields: object) -> GrantDraft:
         (draft(scope="workspace", call={"prefix": ["make"]}), "names the conversation or the folder"),
         (draft("deny"), "says what"),
         (draft("deny", call={"path": "/x"}), "denied as a folder"),
+        (draft("deny", tool="shell", call={"operation": "run"}), "says nothing else"),
         (draft("deny", call={"prefix": ["a", "|", "b"]}), "not the beginning of one command"),
     ],
 )

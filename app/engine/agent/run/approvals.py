@@ -18,7 +18,7 @@ from app.engine.core.messages import AssistantMessage, ToolCall
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.permissions.explain import explanation
 from app.engine.permissions.grants import Grants, describe
-from app.engine.permissions.offers import offers_for
+from app.engine.permissions.offers import Judge, offers_for
 from app.engine.permissions.policy import Decision, decide, unchecked
 from app.engine.tools.base import Access
 from app.protocol.asks import Approval, Ask, AskAnswerParams, Grant, GrantedCall, GrantOffer
@@ -104,23 +104,29 @@ class Approvals(Feature):
             return access
 
     async def _decide(self, tool: str, access: Access) -> Decision:
-        task, grants = self._state.task, self._grants
+        task = self._state.task
+        granted = self._grants.granted(tool, task.conversation_id, task.workspace)
+        check = partial(self._judge(tool), access, granted)
         if access.tier == "free":
-            return self._judge(tool, access, frozenset())
-        granted = grants.granted(tool, task.conversation_id, task.workspace)
+            return check()
         try:
-            return await in_workspace(Path(task.workspace), partial(self._judge, tool, access, granted), _CHECK_S)
+            return await in_workspace(Path(task.workspace), check, _CHECK_S)
         except FolderNotAnswering:
             return unchecked(task.approve, f"it could not be checked within {_CHECK_S:g} s")
 
-    def _judge(self, tool: str, access: Access, granted: frozenset[GrantedCall]) -> Decision:
+    def _judge(self, tool: str) -> Judge:
+        """The policy of now, for another thread: grants change on this one."""
         task = self._state.task
         denied = self._grants.denied(tool, task.conversation_id, task.workspace)
-        return decide(access, Path(task.workspace), task.approve, granted, self._private, denied=denied)
+
+        def judge(access: Access, granted: frozenset[GrantedCall]) -> Decision:
+            return decide(access, Path(task.workspace), task.approve, granted, self._private, denied=denied)
+
+        return judge
 
     async def _offers(self, tool: str, access: Access, decision: Decision) -> tuple[GrantOffer, ...]:
         workspace = self._state.task.workspace
-        make = partial(offers_for, access, decision, workspace, partial(self._judge, tool))
+        make = partial(offers_for, access, decision, workspace, self._judge(tool))
         try:
             return await in_workspace(Path(workspace), make, _CHECK_S)
         except FolderNotAnswering:

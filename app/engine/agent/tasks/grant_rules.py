@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from time import monotonic
 
 import msgspec
 
@@ -19,13 +20,15 @@ from app.engine.storage.database import Database
 from app.engine.storage.records.executions import ExecutionStart
 from app.engine.tools.base import Access, ToolContext, ToolError
 from app.engine.tools.processes.termination import ProcessSweep
-from app.engine.tools.registry import NAMES, bind
+from app.engine.tools.registry import CONTROL_TOOLS, NAMES, bind
 from app.paths import Paths
 from app.protocol.asks import CoveredCall, Grant, GrantCoveredResult, GrantDraft, GrantedCall
 from app.protocol.tasks import Task
 
 _MOST_RULES, _MOST_CALLS = 500, 1_000
 _CHECK_S = 5.0
+# Whoever asks waits for it; the calls that are left are not judged.
+_LONGEST_S = 10.0
 # Without them a task can neither end nor ask.
 _NEEDED = ("task_complete", "ask_user")
 
@@ -52,10 +55,10 @@ async def covered_calls(grant: Grant, most: int, database: Database, paths: Path
     if not 0 < most <= _MOST_CALLS:
         raise InvalidParams(f"most: {most}; from 1 to {_MOST_CALLS}.")
     found: list[CoveredCall] = []
-    judged = 0
+    judged, until = 0, monotonic() + _LONGEST_S
     for started in await database.executions.newest(most):
         task = await database.tasks.get(started.task_id)
-        if task is None:
+        if task is None or monotonic() > until:
             continue
         judge = partial(_judged, started, task, grant, paths)
         try:
@@ -89,7 +92,8 @@ async def _grant(draft: GrantDraft, by: str, database: Database) -> Grant:
         raise InvalidParams(f"It has expired: {draft.expires_at.isoformat()}.")
     if draft.decision == "deny" and draft.tool in _NEEDED and draft.call == GrantedCall():
         raise InvalidParams(f"{draft.tool} cannot be denied: no task could end without it.")
-    if draft.decision == "allow" and draft.tool not in NAMES:
+    known = NAMES if draft.decision == "allow" else ("", *NAMES, *(tool.name for tool in CONTROL_TOOLS))
+    if draft.tool not in known:
         raise InvalidParams(f"There is no tool {draft.tool!r}; there are {', '.join(NAMES)}.")
     folder = Path(draft.call.folder or draft.call.path or draft.scope_id or "/")
     draft = await in_workspace(folder, partial(_resolved, draft), _CHECK_S)

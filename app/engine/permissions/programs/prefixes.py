@@ -40,7 +40,7 @@ _ALONE = {
     "touch": "other.txt",
 }
 _SUBCOMMANDS = {
-    "git": "add commit stash merge cherry-pick revert mv branch tag",
+    "git": "add commit merge cherry-pick revert mv",
     "npm": "test start",
     "pnpm": "test start",
     "yarn": "test start build lint",
@@ -50,11 +50,8 @@ _SUBCOMMANDS = {
     "ruff": "check format",
     "mvn": "test compile verify package",
     "gradle": "test build check assemble",
-    "dotnet": "test build",
     "terraform": "fmt validate",
-    "cmake": "--build",
     "pre-commit": "run",
-    "alembic": "upgrade downgrade current history",
 }
 # Subcommands after which a third word says what is done: a script, or the other side.
 _NAMED = {
