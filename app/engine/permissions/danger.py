@@ -70,7 +70,7 @@ _ONE_DASH = frozenset(("go", "terraform", "find", "mvn", "git"))
 _READS_WORDS = frozenset(("pytest", "mypy", "pyright", "tsc", "clang-format", "ruff", "black", "pylint", "jest"))
 # A variable replaces the programs that a makefile runs.
 _TAKES_VARIABLES = frozenset(("make", "gmake", "just", "task", "ninja"))
-_VARIABLE = re.compile(r"[A-Za-z_][\w.-]*[:?+!]*=")
+_VARIABLE = re.compile(r"(?<![\w.-])[A-Za-z_][\w.-]*+[:?+!]*+=")
 _GIT_DANGEROUS = ("--open-files-in-pager", "--template", "--config", "--no-verify", "--edit-description", "--no-index")
 
 

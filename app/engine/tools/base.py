@@ -70,11 +70,11 @@ class ToolError(EngineError):
 class Access:
     """The effects of a call, which the policy checks before it runs.
 
-    Paths are as the tool will use them: absolute, with `..` and links resolved. `command` is the exact command line;
-    `text` describes the call in plain words; `preview` shows its effect (the diff of a write). `operation` is the
-    tool's action. `basis` is a fingerprint of the files this was made from: if it differs later, approval is
-    required again. `is_partial`: the preview does not show the whole change. `content` is a fingerprint of the
-    call's arguments.
+    Paths are as the tool will use them: absolute, with `..` and links resolved; `given` is the path as the call names
+    it. `command` is the exact command line; `text` describes the call in plain words; `preview` shows its effect (the
+    diff of a write). `operation` is the tool's action. `basis` is a fingerprint of the files this was made from: if it
+    differs later, approval is required again. `is_partial`: the preview does not show the whole change. `content` is a
+    fingerprint of the call's arguments.
 
     The policy sets the last three for a command that it allows unasked: `only_looks`, so that it runs with the PATH of
     the system and then `program_folders`, and `argv` if it is one program that needs no shell.
@@ -90,6 +90,7 @@ class Access:
     basis: str = ""
     is_partial: bool = False
     content: str = ""
+    given: str = ""
     only_looks: bool = False
     argv: tuple[str, ...] = ()
     program_folders: tuple[str, ...] = ()

@@ -401,3 +401,15 @@ def test_find_is_red_only_if_it_does_more_than_print_what_it_finds(house: House)
     )
     assert [(house.command(line).verdict, house.command(line).risk) for line in prints] == [("ask", "medium")] * 2
     assert [(house.command(line).verdict, house.command(line).risk) for line in changes] == [("ask", "high")] * 4
+
+
+def test_a_file_call_that_leaves_the_workspace_by_dots_is_denied(house: House) -> None:
+    outside = house.home / "notes"
+    for given in ("../notes", "src/../../notes"):
+        write = Access("write", "Write", writes=(outside,), operation="write", given=given)
+        assert house.decide(write, "all").verdict == "deny"
+    assert house.decide(Access("read", "Read", reads=(outside,), operation="read", given="../notes")).verdict == "deny"
+    for given in (str(outside), "~/notes"):
+        assert house.decide(Access("read", "Read", reads=(outside,), operation="read", given=given)).verdict == "ask"
+    inside = Access("write", "Write", writes=(house.workspace / "a",), operation="write", given="src/../a")
+    assert house.decide(inside).verdict == "ask"

@@ -124,9 +124,9 @@ class Code:
                 text = f"{action.capitalize()} {name}"
                 if self._is_task_output(path):
                     return Access("free", text)
-                return Access("read", text, reads=(path,), operation=action)
+                return Access("read", text, reads=(path,), operation=action, given=wanted.path)
             case "create_dir":
-                return Access("write", f"Make the folder {name}", writes=(path,), operation=action)
+                return Access("write", f"Make the folder {name}", writes=(path,), operation=action, given=wanted.path)
             case "write" | "patch":
                 verb = "Write" if action == "write" else "Change"
                 basis = self._files.state(path)  # before the preview, so that a change between the two is detected
@@ -139,6 +139,7 @@ class Code:
                     operation=action,
                     basis=basis,
                     is_partial=preview.is_partial,
+                    given=wanted.path,
                 )
 
     def allow(self, call_id: str, access: Access) -> None:
