@@ -129,7 +129,7 @@ async def run_wire(raws: Iterable[msgspec.Raw], folder: Path) -> tuple[list[Outc
             continue
         try:
             outcomes.append(Outcome(case, await decide(wire, folder / f"wire-{index}"), ""))
-        except (ValueError, OSError, LookupError, AssertionError) as error:
+        except (ValueError, TypeError, OSError, LookupError, AssertionError) as error:
             outcomes.append(Outcome(case, "", repr(error)))
     return outcomes, left_out
 

@@ -42,7 +42,8 @@ _FRAMES = frozenset(
     f"send_{form}" for form in ("json", "text", "hex", "repeat", "nested", "fragments", "batch", "deflate_bomb")
 )
 _CLIENT = frozenset(("reconnect", "fail_auth", "replay_recorded"))
-_SERVER = ("revoke", "rotate", "timeout", "expire", "answer", "mutate")
+_EXPIRY = ("timeout", "expire")
+_SERVER = ("revoke", "rotate", "answer", "mutate", *_EXPIRY)
 _COMPRESSED_TEXT_HEAD = bytes((0xC1, 0xFE))
 _Step: TypeAlias = Mapping[str, JsonValue]
 
@@ -96,7 +97,7 @@ async def decide(case: WireCase, folder: Path) -> Verdict:
     """Allow if the last step is served, deny if the connection or the step is refused, without effect."""
     async with wire_engine(folder) as engine:
         if case.context.pending_permission.id in msgspec.json.encode(case.input).decode():
-            await engine.raise_ask()
+            await engine.raise_ask(expires=any(_expires(step) for step in case.input.steps))
         served = await _is_served(case, engine)
         if served:
             return "allow"
@@ -184,7 +185,7 @@ class _Player:
     async def _send(self, step: _Step) -> bool:
         for frame in self._frames(step):
             self._recorded.append(frame if isinstance(frame, str | bytes) else "")
-            await self._client.socket.send(frame, text=True)
+            await self._client.socket.send(frame, text=step.get("opcode") != "binary")
         if "send_deflate_bomb" in step:
             self._client.socket.transport.write(_compressed_frame())
         answer = await self._client.read()
@@ -204,7 +205,7 @@ class _Player:
     async def _act_as_server(self, verb: str) -> None:
         if verb.startswith(("revoke", "rotate")):
             self._engine.token.rotate()
-        elif verb.startswith(("timeout", "expire")):
+        elif verb.startswith(_EXPIRY):
             await self._engine.time_out()
         elif verb.startswith("answer"):
             await self._engine.answer(allow=True)
@@ -221,8 +222,7 @@ class _Player:
                     await self._client.socket.send(frame, text=True)
                     await self._client.read()
             case _:
-                times = step.get("times", step.get("count", 1))
-                assert isinstance(times, int)
+                times = next((value for value in step.values() if isinstance(value, int)), 1)
                 for _ in range(times):
                     await self._introduce(await _proof(self._client, "TOKEN_WRONG"))
                 await self._introduce(await _proof(self._client, TOKEN))
@@ -336,6 +336,10 @@ def _is_known(step: _Step) -> bool:
     if "client" in step:
         return step["client"] in _CLIENT
     return "other_client" in step or not _FRAMES.isdisjoint(step)
+
+
+def _expires(step: _Step) -> bool:
+    return str(step.get("server")).startswith(_EXPIRY)
 
 
 def _number(made: JsonValue) -> int:

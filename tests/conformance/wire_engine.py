@@ -12,6 +12,7 @@ from websockets.asyncio.client import connect
 from app.engine.server.session import AccessToken
 from app.engine.server.websocket_server import Server, bind_loopback
 from app.protocol.asks import Ask, AskAnswerParams
+from app.protocol.events import AskUpdate
 from tests.support.connections import RawClient
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.engine_server import TOKEN
@@ -20,6 +21,7 @@ from tests.support.model_server import Call, ModelServer, Reply
 
 _FOLDER, _EFFECT = "sub", "made"
 _ASKED = Reply(calls=(Call("shell", {"command": f"echo once >> {_EFFECT}", "working_dir": _FOLDER}),))
+_EXPIRES_MINUTES = 0.01
 _NEVER_IN_USE = "192.0.2.1"
 
 
@@ -44,7 +46,10 @@ class WireEngine:
         async with connect(url, proxy=None, compression=None, max_size=None, ping_interval=None) as line:
             yield RawClient(line)
 
-    async def raise_ask(self) -> None:
+    async def raise_ask(self, *, expires: bool) -> None:
+        """Start a task that asks; if the case lets the ask expire, it does so within a second."""
+        if expires:
+            self.parts.services.settings.set("ask_timeout", _EXPIRES_MINUTES)
         (self.parts.workspace / _FOLDER).mkdir()
         started = await self.parts.start(approve="ask")
         self.ask = await self.parts.watcher.ask(started.id)
@@ -71,9 +76,13 @@ class WireEngine:
         await self.settled()
 
     async def time_out(self) -> None:
-        """The ask ends without an answer, as at a stop."""
-        await self.parts.services.runner.stop(self.pending.task_id, "the test")
-        await self.parts.watcher.end(self.pending.task_id)
+        """Wait until the ask has expired."""
+        await self.parts.watcher.until(
+            lambda: any(
+                isinstance(event, AskUpdate) and event.ask.id == self.pending.id and event.ask.status != "waiting"
+                for event in self.parts.watcher.events
+            )
+        )
 
     def change_what_is_asked(self) -> None:
         """Another folder takes the place of the one that the command was to run in."""
