@@ -1,4 +1,5 @@
 import resource
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -6,6 +7,9 @@ import pytest
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.tools.base import ToolResult
+from app.engine.tools.shell.tool import Shell
+from app.environment import SYSTEM_PATH
+from app.protocol.base import JsonObject
 from tests.support.loop_parts import detail, failure, make_tool_context, run, task_of, text_of, tool_of
 
 
@@ -128,3 +132,17 @@ async def test_command_without_free_descriptors_is_a_clear_error_and_leaks_none(
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, most))
         assert "Too many open files" in str(error)
         assert psutil.Process().num_fds() == before
+
+
+async def test_a_command_that_only_looks_finds_its_programs_and_patterns_in_a_fixed_way(tmp_path: Path) -> None:
+    context = make_tool_context(tmp_path)
+    variables = {"PATH": "/elsewhere", "BASHOPTS": "dotglob", "SHELLOPTS": "noglob", "GLOBIGNORE": "a.txt"}
+    context = replace(context, environment={**context.environment, **variables})
+    for name in ("a.txt", ".b.txt"):
+        (context.workspace / name).touch()
+    shell = Shell(context)
+    line: JsonObject = {"command": 'echo *; echo "$PATH"; echo x | cat'}
+    allowed = replace(shell.access(line), only_looks=True, program_folders=("/usr/bin", "/opt/tools/bin"))
+    shell.allow("call_1", allowed)
+    result = await shell.execute("call_1", line, CancelSignal(), lambda _: None)
+    assert text_of(result) == f"a.txt\n{SYSTEM_PATH}:/opt/tools/bin\nx"
