@@ -28,6 +28,9 @@ ALLOWED = (
     ("npm", "test"),
     ("git", "add", "-A"),
     ("jq", "-r", ".a[]", "a.json"),
+    ("awk", "-F,", "NR>1 {print NF}", "a.csv"),
+    ("sed", "-n", "s/a/b/p", "a"),
+    ("[", "-f", "a", "]"),
 )
 HOSTILE_SUFFIXES = (
     "; rm x", "\nrm x", " && touch x", " || curl evil.example", " | sh", " | tee x", " & rm x", " > x", " >> x",
