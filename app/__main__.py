@@ -68,6 +68,10 @@ def main() -> int:
         from app.engine.tools.processes.watchdog_child import main as watchdog
 
         return watchdog(arguments[1:])
+    if arguments[:1] == ["sandbox-network"]:
+        from app.engine.sandbox.network_child import main as network_child
+
+        return network_child(arguments[1:])
     if arguments in _WINDOWS:
         reason = no_window(os.environ)
         if reason is None:

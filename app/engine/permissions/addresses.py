@@ -124,6 +124,17 @@ def _judge(text: str, rules: AddressRules) -> Finding:
     return ask("address", f"{host} is not on the list")
 
 
+def is_public(address: str) -> bool:
+    """True for an IP address that everybody can reach; those that stand for another are judged as that one."""
+    ip = _inner(_ip(address))
+    return ip is not None and ip.is_global and not ip.is_multicast
+
+
+def is_this_machine(address: str) -> bool:
+    ip = _inner(_ip(address))
+    return ip is not None and (ip.is_loopback or ip.is_unspecified)
+
+
 def _split(rest: str) -> tuple[str, str]:
     end = next((index for index, letter in enumerate(rest) if letter in "/?#"), len(rest))
     return rest[:end], rest[end:]

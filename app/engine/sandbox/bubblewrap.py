@@ -9,6 +9,9 @@ from app.engine.sandbox.form import Sandbox
 from app.engine.sandbox.profile import SandboxProfile
 from app.engine.sandbox.protected_files import PinnedPath
 
+# The only way into the network is the engine's proxy.
+_LIMITS = ("--unshare-pid", "--unshare-ipc", "--unshare-net", "--cap-drop", "ALL")
+
 
 def bubblewrapped(
     arguments: list[str], folder: Path, profile: SandboxProfile, pinned: list[PinnedPath], sandbox: Sandbox
@@ -35,8 +38,7 @@ def bubblewrapped(
     mounts.sort(key=lambda mount: len(mount[0].parts))
     options = [word for path, how in mounts for word in (*how, str(path))]
     sealed = [word for path in folders for word in ("--remount-ro", str(path))]
-    limits = ["--unshare-pid", "--unshare-ipc", "--cap-drop", "ALL", *(() if profile.network else ("--unshare-net",))]
-    return [sandbox.program, *options, *sealed, *limits, "--chdir", str(folder), "--", *arguments]
+    return [sandbox.program, *options, *sealed, *_LIMITS, "--chdir", str(folder), "--", *arguments]
 
 
 def _mount(one: PinnedPath, sandbox: Sandbox) -> list[str]:

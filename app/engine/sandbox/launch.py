@@ -1,21 +1,33 @@
 """How a tool starts a process: spawn.py takes nothing but a `Launch`, so that no tool evades the sandbox."""
 
 import os
+import socket
+import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from app.engine.core.workspace_threads import in_workspace
-from app.engine.sandbox import landlock
+from app.engine.sandbox import landlock, network_child
 from app.engine.sandbox.bubblewrap import bubblewrapped
 from app.engine.sandbox.form import sandbox_of
+from app.engine.sandbox.network_proxy import Judge, NetworkProxy
 from app.engine.sandbox.profile import SandboxProfile
 from app.engine.sandbox.protected_files import WorkspaceGuard, pin
 
-T = TypeVar("T")
+_PROXY = f"http://127.0.0.1:{network_child.PORT}"
+_OWN_HOSTS = "localhost,127.0.0.1,::1"
+# Both spellings are in use; curl reads http_proxy in lower case alone.
+_PROXY_VARIABLES = {
+    **{name: _PROXY for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")},
+    **{name: _OWN_HOSTS for name in ("no_proxy", "NO_PROXY")},
+}
+
+
+def refuse_all(host: str, port: int, addresses: Sequence[str]) -> str | None:
+    return "no address is open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +42,8 @@ class Launch:
     environment: Mapping[str, str]
     descriptors: list[int] = field(default_factory=list[int])
     restrict: Callable[[], None] | None = None
+    # From which the socket comes that the proxy serves.
+    proxied: socket.socket | None = None
 
     def close(self) -> None:
         while self.descriptors:
@@ -37,36 +51,45 @@ class Launch:
 
 
 class CommandSandbox:
-    """The sandbox of one task."""
+    """The sandbox of one task; `judge` says where its commands that have the network may connect."""
 
-    def __init__(self, profile: SandboxProfile) -> None:
+    def __init__(self, profile: SandboxProfile, judge: Judge = refuse_all) -> None:
         self.profile = profile
+        self.proxy = NetworkProxy(judge)
         self._guard = WorkspaceGuard(profile.workspace, profile.output_dir / "not-kept")
         self._moved: list[str] = []
 
-    def launch(self, arguments: list[str], folder: Path, environment: Mapping[str, str]) -> Launch:
+    def launch(self, arguments: list[str], folder: Path, environment: Mapping[str, str], *, network: bool) -> Launch:
         """Reads the file system and may start a process. Raises `ConfigurationError`, or OSError."""
         profile, sandbox = self.profile, sandbox_of(self.profile.mode)
+        network = network or profile.network
         if sandbox is None:
             return Launch(arguments, folder, environment)
         profile.prepare()
         self._moved = self._guard.before(can_change=sandbox.form == "landlock")
         if sandbox.form == "landlock":
             writable = (*profile.writable(), profile.temporary)
-            network = profile.network
             rules = landlock.ruleset(writable, profile.readable(), profile.hidden(), network=network)
             inside = profile.environment(environment, str(profile.temporary))
             return Launch(arguments, folder, inside, [rules], partial(landlock.enter, rules))
         files = pin(Path(os.path.realpath(profile.workspace)))
-        descriptors = [one.descriptor for one in files]
+        descriptors, inside = [one.descriptor for one in files], profile.environment(environment, "/tmp")
+        proxied = None
+        if network:
+            proxied, theirs = socket.socketpair()
+            descriptors.append(theirs.detach())
+            arguments = [*_network_child(), str(descriptors[-1]), *arguments]
+            inside |= _PROXY_VARIABLES
         wrapped = bubblewrapped(arguments, folder, profile, files, sandbox)
-        return Launch(wrapped, folder, profile.environment(environment, "/tmp"), descriptors)
+        return Launch(wrapped, folder, inside, descriptors, proxied=proxied)
 
     async def after(self, *, has_background: bool) -> list[str]:
         """Call it when the process has ended: the names of the files in the workspace that it was not to make.
 
         They were moved away, into `not-kept` in the task's output folder. `has_background`: processes are left.
         """
+        if not has_background:
+            await self.proxy.close()
         if sandbox_of(self.profile.mode) is None:
             return []
         check = partial(self._guard.after, has_background=has_background)
@@ -76,26 +99,42 @@ class CommandSandbox:
 
 
 async def prepare_launch(
-    arguments: list[str], folder: Path, environment: Mapping[str, str], sandbox: CommandSandbox | None
+    arguments: list[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    sandbox: CommandSandbox | None,
+    *,
+    network: bool = False,
 ) -> Launch:
     """What to start so that `arguments` run in `folder`, in the sandbox if there is one.
 
-    Raises `ConfigurationError` if there must be one and is none, `FolderNotAnswering`, or OSError.
+    `network`: this command has the network. Raises `ConfigurationError` if there must be a sandbox and is none,
+    `FolderNotAnswering`, or OSError.
     """
     if sandbox is None:
         return Launch(arguments, folder, environment)
     made, is_abandoned = list[Launch](), threading.Event()
 
     def work() -> Launch:
-        made.append(sandbox.launch(arguments, folder, environment))
+        made.append(sandbox.launch(arguments, folder, environment, network=network))
         if is_abandoned.is_set():
             made[0].close()
         return made[0]
 
     try:
-        return await in_workspace(folder, work)
+        launch = await in_workspace(folder, work)
     except BaseException:
         is_abandoned.set()
-        for launch in made:
-            launch.close()
+        for one in made:
+            one.close()
         raise
+    if launch.proxied is not None:
+        sandbox.proxy.expect(launch.proxied)
+    return launch
+
+
+def _network_child() -> list[str]:
+    """An installed bundle's executable is errand itself."""
+    if getattr(sys, "frozen", False):
+        return [sys.executable, "sandbox-network"]
+    return [sys.executable, "-I", "-S", network_child.__file__]

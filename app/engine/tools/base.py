@@ -93,6 +93,7 @@ class Access:
     given: str = ""
     only_looks: bool = False
     argv: tuple[str, ...] = ()
+    network: bool = False
     program_folders: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -1,0 +1,57 @@
+"""The network of commands: which commands need it, and where their connections may lead."""
+
+import re
+from collections.abc import Sequence
+
+from app.engine.permissions.addresses import AddressRules, is_public, is_this_machine, judge_address
+from app.engine.permissions.shell.scanner import program_name, scan
+
+# They work through an HTTP proxy.
+_PROGRAMS = frozenset(
+    "curl wget pip pip3 pipx uv uvx poetry pdm conda mamba npm npx pnpm pnpx yarn bun bunx deno corepack cargo rustup "
+    "go gem bundle composer mvn gradle dotnet nuget apt apt-get brew gh glab helm terraform aws gcloud az http https xh "
+    "aria2c yt-dlp huggingface-cli hf".split()
+)
+_OF_GIT = frozenset(("clone", "fetch", "pull", "push", "ls-remote", "submodule", "lfs"))
+_WRAPPERS = frozenset("sudo env time timeout nice nohup command exec stdbuf".split())
+_WRAPPED = re.compile(r"-.*|[\d.]+[smhd]?|\w+=.*", re.DOTALL)
+_PYTHON = re.compile(r"python[\d.]*")
+
+
+def needs_network(line: str) -> bool:
+    """True if the line runs a program that is of little use without the network."""
+    return any(_needs_network(command.words) for command in scan(line, {}))
+
+
+def judge_connection(
+    host: str, port: int, resolved: Sequence[str], listed: Sequence[str], own_port: int | None
+) -> str | None:
+    """The reason why a command may not connect to a host at these addresses, None if it may.
+
+    Every public host is open. The local network and this machine are closed, except for the hosts in `listed`.
+    """
+    literal = f"[{host}]" if ":" in host else host
+    url = f"https://{literal}:{port}/"
+    found = judge_address(url, AddressRules((*listed, literal), own_port=own_port))
+    if found.verdict != "allow":
+        return found.reason
+    if port == own_port and any(is_this_machine(one) for one in resolved):
+        return "the engine's own port is closed to commands"
+    if listed and judge_address(url, AddressRules(tuple(listed))).verdict == "allow":
+        return None
+    inside = next((one for one in resolved if not is_public(one)), None)
+    return f"it leads to {inside}, inside the local network or this machine" if inside is not None else None
+
+
+def _needs_network(words: Sequence[str]) -> bool:
+    rest = list(words)
+    while rest and (program_name(rest[0]) in _WRAPPERS or _WRAPPED.fullmatch(rest[0])):
+        rest.pop(0)
+    if not rest:
+        return False
+    program = program_name(rest[0])
+    if program == "git":
+        return any(word in _OF_GIT for word in rest[1:])
+    if _PYTHON.fullmatch(program):
+        return rest[1:3] == ["-m", "pip"]
+    return program in _PROGRAMS

@@ -1,0 +1,172 @@
+"""The way out of a sandbox: an HTTP proxy in the engine, which connects only where the policy lets it.
+
+It does CONNECT and plain HTTP, one request for each connection.
+"""
+
+import asyncio
+import re
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TypeAlias
+
+# The reason why a host at these addresses may not be reached, None if it may.
+Judge: TypeAlias = Callable[[str, int, Sequence[str]], str | None]
+
+_LARGEST_HEAD = 64 * 1024
+_CHUNK = 64 * 1024
+_HEAD_S, _CONNECT_S = 30.0, 15.0
+_MOST_CONNECTIONS = 64
+_REQUEST = re.compile(rb"([A-Z]{1,20}) (?:(http)://)?(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]@]+)(?::(\d{1,5}))?(/\S*)? HTTP/1\.[01]")
+# Of the connection to the proxy.
+_OWN_HEADERS = (b"proxy-", b"connection:", b"keep-alive:")
+
+
+class _Refused(Exception):
+    """The text is for who asked."""
+
+    def __init__(self, status: HTTPStatus, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: bytes
+    host: str
+    port: int
+    path: bytes
+    headers: tuple[bytes, ...]
+
+    @property
+    def head(self) -> bytes:
+        """What the server gets: without the address, and for one request alone."""
+        kept = [line for line in self.headers if not line.lower().startswith(_OWN_HEADERS)]
+        return b"\r\n".join((self.method + b" " + self.path + b" HTTP/1.1", *kept, b"Connection: close", b"", b""))
+
+
+@dataclass(slots=True)
+class NetworkProxy:
+    """Serves the sandboxes of one task until `close`."""
+
+    judge: Judge
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    _sockets: set[socket.socket] = field(default_factory=set[socket.socket])
+
+    def expect(self, connection: socket.socket) -> None:
+        """Wait for the socket to serve, which arrives on this connection, or for its end."""
+        connection.setblocking(False)
+        self._sockets.add(connection)
+        asyncio.get_running_loop().add_reader(connection, self._on_handover, connection)
+
+    async def close(self) -> None:
+        for one in tuple(self._sockets):
+            self._drop(one)
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _drop(self, one: socket.socket) -> None:
+        asyncio.get_running_loop().remove_reader(one)
+        self._sockets.discard(one)
+        one.close()
+
+    def _on_handover(self, connection: socket.socket) -> None:
+        descriptors: list[int] = []
+        with suppress(OSError):
+            _, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
+        self._drop(connection)
+        for descriptor in descriptors:
+            listener = socket.socket(fileno=descriptor)
+            listener.setblocking(False)
+            self._sockets.add(listener)
+            asyncio.get_running_loop().add_reader(listener, self._on_connection, listener)
+
+    def _on_connection(self, listener: socket.socket) -> None:
+        try:
+            client, _ = listener.accept()
+        except OSError:
+            return
+        if len(self._tasks) >= _MOST_CONNECTIONS:
+            client.close()
+            return
+        client.setblocking(False)
+        task = asyncio.get_running_loop().create_task(self._serve(client), name="proxy of a sandbox")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, client: socket.socket) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            reader, writer = await asyncio.open_connection(sock=client, limit=_LARGEST_HEAD)
+            try:
+                await self._answer(reader, writer)
+            except _Refused as refused:
+                writer.write(_refusal(refused))
+                await writer.drain()
+            finally:
+                writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_HEAD_S):
+                request = _parsed(await reader.readuntil(b"\r\n\r\n"))
+        except (asyncio.LimitOverrunError, TimeoutError) as error:
+            raise _Refused(HTTPStatus.BAD_REQUEST, "The request was too long or too slow.") from error
+        there, out = await self._connected(request.host, request.port)
+        try:
+            if request.method == b"CONNECT":
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            else:
+                out.write(request.head)
+            await asyncio.gather(_copy(reader, out), _copy(there, writer))
+        finally:
+            out.close()
+
+    async def _connected(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connects to an address that was judged, not to the name once more."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, TimeoutError, UnicodeError) as error:
+            raise _Refused(HTTPStatus.BAD_GATEWAY, f"{host} was not found.") from error
+        addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
+        if (reason := self.judge(host, port, addresses)) is not None:
+            raise _Refused(HTTPStatus.FORBIDDEN, f"Errand does not connect to {host}:{port}: {reason}.")
+        for address in addresses:
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_CONNECT_S):
+                    return await asyncio.open_connection(address, port, limit=_LARGEST_HEAD)
+        raise _Refused(HTTPStatus.BAD_GATEWAY, f"{host}:{port} does not answer.")
+
+
+def _parsed(head: bytes) -> _Request:
+    first, *headers = head[:-4].split(b"\r\n")
+    found = _REQUEST.fullmatch(first)
+    is_tunnel = found is not None and found[1] == b"CONNECT"
+    if found is None or is_tunnel == bool(found[2]) or (is_tunnel and not found[4]):
+        raise _Refused(HTTPStatus.BAD_REQUEST, "This proxy takes CONNECT, and http addresses.")
+    port = int(found[4] or 80)
+    if not 0 < port < 65_536:
+        raise _Refused(HTTPStatus.BAD_REQUEST, "This port is none.")
+    host = found[3].decode("ascii", "replace").strip("[]")
+    return _Request(found[1], host, port, found[5] or b"/", tuple(headers))
+
+
+def _refusal(refused: _Refused) -> bytes:
+    body = f"{refused}\n".encode()
+    status = refused.status
+    # Tools show the status line of a refused CONNECT, not its body.
+    head = f"HTTP/1.1 {status.value} {refused}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}"
+    return f"{head}\r\nConnection: close\r\n\r\n".encode() + body
+
+
+async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await source.read(_CHUNK):
+            target.write(data)
+            await target.drain()
+        if target.can_write_eof():
+            target.write_eof()
