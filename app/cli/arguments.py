@@ -10,7 +10,7 @@ from typing import Annotated
 
 from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.protocol.agents import ThinkingLevel
-from app.protocol.tasks import ApproveMode, TaskMode, TaskStartParams
+from app.protocol.tasks import ApproveMode, NetworkMode, TaskMode, TaskStartParams
 
 _LONGEST_PROMPT = 1_000_000  # a message to the engine has at most 1 MiB
 
@@ -55,6 +55,14 @@ class TaskOptions(CommandOptions, frozen=True, kw_only=True):
         ApproveMode | None,
         Option("--approve", APPROVE_HELP),
     ] = None
+    network: Annotated[
+        NetworkMode | None,
+        Option(
+            "--network",
+            "which commands of this conversation have the network: those that need it and that you allowed (asked), "
+            "all (on), none (off)",
+        ),
+    ] = None
     mode: Annotated[
         TaskMode,
         Option(
@@ -77,6 +85,7 @@ def start_params(prompt: str, target: TargetOptions, task: TaskOptions, *, atten
         workspace=None if target.conversation and not task.workspace else workspace_path(task.workspace),
         mode=task.mode,
         approve="never" if task.approve in (None, "ask") and not attended else task.approve,
+        network=task.network,
         attended=attended,
         thinking_level=task.thinking,
         max_turns=task.max_turns,

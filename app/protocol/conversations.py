@@ -5,7 +5,7 @@ from typing import Literal
 from app.protocol.agents import Agent, Color
 from app.protocol.base import DerivedId, Method, Timestamp, Wire
 from app.protocol.blocks import Block
-from app.protocol.tasks import ApproveMode, Task, TaskStartParams
+from app.protocol.tasks import ApproveMode, NetworkMode, Task, TaskStartParams
 from app.protocol.usage import Usage
 
 Role = Literal["user", "assistant", "tool_result", "system"]
@@ -42,7 +42,8 @@ class Conversation(Wire, frozen=True, kw_only=True):
     `proposed_workspace` is the folder named in the file that the conversation was imported from: no task starts
     until a person confirms that folder or chooses another one (`workspace` of `conversation/change`, or of a start).
     `kept` are nodes whose text stays in the model's context when the branch is summarised. `former` are the deleted
-    agents, oldest first. `approve` is the approval mode of its tasks.
+    agents, oldest first. `approve` is the approval mode of its tasks, `network` says which of their commands have the
+    network.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Conversation(Wire, frozen=True, kw_only=True):
     kept: tuple[str, ...] = ()
     former: tuple[FormerAgent, ...] = ()
     approve: ApproveMode = "ask"
+    network: NetworkMode = "asked"
 
 
 class Node(Wire, frozen=True, kw_only=True):
@@ -244,7 +246,7 @@ class ConversationChangeParams(Wire, frozen=True, kw_only=True):
     A kept node stays in the model's context when the branch is summarised, together with its tool results or its
     call, until it is released. `workspace` is the absolute path of the working folder of the next tasks. `approve` is
     the approval mode, also of running tasks from their next check on; it settles open approvals that it allows or
-    denies.
+    denies. `network` holds for the next tasks.
     """
 
     conversation_id: str
@@ -256,6 +258,7 @@ class ConversationChangeParams(Wire, frozen=True, kw_only=True):
     release_node_id: str | None = None
     workspace: str | None = None
     approve: ApproveMode | None = None
+    network: NetworkMode | None = None
 
 
 class ConversationChangeResult(Wire, frozen=True, kw_only=True):

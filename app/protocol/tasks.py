@@ -29,6 +29,8 @@ TaskMode = Literal["auto", "task", "chat"]
 DecidedMode = Literal["task", "chat"]
 # What happens where approval is needed. `ask`: a person is asked; `edits`: changes of files in the workspace run, the
 # rest is asked; `plan`: only reading, the rest is denied; `never`: the rest is denied; `all`: nothing is asked.
+# `asked`: commands that a person allowed and that need it have the network; `on`: all commands.
+NetworkMode = Literal["off", "asked", "on"]
 ApproveMode = Literal["ask", "edits", "plan", "never", "all"]
 
 QueuedKind = Literal["steer", "follow_up"]
@@ -88,6 +90,7 @@ class Task(Wire, frozen=True, kw_only=True):
     api_base: str | None = None
     mode: TaskMode = "auto"
     approve: ApproveMode = "ask"
+    network: NetworkMode = "asked"
     attended: bool = True
     thinking_level: ThinkingLevel = "off"
     max_turns: int = 50
@@ -146,7 +149,8 @@ class TaskStartParams(Wire, frozen=True, kw_only=True):
     user's message of the conversation: the prompt becomes its sibling, on a new branch (an edited message that is
     sent again). `attachments` are absolute paths of files: the model receives pictures as images and other files by
     name. `personality_id` becomes the agent's personality from this task on. `model_if_none` applies if neither the
-    agent nor its personality has a model. `approve` becomes the approval mode of the conversation, except `never`,
+    agent nor its personality has a model. `network` becomes that of the conversation: which of its commands have the
+    network. `approve` becomes the approval mode of the conversation, except `never`,
     which holds for this task; null is the conversation's own.
     """
 
@@ -160,6 +164,7 @@ class TaskStartParams(Wire, frozen=True, kw_only=True):
     workspace: str | None = None
     mode: TaskMode = "auto"
     approve: ApproveMode | None = None
+    network: NetworkMode | None = None
     attended: bool = True
     thinking_level: ThinkingLevel | None = None
     max_turns: int | None = None

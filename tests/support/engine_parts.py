@@ -16,7 +16,7 @@ from app.paths import Paths
 from app.protocol.asks import Ask
 from app.protocol.conversations import Node
 from app.protocol.events import AskUpdate, Delta, Event, EventRecord, TaskMessage, TaskUpdate
-from app.protocol.tasks import ApproveMode, QueuedKind, Task, TaskMessageParams, TaskMode, TaskStartParams
+from app.protocol.tasks import ApproveMode, NetworkMode, QueuedKind, Task, TaskMessageParams, TaskMode, TaskStartParams
 from tests.support.model_server import ModelServer
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 
@@ -96,6 +96,7 @@ class EngineParts:
         personality_id: str | None = None,
         attachments: tuple[str, ...] = (),
         api_key: str | None = "sk-test-key-of-the-tests",
+        network: NetworkMode | None = None,
     ) -> Task:
         """Start a task that uses the model server. By default it is attended if its mode asks a person."""
         params = TaskStartParams(
@@ -112,6 +113,7 @@ class EngineParts:
             max_turns=max_turns,
             personality_id=personality_id,
             attachments=attachments,
+            network=network,
         )
         return await self.services.runner.start(params)
 

@@ -140,8 +140,9 @@ def _with_workspace(conversation: JsonObject, paths: Paths) -> JsonObject:
 
 
 def _asking(record: JsonObject) -> JsonObject:
-    """A task or conversation whose approval mode allows nothing without a person."""
-    return {**record, "approve": "ask"} if record.get("approve") in ("all", "edits") else record
+    """A task or conversation that is allowed nothing without a person."""
+    changed: JsonObject = {"approve": "ask"} if record.get("approve") in ("all", "edits") else {}
+    return {**record, **changed, **({"network": "asked"} if record.get("network") == "on" else {})}
 
 
 def _inactive_task(task: JsonObject, paths: Paths) -> JsonObject:

@@ -47,6 +47,11 @@ def parse(text: str) -> tuple[OwnModel, ...]:
     return tuple(_model(words) for words in rows)
 
 
+def hosts_of(text: str) -> tuple[str, ...]:
+    """Parse the setting `network_hosts`."""
+    return tuple(host for part in re.split(r"[\s,;]", text) if (host := part.strip().lower()))
+
+
 def folders_of(text: str) -> tuple[Path, ...]:
     """Parse the setting `writable_folders`. Raises `InvalidParams` that names the folder."""
     named = [part.strip() for part in re.split(r"[\n;]", text) if part.strip()]
@@ -196,6 +201,14 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "here (bubblewrap, else Landlock, else none), required runs no command without one, off uses none.",
         ),
     ] = "auto"
+    network_hosts: Annotated[
+        str,
+        _setting(
+            "Hosts inside",
+            "Hosts of the local network or of this machine that commands with the network may reach, with commas "
+            "between: `localhost:5432, *.intra.example`. Public hosts are open to them.",
+        ),
+    ] = ""
     writable_folders: Annotated[
         str,
         _setting(

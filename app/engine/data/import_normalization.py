@@ -147,6 +147,7 @@ def _normalized_conversation(bundle: Bundle) -> Conversation:
         turn_taking=shortened if is_fitting else TurnTaking(),
         kept=tuple(node_id for node_id in conversation.kept if node_id in node_ids)[:_MOST_KEPT],
         approve=_harmless(conversation.approve),
+        network="asked" if conversation.network == "on" else conversation.network,
     )
 
 
@@ -163,6 +164,7 @@ def _ended_task(task: Task, task_ids: set[str], at: datetime, now: datetime) -> 
         started_at=min(task.started_at, now),
         api_base=None,
         approve=_harmless(task.approve),
+        network="asked" if task.network == "on" else task.network,
         max_turns=max(1, min(task.max_turns, _MOST_TURNS)),
         budget_usd=None,
         allowance=None,

@@ -3,24 +3,54 @@
 import re
 from collections.abc import Sequence
 
+import msgspec
+
 from app.engine.permissions.addresses import AddressRules, is_public, is_this_machine, judge_address
 from app.engine.permissions.shell.scanner import program_name, scan
+from app.paths import Paths
+from app.protocol.engine import Endpoint
 
 # They work through an HTTP proxy.
 _PROGRAMS = frozenset(
-    "curl wget pip pip3 pipx uv uvx poetry pdm conda mamba npm npx pnpm pnpx yarn bun bunx deno corepack cargo rustup "
-    "go gem bundle composer mvn gradle dotnet nuget apt apt-get brew gh glab helm terraform aws gcloud az http https xh "
-    "aria2c yt-dlp huggingface-cli hf".split()
+    {
+        "curl",
+        "wget",
+        "pip",
+        "pip3",
+        "pipx",
+        "uv",
+        "uvx",
+        "poetry",
+        "pdm",
+        "conda",
+        "mamba",
+        "npm",
+        "npx",
+        "pnpm",
+        "pnpx",
+    }
+    | {"yarn", "bun", "bunx", "deno", "corepack", "cargo", "rustup", "go", "gem", "bundle", "composer", "mvn", "gradle"}
+    | {"dotnet", "nuget", "apt", "apt-get", "brew", "gh", "glab", "helm", "terraform", "aws", "gcloud", "az", "http"}
+    | {"https", "xh", "aria2c", "yt-dlp", "huggingface-cli", "hf"}
 )
 _OF_GIT = frozenset(("clone", "fetch", "pull", "push", "ls-remote", "submodule", "lfs"))
-_WRAPPERS = frozenset("sudo env time timeout nice nohup command exec stdbuf".split())
+_WRAPPERS = frozenset(["sudo", "env", "time", "timeout", "nice", "nohup", "command", "exec", "stdbuf"])
 _WRAPPED = re.compile(r"-.*|[\d.]+[smhd]?|\w+=.*", re.DOTALL)
+_SHELLS, _DEEPEST = frozenset(("bash", "sh", "dash", "zsh")), 3
 _PYTHON = re.compile(r"python[\d.]*")
 
 
-def needs_network(line: str) -> bool:
+def needs_network(line: str, depth: int = 0) -> bool:
     """True if the line runs a program that is of little use without the network."""
-    return any(_needs_network(command.words) for command in scan(line, {}))
+    return depth < _DEEPEST and any(_needs_network(command.words, depth) for command in scan(line, {}))
+
+
+def own_port(paths: Paths) -> int | None:
+    """The port of the running engine, as it announced it."""
+    try:
+        return msgspec.json.decode(paths.endpoint.read_bytes(), type=Endpoint).port
+    except (OSError, msgspec.DecodeError):
+        return None
 
 
 def judge_connection(
@@ -43,7 +73,7 @@ def judge_connection(
     return f"it leads to {inside}, inside the local network or this machine" if inside is not None else None
 
 
-def _needs_network(words: Sequence[str]) -> bool:
+def _needs_network(words: Sequence[str], depth: int) -> bool:
     rest = list(words)
     while rest and (program_name(rest[0]) in _WRAPPERS or _WRAPPED.fullmatch(rest[0])):
         rest.pop(0)
@@ -51,7 +81,19 @@ def _needs_network(words: Sequence[str]) -> bool:
         return False
     program = program_name(rest[0])
     if program == "git":
-        return any(word in _OF_GIT for word in rest[1:])
+        return _git_command(rest[1:]) in _OF_GIT
+    if program in _SHELLS and "-c" in rest[:-1]:
+        return needs_network(rest[rest.index("-c") + 1], depth + 1)
     if _PYTHON.fullmatch(program):
         return rest[1:3] == ["-m", "pip"]
     return program in _PROGRAMS
+
+
+def _git_command(words: list[str]) -> str:
+    rest = iter(words)
+    for word in rest:
+        if word in ("-C", "-c"):
+            next(rest, None)
+        elif not word.startswith("-"):
+            return word
+    return ""

@@ -119,7 +119,7 @@ def _text(found: Sandbox, mode: SandboxMode) -> str:
         case "bubblewrap":
             return (
                 "Commands run in a sandbox (bubblewrap): they can change only the workspace, /tmp and caches of their "
-                "own, and see neither keys nor other processes."
+                "own, see neither keys nor other processes, and have the network only through Errand, if they have it."
             )
         case "landlock":
             network = "" if found.has_network_limits else " This kernel cannot keep them from the network."

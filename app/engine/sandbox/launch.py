@@ -49,6 +49,12 @@ class Launch:
         while self.descriptors:
             os.close(self.descriptors.pop())
 
+    def abandon(self) -> None:
+        """Close it and do not start it."""
+        self.close()
+        if self.proxied is not None:
+            self.proxied.close()
+
 
 class CommandSandbox:
     """The sandbox of one task; `judge` says where its commands that have the network may connect."""
@@ -58,6 +64,7 @@ class CommandSandbox:
         self.proxy = NetworkProxy(judge)
         self._guard = WorkspaceGuard(profile.workspace, profile.output_dir / "not-kept")
         self._moved: list[str] = []
+        self.has_background = False
 
     def launch(self, arguments: list[str], folder: Path, environment: Mapping[str, str], *, network: bool) -> Launch:
         """Reads the file system and may start a process. Raises `ConfigurationError`, or OSError."""
@@ -88,6 +95,7 @@ class CommandSandbox:
 
         They were moved away, into `not-kept` in the task's output folder. `has_background`: processes are left.
         """
+        self.has_background = has_background
         if not has_background:
             await self.proxy.close()
         if sandbox_of(self.profile.mode) is None:
@@ -118,7 +126,7 @@ async def prepare_launch(
     def work() -> Launch:
         made.append(sandbox.launch(arguments, folder, environment, network=network))
         if is_abandoned.is_set():
-            made[0].close()
+            made[0].abandon()
         return made[0]
 
     try:
@@ -126,7 +134,7 @@ async def prepare_launch(
     except BaseException:
         is_abandoned.set()
         for one in made:
-            one.close()
+            one.abandon()
         raise
     if launch.proxied is not None:
         sandbox.proxy.expect(launch.proxied)

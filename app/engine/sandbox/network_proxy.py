@@ -19,7 +19,9 @@ _LARGEST_HEAD = 64 * 1024
 _CHUNK = 64 * 1024
 _HEAD_S, _CONNECT_S = 30.0, 15.0
 _MOST_CONNECTIONS = 64
-_REQUEST = re.compile(rb"([A-Z]{1,20}) (?:(http)://)?(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]@]+)(?::(\d{1,5}))?(/\S*)? HTTP/1\.[01]")
+_REQUEST = re.compile(
+    rb"([A-Z]{1,20}) (?:(http)://)?(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]@]+)(?::(\d{1,5}))?(/\S*)? HTTP/1\.[01]"
+)
 # Of the connection to the proxy.
 _OWN_HEADERS = (b"proxy-", b"connection:", b"keep-alive:")
 

@@ -45,7 +45,8 @@ class SandboxProfile:
     """What the commands of one task may reach. Whatever is not named can be read, and not changed.
 
     `homes` are home directories of the person, `private` is the app's own data, `granted` are folders that the person
-    opened. `network`: every command has the network, otherwise those of which that is said. The methods read the file system and return real paths: call them in a thread.
+    opened. `network`: every command has the network, otherwise those of which that is said. The methods read the file
+    system and return real paths: call them in a thread.
     """
 
     workspace: Path

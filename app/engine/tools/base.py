@@ -19,6 +19,7 @@ from app.redaction import Redactor
 ExecutionMode = Literal["parallel", "sequential"]
 # The permission that a call needs, in ascending order; `free` touches nothing outside its task.
 PermissionTier = Literal["free", "read", "write", "run"]
+CommandNetwork = Literal["none", "open", "missing"]
 OnUpdate: TypeAlias = Callable[["ToolResult"], None]
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -76,8 +77,9 @@ class Access:
     differs later, approval is required again. `is_partial`: the preview does not show the whole change. `content` is a
     fingerprint of the call's arguments.
 
-    The policy sets the last three for a command that it allows unasked: `only_looks`, so that it runs with the PATH of
-    the system and then `program_folders`, and `argv` if it is one program that needs no shell.
+    The policy sets the next three for a command that it allows unasked: `only_looks`, so that it runs with the PATH of
+    the system and then `program_folders`, and `argv` if it is one program that needs no shell. `network` is
+    for a command that needs it: `open` if a person allowed the command, else `missing`.
     """
 
     tier: PermissionTier
@@ -93,7 +95,7 @@ class Access:
     given: str = ""
     only_looks: bool = False
     argv: tuple[str, ...] = ()
-    network: bool = False
+    network: CommandNetwork = "none"
     program_folders: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

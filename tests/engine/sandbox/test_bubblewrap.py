@@ -2,8 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -117,27 +116,6 @@ async def test_a_user_namespace_inside_reveals_nothing(sandboxed: ToolContext, t
     said = await run_shell(sandboxed, f"unshare --user --map-root-user --mount sh -c '{inside}'")
     assert PLANTED not in said
     assert notes.read_text() == "notes"
-
-
-@asynccontextmanager
-async def listening() -> AsyncGenerator[int]:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"reached\n")
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield int(server.sockets[0].getsockname()[1])
-
-
-@pytest.mark.parametrize(("network", "reached"), [(True, True), (False, False)])
-async def test_the_network_is_there_only_if_the_profile_has_it(
-    sandboxed: ToolContext, *, network: bool, reached: bool
-) -> None:
-    context = replace(sandboxed, sandbox=CommandSandbox(replace(profile_of(sandboxed), network=network)))
-    async with listening() as port:
-        said = await run_shell(context, f"timeout 5 cat < /dev/tcp/127.0.0.1/{port} || echo refused")
-    assert ("reached" in said) is reached
 
 
 async def test_a_socket_of_a_service_is_not_there(sandboxed: ToolContext) -> None:

@@ -102,13 +102,12 @@ async def test_git_works(boxed: ToolContext) -> None:
 
 @pytest.mark.parametrize("how", ["/dev/tcp", "python"])
 async def test_without_the_network_nothing_is_reached(boxed: ToolContext, how: str) -> None:
-    context = replace(boxed, sandbox=CommandSandbox(replace(profile_of(boxed), network=False)))
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.01)
         port = server.getsockname()[1]
         code = f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)"
         line = f"echo > /dev/tcp/127.0.0.1/{port}" if how == "/dev/tcp" else f'{sys.executable} -c "{code}"'
-        said = await run_shell(context, f"{{ {line}; }} 2>&1 || echo refused")
+        said = await run_shell(boxed, f"{{ {line}; }} 2>&1 || echo refused")
         with pytest.raises(TimeoutError):
             server.accept()
     assert said.endswith("refused")
@@ -149,11 +148,10 @@ def _abstract_server(name: str) -> socket.socket:
 
 async def test_an_abstract_socket_of_a_service_is_not_reached_without_the_network(boxed: ToolContext) -> None:
     """Such names belong to the network: they are as open as that in bubblewrap, and closed by Landlock."""
-    context = replace(boxed, sandbox=CommandSandbox(replace(profile_of(boxed), network=False)))
     name = uuid4().hex
     with _abstract_server(name) as server:
         code = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect(chr(0) + '{name}')"
-        said = await run_shell(context, f'{sys.executable} -c "{code}" 2>&1 || echo refused')
+        said = await run_shell(boxed, f'{sys.executable} -c "{code}" 2>&1 || echo refused')
         with pytest.raises(TimeoutError):
             server.accept()
     assert said.endswith("refused")

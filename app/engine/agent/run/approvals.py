@@ -18,9 +18,10 @@ from app.engine.core.messages import AssistantMessage, ToolCall
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.permissions.explain import explanation
 from app.engine.permissions.grants import Grants, describe
+from app.engine.permissions.network import needs_network
 from app.engine.permissions.offers import Judge, offers_for
 from app.engine.permissions.policy import Decision, decide, unchecked
-from app.engine.tools.base import Access
+from app.engine.tools.base import Access, CommandNetwork
 from app.protocol.asks import Approval, Ask, AskAnswerParams, Grant, GrantedCall, GrantOffer
 from app.protocol.events import GrantUpdate
 
@@ -42,7 +43,9 @@ class Approvals(Feature):
     `sandbox` is what a person is told about what bounds its commands.
     """
 
-    def __init__(self, context: TaskContext, tools: TaskTools, grants: Grants, private: Path, sandbox: str) -> None:
+    def __init__(
+        self, context: TaskContext, tools: TaskTools, grants: Grants, private: Path, sandbox: str, *, has_sandbox: bool
+    ) -> None:
         self._context = context
         self._state = context.state
         self._tools = tools
@@ -51,6 +54,7 @@ class Approvals(Feature):
         # The reply of which the person denied a call: its other calls are not asked about.
         self._denied_in: AssistantMessage | None = None
         self._sandbox = sandbox
+        self._has_sandbox = has_sandbox
 
     async def before_tool_call(self, pending: PendingCall, cancel: CancelSignal) -> PendingCall | ToolRefusal:
         access = await self._check(pending, cancel)
@@ -77,7 +81,10 @@ class Approvals(Feature):
                 case "allow":
                     self._note_use(call.name, decision.used)
                     looks, folders = decision.only_looks, decision.program_folders
-                    return replace(access, only_looks=looks, argv=decision.argv, program_folders=folders)
+                    network = self._network(access, by_person=bool(decision.used))
+                    return replace(
+                        access, only_looks=looks, argv=decision.argv, program_folders=folders, network=network
+                    )
                 case "deny":
                     return _denied(decision)
                 case "ask" if not self._state.task.attended:
@@ -101,7 +108,22 @@ class Approvals(Feature):
                 return _denied(decision)
             self._note_use(call.name, decision.used)
             self._remember(settled, call.name, offers)
-            return access
+            by_person = settled.settled_by == "person" or bool(decision.used)
+            return replace(access, network=self._network(access, by_person=by_person))
+
+    def _network(self, access: Access, *, by_person: bool) -> CommandNetwork:
+        """`by_person`: a person allowed this command, now or by a grant."""
+        if access.command is None or self._state.task.network == "on" or not needs_network(access.command):
+            return "none"
+        return "open" if by_person and self._state.task.network == "asked" else "missing"
+
+    def _bounds(self, access: Access) -> str:
+        if access.command is None:
+            return ""
+        if not self._has_sandbox:
+            return self._sandbox
+        has_network = self._state.task.network == "on" or self._network(access, by_person=True) == "open"
+        return f"{self._sandbox}, {'with' if has_network else 'without'} the network"
 
     async def _decide(self, tool: str, access: Access) -> Decision:
         task = self._state.task
@@ -149,7 +171,7 @@ class Approvals(Feature):
             kind="approval",
             text=access.text,
             created_at=datetime.now(UTC),
-            approval=_approval(call, access, decision, again, offers, self._sandbox),
+            approval=_approval(call, access, decision, again, offers, self._bounds(access)),
         )
 
         async def recheck() -> tuple[AskAnswerParams, str] | None:
@@ -234,7 +256,7 @@ def _approval(
         preview=access.preview,
         offers=offers,
         explained=explanation(decision),
-        sandbox=sandbox if access.command is not None else "",
+        sandbox=sandbox,
         basis=_fingerprint(call, access),
         modes=decision.modes,
     )

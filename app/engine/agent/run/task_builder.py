@@ -1,6 +1,6 @@
 """Joins the features of one task into a `TaskRun`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,10 +27,11 @@ from app.engine.agent.run.task_context import TaskContext, TaskTools
 from app.engine.agent.run.task_run import TaskRun
 from app.engine.agent.run.task_state import TaskState
 from app.engine.core.messages import Message
-from app.engine.core.settings import Settings, folders_of
+from app.engine.core.settings import Settings, folders_of, hosts_of
 from app.engine.event_log import EventLog
 from app.engine.models.base import ChatModel
 from app.engine.permissions.grants import Grants
+from app.engine.permissions.network import judge_connection, own_port
 from app.engine.sandbox.form import is_sandboxed, short_text
 from app.engine.sandbox.launch import CommandSandbox
 from app.engine.sandbox.profile import SandboxProfile
@@ -109,7 +110,14 @@ class TaskBuilder:
             policy,
             gate,
             window,
-            Approvals(context, tools, self.grants, self.paths.home, short_text(values.command_sandbox)),
+            Approvals(
+                context,
+                tools,
+                self.grants,
+                self.paths.home,
+                short_text(values.command_sandbox),
+                has_sandbox=sandbox is not None,
+            ),
             recorder,
         )
         agent = Agent(
@@ -149,11 +157,21 @@ class TaskBuilder:
             return None
         homes = (Path.home(), Path(environment.get("HOME", "/")))
         output = self.paths.outputs / task.id
-        return CommandSandbox(
-            SandboxProfile(
-                Path(task.workspace), homes, self.paths.home, output, self.paths.cache, granted=granted, mode=mode
-            )
+        profile = SandboxProfile(
+            Path(task.workspace),
+            homes,
+            self.paths.home,
+            output,
+            self.paths.cache,
+            network=task.network == "on",
+            granted=granted,
+            mode=mode,
         )
+        return CommandSandbox(profile, self._judge_connection)
+
+    def _judge_connection(self, host: str, port: int, addresses: Sequence[str]) -> str | None:
+        listed = hosts_of(self.settings.values.network_hosts)
+        return judge_connection(host, port, addresses, listed, own_port(self.paths))
 
     def _limits(self, task: Task) -> TaskLimits:
         values = self.settings.values

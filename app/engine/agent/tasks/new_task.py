@@ -75,6 +75,7 @@ async def new_task(params: TaskStartParams, target: TaskTarget, settings: Settin
         mode="task" if params.answer_schema is not None else params.mode,
         answer_schema=params.answer_schema,
         approve=params.approve or target.conversation.approve,
+        network=params.network or target.conversation.network,
         attended=params.attended,
         thinking_level=params.thinking_level or _thinking_level(target.personality, settings),
         max_turns=params.max_turns or settings.max_turns,

@@ -90,11 +90,15 @@ async def _conversation(params: TaskStartParams, database: Database, paths: Path
             raise NotFound(f"There is no conversation {params.conversation_id!r}.")
         if found.title == NO_TITLE:
             found = msgspec.structs.replace(found, title=_title(params))
+        if params.network is not None:
+            found = msgspec.structs.replace(found, network=params.network)
         if params.workspace is None:
             await _check_workspace(found)
             return found
         return with_workspace(found, await workspace_folder(params.workspace))
     conversation = await new_conversation(_title(params), params.workspace, paths)
+    if params.network is not None:
+        conversation = msgspec.structs.replace(conversation, network=params.network)
     if params.approve in (None, "never"):  # `never` holds for the task alone
         return conversation
     return msgspec.structs.replace(conversation, approve=params.approve)

@@ -126,6 +126,7 @@ async def change(
         pinned=old.pinned if params.pinned is None else params.pinned,
         turn_taking=old.turn_taking if params.turn_taking is None else params.turn_taking,
         kept=_kept(old.kept, params),
+        network=params.network or old.network,
     )
     if new != old:
         services.log.publish(ConversationUpdate(conversation=new))

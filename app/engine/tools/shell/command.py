@@ -165,6 +165,7 @@ class ShellCommand:
     ) -> None:
         self._context = context
         self._argv = allowed.argv if allowed is not None else ()
+        self._network = allowed is not None and allowed.network == "open"
         looks = allowed is not None and allowed.only_looks
         folders = allowed.program_folders if allowed is not None else ()
         self._environment = _of_looking(context.environment, folders) if looks else context.environment
@@ -207,15 +208,20 @@ class ShellCommand:
     async def _prepared(self, arguments: list[str], working_dir: Path) -> Launch:
         """What to start, in the sandbox if there is one."""
         try:
-            return await prepare_launch(arguments, working_dir, self._environment, self._context.sandbox)
+            return await prepare_launch(
+                arguments, working_dir, self._environment, self._context.sandbox, network=self._network
+            )
         except (ConfigurationError, FolderNotAnswering, OSError) as error:
             raise ToolError(f"The command was not started: {error}") from error
 
     async def _not_kept(self, has_background: bool) -> tuple[str, ...]:
-        if self._context.sandbox is None:
+        sandbox = self._context.sandbox
+        if sandbox is None:
             return ()
+        # Those of an earlier command.
+        has_others = sandbox.has_background and termination.alive(self._context.task_id) > 0
         try:
-            return tuple(await self._context.sandbox.after(has_background=has_background))
+            return tuple(await sandbox.after(has_background=has_background or has_others))
         except FolderNotAnswering:
             return ()
 

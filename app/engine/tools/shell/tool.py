@@ -35,7 +35,13 @@ _LONGEST_LINE = 1_000
 _KILLED = 9
 _SANDBOXED = (
     "It runs in a sandbox: only the workspace, $TMPDIR and the caches of package managers can be changed; files that "
-    "configure git, editors or agents can neither be changed nor made, and keys are not there."
+    "configure git, editors or agents can neither be changed nor made, and keys are not there. Only commands that need "
+    "the network and that the person allows have it (curl, pip, npm, git clone …), for HTTP and HTTPS, unless the "
+    "conversation opens it to all or none."
+)
+_NO_NETWORK = (
+    "[this command had no network: nobody allowed it in this conversation. Tell the person: the option network (on the "
+    "command line: --network on) gives it to all commands; a command that they allow when asked has it by that]"
 )
 
 
@@ -107,7 +113,8 @@ class Shell:
             outcome = await command.run(wanted.command, folder, wanted.timeout_secs, cancel)
         finally:
             updates.close()
-        return _result(command, outcome, wanted.timeout_secs)
+        lacked_network = allowed is not None and allowed.network == "missing" and self._context.sandbox is not None
+        return _result(command, outcome, wanted.timeout_secs, _NO_NETWORK if lacked_network else "")
 
     def _no_folder(self, folder: Path) -> str:
         if not self._context.workspace.is_dir():
@@ -152,7 +159,8 @@ class _Updates:
         self._on_update(text_result(text, f"{stdout.total + stderr.total:,} bytes so far", details))
 
 
-def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float) -> ToolResult:
+def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float, if_failed: str) -> ToolResult:
+    """`if_failed` is a remark for a command that fails."""
     stdout, stderr = command.stdout.text(), command.stderr.text()
     details: JsonObject = {
         "stdout": stdout,
@@ -169,12 +177,12 @@ def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float) -> 
     if outcome.end == "exited":
         if outcome.exit_code != 0:
             details["last_lines"] = _last_lines(written or "(no output)")
-        text = "\n".join(part for part in (output or "(no output)", *_remarks(outcome)) if part)
+        text = "\n".join(part for part in (output or "(no output)", *_remarks(outcome, if_failed)) if part)
         return ToolResult((Text(text),), details, _summary(outcome), is_error=outcome.exit_code != 0)
     summary = "Timed out" if outcome.end == "timeout" else "Operation aborted"
     what = f"{summary} after {timeout_s:g} s" if outcome.end == "timeout" else summary
     not_kept = _not_kept(outcome.not_kept) if outcome.not_kept else ""
-    head = [part for part in (f"{what}.", ended_text(outcome.ended), not_kept) if part]
+    head = [part for part in (f"{what}.", ended_text(outcome.ended), not_kept, if_failed) if part]
     details["last_lines"] = _last_lines("\n".join((*head, _output_so_far(written))))
     raise ToolError("\n".join((*head, _output_so_far(output))), summary, details)
 
@@ -194,10 +202,11 @@ def _joined(stdout: str, stderr: str) -> str:
     return "\n".join(part for part in (out, f"[stderr]\n{err}" if err else "") if part)
 
 
-def _remarks(outcome: CommandResult) -> list[str]:
+def _remarks(outcome: CommandResult, if_failed: str) -> list[str]:
     remarks: list[str] = []
     if outcome.exit_code:
         remarks.append(f"[exit code {outcome.exit_code}{_exit_remark(outcome.exit_code)}]")
+        remarks += [if_failed] if if_failed else []
     if outcome.not_kept:
         remarks.append(_not_kept(outcome.not_kept))
     if outcome.running:
