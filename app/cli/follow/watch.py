@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 
+import msgspec
+
 from app.cli.follow.answers import Answerer
 from app.cli.rendering.screen import Screen, ShownMessage, conversation_of
 from app.client.connection import Connection
@@ -143,6 +145,8 @@ class TaskWatcher:
     async def _answer(self, ask: Ask) -> None:
         async with self._one_at_a_time:
             reply = await self._answers.answer(ask)
+        if ask.approval is not None:  # bound to what was shown
+            reply = msgspec.structs.replace(reply, basis=ask.approval.basis)
         self._asking.pop(ask.id, None)  # from here on the update about this answer must not cancel the call
         await self._connection.call(ASK_ANSWER, reply)
 

@@ -57,7 +57,10 @@ class AskStore(QObject):
             self.answer(msgspec.structs.replace(params, ask_id=other))
 
     def answer(self, params: AskAnswerParams) -> None:
-        """Settle an ask. `AskAnswerParams` describes what each kind takes."""
+        """Settle an ask. `AskAnswerParams` describes what each kind takes. An approval is bound to what it showed."""
+        ask = self._waiting.get(params.ask_id)
+        if ask is not None and ask.approval is not None:
+            params = msgspec.structs.replace(params, basis=ask.approval.basis)
         self._session.spawn(self.send_answer(params), self.failed.emit)
 
     async def send_answer(self, params: AskAnswerParams) -> None:

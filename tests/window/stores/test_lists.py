@@ -125,10 +125,11 @@ async def test_asks_stay_open_until_they_are_answered(engine: EngineServer, stor
 
 async def test_equal_approvals_are_grouped_and_answered_together(engine: EngineServer, stores: Stores) -> None:
     assert APPROVAL.approval is not None
-    other = msgspec.structs.replace(APPROVAL.approval, call_id="call_2")
-    elsewhere = msgspec.structs.replace(APPROVAL.approval, working_dir="/home/anna/elsewhere")
+    first = msgspec.structs.replace(APPROVAL.approval, basis="fingerprint")
+    other = msgspec.structs.replace(first, call_id="call_2")
+    elsewhere = msgspec.structs.replace(first, working_dir="/home/anna/elsewhere")
     engine.log.publish(TaskUpdate(task=task()))
-    for number, approval in enumerate((APPROVAL.approval, other, elsewhere, None, None)):
+    for number, approval in enumerate((first, other, elsewhere, None, None)):
         kind = "question" if approval is None else "approval"
         one = msgspec.structs.replace(ask(f"k{number}", at=NOW + timedelta(seconds=number)), kind=kind)
         engine.log.publish(AskUpdate(ask=msgspec.structs.replace(one, approval=approval)))
@@ -139,6 +140,7 @@ async def test_equal_approvals_are_grouped_and_answered_together(engine: EngineS
     stores.asks.answer_all(AskAnswerParams(ask_id="k1", allow=True))
     await until(lambda: len(engine.runner.answers) == 2)
     assert {(answer.ask_id, answer.allow) for answer in engine.runner.answers} == {("k0", True), ("k1", True)}
+    assert {answer.basis for answer in engine.runner.answers} == {"fingerprint"}, "bound to what was shown"
 
 
 async def test_a_window_opened_later_knows_running_tasks_and_open_asks(engine: EngineServer) -> None:
