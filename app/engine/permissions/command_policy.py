@@ -7,6 +7,7 @@ stricter, and a line is allowed only if every command in it is.
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from app.engine.permissions import windows_shells
 from app.engine.permissions.command_rules import (
@@ -16,11 +17,12 @@ from app.engine.permissions.command_rules import (
     denied_by,
     inner_words,
 )
-from app.engine.permissions.danger import danger_in, dangerous_flag
+from app.engine.permissions.danger import danger_in
 from app.engine.permissions.hard_floor import floor_reason
 from app.engine.permissions.paths import Places, judge_operand, judge_path
 from app.engine.permissions.programs.git import git_call
 from app.engine.permissions.programs.options import MoreThanLooking, Program, UnknownFlag, Usage
+from app.engine.permissions.programs.risky_flags import risky_flag
 from app.engine.permissions.programs.table import PROGRAMS
 from app.engine.permissions.searches import against_search
 from app.engine.permissions.shell.expansion import expanded, start_of
@@ -279,15 +281,14 @@ class _Judge:
             return
         if words[0] == "git" and (against := self._against_git(words, folders)):
             yield against
-        if rule is not None and (flag := dangerous_flag(words) or dangerous_flag(inner_words(words) or words)):
+        if rule is not None and (flag := _risky_flag(words)):
             yield ask("flag", f"{flag} is not covered by what you allowed", "high")
         if usage is None:
             if problem.rule == "flag":
                 yield problem
             assert rule is not None
             yield from self._words_against(words, folders, is_known=words[0] in _MOVES_FILES)
-            if words[0] in _MOVES_FILES:
-                yield from self._changes_against(words, folders)
+            yield from self._changes_against(words, folders)
             yield Finding("allow", "grant", f"you allowed `{' '.join(rule.argv)} …` before")
             return
         if words[0] == "git" and (start := git_call(words[1:]).folder):
@@ -356,12 +357,34 @@ class _Judge:
                 yield against
 
     def _changes_against(self, words: tuple[str, ...], folders: tuple[str, ...]) -> Iterator[Finding]:
-        """Files that configure tools or agents are not covered by a grant for a program that changes files."""
-        for word in words[1:]:
-            for folder in folders if not word.startswith("-") else ():
+        """A grant does not cover changing files that configure tools or agents: as operands of what moves files, and
+        as values of flags.
+        """
+        for word in _may_be_changed(words):
+            for folder in folders:
                 finding = judge_path("write", word, folder, self._places, True)
                 if finding.verdict != "allow":
                     yield ask("operand", finding.reason, "high")
+
+
+def _risky_flag(words: tuple[str, ...]) -> str | None:
+    """A flag that a grant does not cover, of the program or of the one that it runs."""
+    called = git_call(words[1:]).words if words[0] == "git" else ()
+    return risky_flag(words, *called[:1]) or risky_flag(inner_words(words))
+
+
+def _may_be_changed(words: tuple[str, ...]) -> Iterator[str]:
+    """The words that may name a file which the command writes."""
+    if words[0] in _MOVES_FILES or words[:2] == ("git", "mv"):
+        yield from (word for word in words[1:] if not word.startswith("-"))
+    if words[0] == "git":
+        return  # its flags take revisions and texts
+    for before, word in pairwise(words):
+        flag, _, value = word.partition("=")
+        if flag.startswith("-") and value:
+            yield value
+        elif before.startswith("-") and not word.startswith("-"):
+            yield word
 
 
 def _joined(folders: tuple[str, ...], path: str) -> list[str]:

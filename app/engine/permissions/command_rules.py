@@ -31,6 +31,10 @@ _NEVER = frozenset(
     | {"dbus-run-session", "systemd-inhibit", "vi", "vim", "nvim", "ex", "ed", "emacs", "nano", "less", "more", "at"}
     | {"batch", "hyperfine", "cpulimit", "torsocks", "proxychains", "proxychains4", "sg", "newgrp", "unbuffer"}
 )
+# Programs whose `run` starts any program, or code from the network.
+_RUN_ANYTHING = frozenset(("docker", "podman", "kubectl", "conda", "mamba", "rustup", "nix"))
+_SCRIPT_RUNNERS = frozenset(("npm", "pnpm", "yarn", "bun"))
+_RUN_SCRIPT = ("run", "run-script")
 # `uv run` and the like run the program that follows.
 _PROJECT_TOOLS = frozenset(("uv", "poetry", "pipenv", "hatch", "pdm", "rye"))
 # Modules of Python that run code, or the program that follows.
@@ -141,6 +145,8 @@ def can_be_prefix(argv: tuple[str, ...]) -> bool:
         return False
     if second in _RUNNERS and name in _WITH_SUBCOMMANDS:
         return False
+    if second == "run" and name in ("go", "deno") and (len(argv) < 3 or argv[2].startswith("-")):
+        return False
     return not is_interpreter(name) or (bool(second) and not second.startswith("-"))
 
 
@@ -181,6 +187,12 @@ def _is_never_covered(words: tuple[str, ...]) -> bool:
     if inner != words and inner and _is_never_covered(inner):
         return True
     name = program_name(words[0]) if words else ""
+    if words[1:2] == ("run",) and name in _RUN_ANYTHING:
+        return True
+    if name in _PROJECT_TOOLS and words[1:2] != ("run",) and words[2:3] == ("run",):
+        return True  # `uv tool run`
+    if name in _SCRIPT_RUNNERS and _runs_program(words[1:]):
+        return True
     if name in SHELLS or name in WRAPPERS - {"find", "fd", "fdfind"} or name in _NEVER:
         return True
     if is_interpreter(name) and words[1:2] == ("-m",) and words[2:3] and words[2].partition(".")[0] in _MODULES:
@@ -188,14 +200,33 @@ def _is_never_covered(words: tuple[str, ...]) -> bool:
     return is_interpreter(name) and runs_code(words[1:], leading=True)
 
 
+def _runs_program(words: tuple[str, ...]) -> bool:
+    """True if the word where a script is named is a program instead, which `yarn run` and the like start too."""
+    named = next((word for word in words if word not in _RUN_SCRIPT and not word.startswith("-")), "")
+    return named in SHELLS or named in ("env", "npx", "bunx") or is_interpreter(named)
+
+
 def _hands_code(words: tuple[str, ...]) -> bool:
     return bool(words) and is_interpreter(program_name(words[0])) and runs_code(words[1:])
 
 
 def _begins(words: tuple[str, ...], prefix: tuple[str, ...]) -> bool:
-    """True if the command begins with the prefix, whatever folder its program is in, and git's global options."""
+    """True if the command begins with the prefix, whatever folder its program is in, and flags before a subcommand."""
     if not words or program_name(words[0]) != program_name(prefix[0]):
         return False
     named = (program_name(words[0]), *words[1:])
     wanted = (program_name(prefix[0]), *prefix[1:])
-    return named[: len(wanted)] == wanted or subcommand(named)[: len(wanted)] == wanted
+    if named[: len(wanted)] == wanted or subcommand(named)[: len(wanted)] == wanted:
+        return True
+    return any(named[at : at + len(wanted) - 1] == wanted[1:] for at in _after_flags(named))
+
+
+def _after_flags(words: tuple[str, ...]) -> Iterator[int]:
+    """Where the subcommand may stand after flags of the program, each with or without a value."""
+    at = 1
+    while at < len(words) and words[at].startswith(("-", "+")):
+        at += 1
+        yield at  # a flag alone
+        if at < len(words) and not words[at].startswith("-") and "=" not in words[at - 1]:
+            yield at + 1  # with its value
+            at += at + 1 < len(words) and words[at + 1].startswith("-")

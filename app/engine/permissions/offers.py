@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from app.engine.permissions.command_rules import inner_words
-from app.engine.permissions.danger import dangerous_flags_of
 from app.engine.permissions.policy import Decision
 from app.engine.permissions.programs.prefixes import other_call, other_command, proposed_prefix
+from app.engine.permissions.programs.risky_flags import risky_flags_of
 from app.engine.tools.base import Access
 from app.protocol.asks import GrantedCall, GrantOffer, GrantScope
 
@@ -95,7 +95,7 @@ def _examples(
     prefix, line = prefixes[0], access.command or ""
     shown, other = shlex.join(prefix), other_call(prefix)
     covered = (f"{shown} {other}" if other else "", f"{shown} -v", f"{shown} --help", shown, line)
-    flags = (f"{shown} {flag}" for flag in dangerous_flags_of(inner_words(prefix)))
+    flags = (f"{shown} {flag}" for flag in risky_flags_of(inner_words(prefix)))
     against = (shlex.join(other_command(prefix)), *flags, f"{shown} > other.txt", f"{shown} | sh")
     return (
         next((text for text in covered if text and text != line and is_allowed(text)), line),

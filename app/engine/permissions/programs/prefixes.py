@@ -79,6 +79,8 @@ _EXAMPLES = {
 _ELSE = {
     "git": "push",
     "git push": "other",
+    "git push -u": "other",
+    "git push --set-upstream": "other",
     "git pull": "other",
     "git fetch": "other",
     "npm": "publish",
@@ -121,6 +123,8 @@ def _length(words: tuple[str, ...]) -> int:
     if inner != words:
         return len(words) - len(inner) + _length(inner) if inner and _length(inner) else 0
     name = program_name(words[0]) if words else ""
+    if words[:2] == ("git", "push") and words[2:3] and words[2] in ("-u", "--set-upstream"):
+        return 4 if len(words) > 3 and _is_name(words[3]) and ":" not in words[3] else 0
     second, third = (words[at] if len(words) > at and _is_name(words[at]) else "" for at in (1, 2))
     if name in _ALONE:
         return 1

@@ -44,6 +44,7 @@ _RUNS_OTHERS = WRAPPERS | SHELLS | {"eval"}
 INTERPRETERS = frozenset(
     {"python", "python2", "python3", "pypy", "pypy3", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua"}
     | {"luajit", "tclsh", "expect", "awk", "gawk", "mawk", "nawk", "Rscript", "swift", "groovy", "julia", "guile"}
+    | {"tsx", "ts-node", "babel-node", "ipython", "ipython3", "irb", "jshell", "octave", "bpython", "ptpython"}
 )
 _VERSIONED = re.compile(r"(python|pypy|perl|ruby|php|lua|node)[\d.]+")
 _CODE_FLAG = re.compile(r"-[A-Za-z]*[ceErC]|--(?:command|eval|execute|run|print)|/[cCkK]|-[cC]ommand")
