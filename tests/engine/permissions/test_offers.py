@@ -1,5 +1,6 @@
 """What a person is offered to allow, and what a grant of a beginning of words covers."""
 
+import random
 from pathlib import Path
 
 import msgspec
@@ -426,3 +427,31 @@ def test_a_rule_that_would_allow_or_mean_too_much_is_refused_in_a_sentence(rule:
 )
 def test_other_rules_are_accepted(rule: GrantDraft) -> None:
     assert draft_problem(rule) is None
+
+
+_TEXT = (
+    "pytest pytest-x git commit add push origin -q -p -m x --pdb > >> < | || && ; & ( ) { } ! $ $HOME ${X} $(id) `id` '"
+    ' " \\ * ? [a] ~ ~/x .. ../other /etc/passwd sub link sub/.env .git/hooks cd ls cat rm sh bash -c env FOO=1 eval'
+    " exec xargs time sudo for do done if then fi in a b # <<E 2>&1 >&2 <<<x @x =x --x=/etc/x a.py"
+)
+_PIECES = (*_TEXT.split(), "\n", "\t")
+
+
+def test_whatever_passes_with_a_grant_only_runs_what_it_covers(ground: Ground) -> None:
+    (ground.workspace / "link").symlink_to(ground.other)
+    granted = ground.prefix("pytest") | ground.prefix("git", "commit")
+    chance = random.Random(37)
+    allowed = 0
+    for _ in range(2_000):
+        words = [chance.choice(_PIECES) for _ in range(chance.randint(0, 5))]
+        words.insert(chance.randint(0, len(words)), chance.choice(("pytest", "git commit")))
+        line = chance.choice((" ", " ", "")).join(words)
+        decision = ground.judge(ground.run(line), granted)
+        if decision.verdict != "allow" or not decision.used:
+            continue
+        allowed += 1
+        assert decision.parsed is not None
+        for argv in decision.parsed.runs:
+            assert argv[:1] == ("pytest",) or argv[:2] == ("git", "commit") or argv[0] in ("cd", "ls", "cat"), line
+            assert not any("other" in word or "/etc" in word or ".env" in word for word in argv), line
+    assert allowed > 60, "the lines are not all refused for their form"
