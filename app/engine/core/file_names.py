@@ -72,7 +72,8 @@ _PROTECTED_NAMES = frozenset(
     | {".rprofile", ".curlrc", ".wgetrc", ".ripgreprc", ".pnpmfile.cjs", "sitecustomize.py", "usercustomize.py"}
     | {".cursorignore", ".aiderignore", ".flaskenv", ".lintstagedrc"}
 )
-_PROTECTED_SUFFIXES = (".code-workspace",)
+# Python runs lines of a .pth file whenever it starts.
+_PROTECTED_SUFFIXES = (".code-workspace", ".pth")
 _SHORT_NAME_OF_GIT = re.compile(r"git~\d+")
 _OF_GITHUB = "workflows actions copilot-instructions.md instructions prompts agents chatmodes hooks"
 _PROTECTED_PLACES = tuple((".github", name) for name in _OF_GITHUB.split())

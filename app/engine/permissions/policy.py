@@ -247,9 +247,9 @@ def _of_paths(access: Access, places: Places) -> Finding:
         return ask("tool", "not known to be harmless")
     findings = [judge_path("write", str(path), places.workspace, places, False) for path in access.writes]
     findings += [_of_read(str(path), places) for path in access.reads]
-    if ".." in access.given.split("/") and not access.given.startswith("~"):
+    if access.given:  # the name may mean more than the file to which it leads
         named = judge_path("write" if access.writes else "read", access.given, places.workspace, places, False)
-        findings += [named] if named.verdict == "deny" else []
+        findings += [named] if named.verdict == "deny" or named.risk == "high" else []
     decisive = strictest(sorted(findings, key=lambda finding: _RISKS.index(finding.risk), reverse=True))
     assert decisive is not None
     if access.writes and access.is_partial and decisive.verdict == "ask" and decisive.risk == "low":

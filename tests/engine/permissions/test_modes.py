@@ -40,6 +40,7 @@ WRITES: dict[str, Verdicts] = {
     "project/AGENTS.md": ASKED,
     "project/CLAUDE.md": ASKED,
     "project/.envrc": ASKED,
+    "project/.venv/lib/python3.11/site-packages/a.pth": ASKED,
     "project/.env": ASKED,
     "project/id_rsa": ASKED,
     "other/notes": ASKED,
@@ -78,6 +79,30 @@ def test_commands(tmp_path: Path, line: str, mode: ApproveMode) -> None:
 @pytest.mark.parametrize("path", WRITES)
 def test_writes_of_the_file_tools(tmp_path: Path, path: str, mode: ApproveMode) -> None:
     assert judged(write(tmp_path / path), mode, tmp_path).verdict == WRITES[path][mode]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("link", "target", "expected"),
+    [
+        ("CLAUDE.md", "project/docs/guide.md", ASKED),
+        (".vscode", "project/docs", ASKED),
+        (".env", "project/settings.txt", ASKED),
+        ("notes", "project/docs/notes", EDIT),
+        ("notes", "project/AGENTS.md", ASKED),
+        ("notes", "other/notes", NEVER),
+        ("notes", ".ssh/config", NEVER),
+    ],
+)
+def test_a_write_through_a_link_is_judged_by_both_names(
+    tmp_path: Path, link: str, target: str, expected: Verdicts, mode: ApproveMode
+) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / link).symlink_to(tmp_path / target)
+    (tmp_path / "project/docs").mkdir()
+    real = (tmp_path / "project" / link).resolve()
+    access = Access("write", "Write", writes=(real,), operation="write", basis="before", given=link)
+    assert judged(access, mode, tmp_path).verdict == expected[mode]
 
 
 @pytest.mark.parametrize("mode", MODES)
