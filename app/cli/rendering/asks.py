@@ -174,15 +174,15 @@ def _approval_hint(approval: Approval) -> str:
     deny = "d deny · r REASON deny and say why · v all of it, and why it was asked"
     if not approval.offers:
         return f"a allow once · {deny}"
-    number = "" if len(approval.offers) == 1 else " (c 2, w 2: the second)"
     texts = {
-        "c": f"c offer 1 in this conversation{number}",
+        "c": "c offer 1 in this conversation",
         "w": "w in this workspace",
         "p": "p this kind in this workspace",
         "u": "u this kind everywhere",
     }
     keys = " · ".join(texts[key] for key in _keys(approval))
-    return f"a allow once · {keys} · w 8h for a time (m, h, d)\n  {deny}"
+    second = "w 2 the second offer · " if len(approval.offers) > 1 else ""
+    return f"a allow once · {keys}\n  {second}w 8h for a time (m, h, d)\n  {deny}"
 
 
 def _keys(approval: Approval) -> tuple[str, ...]:

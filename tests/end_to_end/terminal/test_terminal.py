@@ -30,12 +30,12 @@ async def test_a_person_allows_denies_with_a_reason_and_answers(errand: Errand, 
     ]
     async with ModelServer(turns=replies) as server, terminal(errand, "run", *MODEL, server.url, "make") as screen:
         await screen.shows("run    touch first")
-        await screen.shows("allow? a c w d r >", then="yes\r")
+        await screen.shows("allow? a c w p u d r >", then="yes\r")
         await screen.shows("Nothing was decided.")
-        await screen.shows("allow? a c w d r >", then="a\r")
+        await screen.shows("allow? a c w p u d r >", then="a\r")
         await screen.shows("allowed once")
         await screen.shows("run    touch second")
-        await screen.shows("allow? a c w d r >", then="r not that one\r")
+        await screen.shows("allow? a c w p u d r >", then="r not that one\r")
         await screen.shows("denied")
         await screen.shows("✗ running `touch second` · denied\r\n")
         await screen.shows("2  friendly")
