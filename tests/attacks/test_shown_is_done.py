@@ -9,6 +9,7 @@ import pytest
 
 from app.engine.tools.base import ToolError
 from app.protocol.asks import Approval, Ask, AskAnswerParams, Remember
+from app.protocol.blocks import ToolResultBlock
 from tests.attacks.campaign import Campaign
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.loop_parts import make_tool_context, run, tool_of
@@ -37,7 +38,7 @@ def swap_file(workspace: Path, outside: Path) -> None:
 
 
 @pytest.mark.parametrize("swap", [swap_folder, swap_file])
-async def test_a_path_swapped_for_a_link_while_it_is_asked_about_is_asked_about_anew(
+async def test_a_path_swapped_for_a_link_out_of_the_workspace_while_it_is_asked_about_is_refused(
     tmp_path: Path, swap: Callable[[Path, Path], None]
 ) -> None:
     outside = tmp_path / "outside"
@@ -52,12 +53,11 @@ async def test_a_path_swapped_for_a_link_while_it_is_asked_about_is_asked_about_
         assert first.approval is not None and "-old" in first.approval.preview
         swap(engine.workspace, outside)
         await allow(engine, first)
-        second = await engine.watcher.ask(started.id)
-        assert second.id != first.id and second.approval is not None
-        assert second.approval.writes == (str(outside / "notes.txt"),)
-        assert "-precious" in second.approval.preview and second.approval.risk == "high"
-        await engine.services.asks.answer(AskAnswerParams(ask_id=second.id, allow=False), "me")
         await engine.watcher.end(started.id)
+        results = [
+            block for node in engine.watcher.nodes() for block in node.blocks if isinstance(block, ToolResultBlock)
+        ]
+        assert "is a link that leaves the workspace" in results[0].text
     assert (outside / "notes.txt").read_text() == "precious\n"
 
 

@@ -413,3 +413,14 @@ def test_a_file_call_that_leaves_the_workspace_by_dots_is_denied(house: House) -
         assert house.decide(Access("read", "Read", reads=(outside,), operation="read", given=given)).verdict == "ask"
     inside = Access("write", "Write", writes=(house.workspace / "a",), operation="write", given="src/../a")
     assert house.decide(inside).verdict == "ask"
+
+
+def test_a_write_through_a_link_out_of_the_workspace_is_denied_in_every_mode(house: House) -> None:
+    outside = house.home / "notes"
+    outside.mkdir()
+    (house.workspace / "out").symlink_to(outside)
+    (house.workspace / "inner").symlink_to(house.workspace)
+    write = Access("write", "Write", writes=(outside / "new.txt",), operation="write", given="out/new.txt")
+    assert [house.decide(write, mode).verdict for mode in ("ask", "edits", "all")] == ["deny"] * 3
+    inside = Access("write", "Write", writes=(house.workspace / "new.txt",), operation="write", given="inner/new.txt")
+    assert house.decide(inside).verdict == "ask"

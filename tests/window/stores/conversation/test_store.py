@@ -227,7 +227,8 @@ async def test_an_approval_lists_equal_approvals_of_other_conversations(tmp_path
 
 
 async def test_live_output_is_appended_to_one_row(tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
+    gate = tmp_path / "workspace" / "gate"
+    gate.parent.mkdir()
     os.mkfifo(gate)
     # The shell holds the gate open: opened for each step, it could meet the writer of the previous step and its end.
     step = "read -r _ <&3"
