@@ -44,7 +44,7 @@ _PRIVATE_KEY = (
 _BEARER = r"(?i:bearer)\s{1,8}(?:(?=[^\s\"']{0,200}\d)[^\s\"']{8,}|[^\s\"']{20,})"
 # What follows these is a key; they stay, so that the text says what was removed.
 _AFTER = (
-    r"(?i:authorization)[\"']?\s{0,4}:\s{0,4}[\"']?(?i:basic|token|apikey|digest)\s{1,8}",
+    r"(?i:authorization)[\"']?\s{0,4}:\s{0,4}[\"']?(?i:basic|bearer|token|apikey|digest)\s{1,8}(?![$<{])",
     r"://[^\s/:@\"'<>]{0,128}:(?=[^\s/@\"'<>]{1,256}@)",
     r"--?(?i:user|u)[ =][\"']?[^\s:\"'$]{1,64}:(?!//)",
 )

@@ -98,7 +98,7 @@ def test_a_text_that_begins_keys_everywhere_hangs_nothing(piece: str) -> None:
 
 
 SHOWN = {
-    "curl -H 'Authorization: Bearer abcdef1234567890' https://x": "curl -H 'Authorization: {}' https://x",
+    "curl -H 'Authorization: Bearer abcdef1234567890' https://x": "curl -H 'Authorization: Bearer {}' https://x",
     'curl -H "Authorization: Basic dXNlcjpwYXNz" x': 'curl -H "Authorization: Basic {}" x',
     "curl -u admin:pa55word http://x": "curl -u admin:{} http://x",
     "mysql --password hunter2hunter2": "mysql --password {}",
