@@ -117,9 +117,11 @@ _BARE = "They can do what you can do."
 def _text(found: Sandbox, mode: SandboxMode) -> str:
     match found.form:
         case "bubblewrap":
+            looks = " What provably only looks may run outside." if mode == "auto" else ""
             return (
                 "Commands run in a sandbox (bubblewrap): they can change only the workspace, /tmp and caches of their "
-                "own, see neither keys nor other processes, and have the network only through Errand, if they have it."
+                "own, see neither keys nor other processes, and have the network only through Errand, if they have "
+                f"it.{looks}"
             )
         case "landlock":
             network = "" if found.has_network_limits else " This kernel cannot keep them from the network."

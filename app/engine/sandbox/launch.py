@@ -6,8 +6,9 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from weakref import WeakSet
 
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.sandbox import landlock, network_child
@@ -56,6 +57,10 @@ class Launch:
             self.proxied.close()
 
 
+# Those whose commands run now, or left processes in the background: they can exchange files.
+_busy: WeakSet["CommandSandbox"] = WeakSet()
+
+
 class CommandSandbox:
     """The sandbox of one task; `judge` says where its commands that have the network may connect."""
 
@@ -79,7 +84,7 @@ class CommandSandbox:
             rules = landlock.ruleset(writable, profile.readable(), profile.hidden(), network=network)
             inside = profile.environment(environment, str(profile.temporary))
             return Launch(arguments, folder, inside, [rules], partial(landlock.enter, rules))
-        files = pin(Path(os.path.realpath(profile.workspace)))
+        files = [one for folder in profile.writable() for one in pin(folder)]
         descriptors, inside = [one.descriptor for one in files], profile.environment(environment, "/tmp")
         proxied = None
         if network:
@@ -90,6 +95,15 @@ class CommandSandbox:
         wrapped = bubblewrapped(arguments, folder, profile, files, sandbox)
         return Launch(wrapped, folder, inside, descriptors, proxied=proxied)
 
+    @property
+    def is_needed_to_look(self) -> bool:
+        """True if a command that provably only looks must run inside too.
+
+        Such a command reads what was checked, unless something puts a link in the place of a file meanwhile. Without
+        anything that could, it runs bare in `auto`, at a tenth of the cost.
+        """
+        return self.profile.mode == "required" or bool(_busy)
+
     async def after(self, *, has_background: bool) -> list[str]:
         """Call it when the process has ended: the names of the files in the workspace that it was not to make.
 
@@ -97,6 +111,7 @@ class CommandSandbox:
         """
         self.has_background = has_background
         if not has_background:
+            _busy.discard(self)
             await self.proxy.close()
         if sandbox_of(self.profile.mode) is None:
             return []
@@ -121,6 +136,7 @@ async def prepare_launch(
     """
     if sandbox is None:
         return Launch(arguments, folder, environment)
+    _busy.add(sandbox)
     made, is_abandoned = list[Launch](), threading.Event()
 
     def work() -> Launch:
@@ -135,14 +151,18 @@ async def prepare_launch(
         is_abandoned.set()
         for one in made:
             one.abandon()
+        if not sandbox.has_background:
+            _busy.discard(sandbox)
         raise
     if launch.proxied is not None:
         sandbox.proxy.expect(launch.proxied)
     return launch
 
 
-def _network_child() -> list[str]:
-    """An installed bundle's executable is errand itself."""
+@cache
+def _network_child() -> tuple[str, ...]:
+    """An installed bundle's executable is errand itself; else the text goes along, whose file may be hidden inside."""
     if getattr(sys, "frozen", False):
-        return [sys.executable, "sandbox-network"]
-    return [sys.executable, "-I", "-S", network_child.__file__]
+        return (sys.executable, "sandbox-network")
+    text = Path(network_child.__file__).read_text(encoding="utf-8")
+    return (os.path.realpath(sys.executable), "-I", "-S", "-c", text)

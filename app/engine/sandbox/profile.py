@@ -75,12 +75,11 @@ class SandboxProfile:
         return tuple(_outermost(real for path in candidates if (real := _existing(path)) is not None))
 
     def writable(self) -> tuple[Path, ...]:
-        hidden = self.hidden()
-        granted = (real for path in self.granted if (real := _existing(path)) is not None)
+        own = [real for path in (self.workspace, self.cache) if (real := _existing(path)) is not None]
+        granted = [real for path in self.granted if (real := _existing(path)) is not None]
+        hidden = self.hidden() if granted else ()
         # A link may have been put where the person meant a folder.
-        opened = (real for real in granted if not any(_overlap(real, one) for one in hidden))
-        own = (real for path in (self.workspace, self.cache) if (real := _existing(path)) is not None)
-        return (*own, *opened)
+        return (*own, *(real for real in granted if not any(_overlap(real, one) for one in hidden)))
 
     def readable(self) -> tuple[Path, ...]:
         """What can be read although it lies in something hidden."""

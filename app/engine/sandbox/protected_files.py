@@ -36,8 +36,10 @@ def note_own_write(path: Path) -> None:
 
 
 def find_protected(root: Path) -> _Found:
-    """The protected files at the top of a workspace and in its repository; `root` has no links."""
+    """The protected files at the top of a folder and in its repository, or in a repository; `root` has no links."""
     found: _Found = {}
+    for part in PROTECTED_PARTS.get(root.name, ()):
+        _note(root / part, found)
     with suppress(OSError), os.scandir(root) as entries:
         for entry in entries:
             parts = PROTECTED_PARTS.get(plain_name(entry.name))

@@ -12,8 +12,9 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.sandbox.launch import CommandSandbox
 from app.engine.tools.base import ToolContext, ToolError
 from app.engine.tools.processes import termination
+from app.protocol.base import JsonObject
 from tests.engine.sandbox.conftest import PLANTED, profile_of, run_shell, shell_result
-from tests.support.loop_parts import task_of
+from tests.support.loop_parts import task_of, text_of, tool_of
 from tests.support.processes import until
 
 
@@ -159,3 +160,28 @@ async def test_a_background_process_lasts_until_the_task_ends(sandboxed: ToolCon
 
 async def test_the_exit_code_and_both_outputs_pass_through(sandboxed: ToolContext) -> None:
     assert await run_shell(sandboxed, "echo out; echo err >&2; exit 7") == "out\n[stderr]\nerr\n[exit code 7]"
+
+
+async def looks_outside(context: ToolContext) -> bool:
+    """Where a command runs that the policy let run because it only looks."""
+    shell = tool_of(context, "shell")
+    arguments: JsonObject = {"command": "readlink /proc/self/ns/pid"}
+    shell.allow("look", replace(shell.access(arguments), only_looks=True))
+    result = await shell.execute("look", arguments, CancelSignal(), lambda result: None)
+    return text_of(result) == os.readlink("/proc/self/ns/pid")
+
+
+async def test_what_only_looks_runs_outside_unless_something_could_exchange_what_it_reads(
+    sandboxed: ToolContext,
+) -> None:
+    automatic = replace(profile_of(sandboxed), mode="auto")
+    own, other = (replace(sandboxed, sandbox=CommandSandbox(automatic)) for _ in range(2))
+    assert await looks_outside(own)
+    assert not await looks_outside(sandboxed), "required"
+    async with task_of(own):
+        await run_shell(own, "sleep 60 > /dev/null 2>&1 &")
+        assert not await looks_outside(own)
+        assert not await looks_outside(other), "another task is at work"
+    assert own.sandbox is not None and other.sandbox is not None
+    await own.sandbox.after(has_background=False)
+    assert await looks_outside(other)

@@ -2,13 +2,15 @@
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from app.engine.sandbox.launch import CommandSandbox
 from app.engine.sandbox.protected_files import note_own_write
 from app.engine.tools.base import ToolContext
-from tests.engine.sandbox.conftest import run_shell
+from tests.engine.sandbox.conftest import profile_of, run_shell
 from tests.support.loop_parts import run, task_of, tool_of
 from tests.support.processes import until
 
@@ -96,6 +98,24 @@ async def test_a_repository_that_a_command_makes_names_no_program(sandboxed: Too
     assert "name = A" in config and "url = https://x.example/y" in config
     assert not (git / "hooks" / "pre-commit").exists()
     assert await run_shell(sandboxed, "git status --short") == "(no output)"
+
+
+async def test_the_repository_of_a_linked_worktree_works_once_it_is_opened(
+    sandboxed: ToolContext, tmp_path: Path
+) -> None:
+    """Its hooks and its configuration stay closed there too."""
+    main, context = tmp_path / "main", sandboxed
+    line = f"git init -q {main} && cd {main} && {_AS_ANYONE} commit -q --allow-empty -m one && git worktree add -q {{}}"
+    sandboxed.workspace.rmdir()
+    await run_shell(replace(context, sandbox=None, workspace=tmp_path), line.format(sandboxed.workspace))
+    commit = f"echo a > a; git add a; {_AS_ANYONE} commit -qm two 2>&1; git log --oneline | wc -l"
+    assert "fatal" in await run_shell(context, commit), "it lies outside the workspace"
+    profile = replace(profile_of(context), granted=(main / ".git",))
+    opened = replace(context, sandbox=CommandSandbox(profile))
+    assert await run_shell(opened, commit) == "2"
+    await run_shell(opened, f"echo x > {main}/.git/hooks/pre-commit; echo x >> {main}/.git/config; true")
+    assert not (main / ".git" / "hooks" / "pre-commit").exists()
+    assert not (main / ".git" / "config").read_text().endswith("x\n")
 
 
 async def test_a_clone_inside_works(sandboxed: ToolContext, tmp_path: Path) -> None:

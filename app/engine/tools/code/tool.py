@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import FolderNotAnswering
 from app.engine.core.workspace_threads import in_workspace
+from app.engine.sandbox.protected_files import note_own_write
 from app.engine.tools.base import (
     Access,
     ExecutionMode,
@@ -277,6 +278,7 @@ class Code:
 
     def _create_dir(self, path: Path) -> ToolResult:
         is_new = not path.is_dir()
+        note_own_write(path)
         with opened_folder(path, make=True):
             pass
         verb = "Created" if is_new else "There already is"

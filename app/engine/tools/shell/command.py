@@ -169,6 +169,9 @@ class ShellCommand:
         looks = allowed is not None and allowed.only_looks
         folders = allowed.program_folders if allowed is not None else ()
         self._environment = _of_looking(context.environment, folders) if looks else context.environment
+        self._sandbox = context.sandbox
+        if looks and self._sandbox is not None and not self._sandbox.is_needed_to_look:
+            self._sandbox = None
         self._on_output = on_output
         # The id comes from a model: only a safe part of it may enter a file name.
         name = "".join(letter for letter in call_id if letter.isalnum() or letter in "-_")[-60:] or "call"
@@ -208,14 +211,12 @@ class ShellCommand:
     async def _prepared(self, arguments: list[str], working_dir: Path) -> Launch:
         """What to start, in the sandbox if there is one."""
         try:
-            return await prepare_launch(
-                arguments, working_dir, self._environment, self._context.sandbox, network=self._network
-            )
+            return await prepare_launch(arguments, working_dir, self._environment, self._sandbox, network=self._network)
         except (ConfigurationError, FolderNotAnswering, OSError) as error:
             raise ToolError(f"The command was not started: {error}") from error
 
     async def _not_kept(self, has_background: bool) -> tuple[str, ...]:
-        sandbox = self._context.sandbox
+        sandbox = self._sandbox
         if sandbox is None:
             return ()
         # Those of an earlier command.
