@@ -106,6 +106,8 @@ class Approvals(Feature):
             decision = await self._decide(call.name, access)
             if decision.verdict == "deny":
                 return _denied(decision)
+            if decision.verdict == "ask" and settled.settled_by != "person":
+                continue  # the rule or the mode that allowed it was taken back
             self._note_use(call.name, decision.used)
             self._remember(settled, call.name, offers)
             by_person = settled.settled_by == "person" or bool(decision.used)

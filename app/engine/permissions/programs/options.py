@@ -100,6 +100,8 @@ class Program:
             if word == "--":
                 usage.operands += reversed(rest)
                 break
+            if self._could_be_written(word, usage):
+                raise UnknownFlag(f"{word} after an operand could be a file that it writes")
             if word.startswith("--"):
                 self._read_long(word, rest, usage)
             elif word.startswith("-") and len(word) > 1:
@@ -108,6 +110,11 @@ class Program:
                 usage.operands.append(word)
         self._add_paths(usage)
         return usage
+
+    def _could_be_written(self, word: str, usage: Usage) -> bool:
+        """xxd, and others on BSD, take a flag after the file that they read for the file that they write."""
+        writes = self.at_most is not None and not self.names.startswith("git ")
+        return writes and bool(usage.operands) and word.startswith("-")
 
     def _read_long(self, word: str, rest: list[str], usage: Usage) -> None:
         name, has_value, value = word[2:].partition("=")

@@ -52,6 +52,15 @@ async def test_edits_lets_a_change_through_and_asks_about_a_command(tmp_path: Pa
         assert (engine.workspace / "made").exists()
 
 
+async def test_a_mode_that_is_taken_back_at_once_lets_nothing_run(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[shell("touch a"), DONE])) as engine:
+        task = await engine.start(approve="ask")
+        first = await engine.watcher.ask(task.id)
+        await asyncio.gather(change(engine, task, "all"), change(engine, task, "ask"))
+        await engine.watcher.task(task.id, lambda task: task.ask_id not in (None, first.id))
+        assert not (engine.workspace / "a").exists()
+
+
 async def test_edits_denies_what_it_would_ask_about_if_nobody_is_there(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(turns=[write("made"), shell("rm made"), DONE])) as engine:
         task = await engine.start(approve="edits", attended=False)
