@@ -15,11 +15,9 @@ from app.engine.permissions.cases import (
     AddressInput,
     Answer,
     Case,
-    CaseContext,
-    PathCase,
-    PathInput,
     answer,
 )
+from app.engine.permissions.paths import unusable_path
 from app.engine.permissions.policy import Decision, decide
 from app.engine.permissions.shell.grammar import PlainCommand
 from app.engine.sandbox.form import status_of
@@ -27,6 +25,7 @@ from app.engine.tools.base import Access
 from app.paths import Paths
 from app.printable import printable
 
+_WITHOUT_RULES = "grants  not looked at here; `errand grants` lists what you allowed and denied\n"
 _LONGEST_LINE = 10_000_000
 _BROKEN = (ValueError, OSError, LookupError, RecursionError, MemoryError, AssertionError)
 
@@ -51,18 +50,24 @@ def explanation(decision: Decision) -> str:
 def explain_command(line: str, folder: str, private: Path, out: TextIO) -> None:
     """Print the decision on a command line in a workspace, the rule that decided, and its parsed parts."""
     access = Access("run", line, reads=(Path(folder),), command=line, operation="run")
-    out.write(explanation(decide(access, Path(folder), "ask", frozenset(), private)) + "\n")
+    out.write(explanation(decide(access, Path(folder), "ask", frozenset(), private)) + "\n" + _WITHOUT_RULES)
     with suppress(ConfigurationError):  # the settings file is broken: the engine says so
         mode = Settings(Paths(private).settings).values.command_sandbox
         out.write(f"sandbox {printable(status_of(mode).text)}\n")
 
 
 def explain_path(path: str, folder: str, private: Path, out: TextIO, *, writes: bool) -> None:
-    home = str(Path.home())
-    context = CaseContext(workspace=folder, home=home, app_config_dir=str(private))
-    found = answer(PathCase("", PathInput(path, "write" if writes else "read"), context))
-    _print(found.decision, found.rule, found.reason, out)
-    out.write(f"path    {printable(os.path.realpath(os.path.join(folder, os.path.expanduser(path))))}\n")
+    """Print the decision on reading or writing a file in a workspace, and where its path leads."""
+    if unusable := unusable_path(path):
+        _print("deny", "path", unusable, out)
+        return
+    real = Path(os.path.realpath(os.path.join(folder, os.path.expanduser(path))))
+    if writes:
+        access = Access("write", path, writes=(real,), operation="write", given=path)
+    else:
+        access = Access("read", path, reads=(real,), operation="read", given=path)
+    out.write(explanation(decide(access, Path(folder), "ask", frozenset(), private)) + "\n")
+    out.write(f"path    {printable(str(real))}\n{_WITHOUT_RULES}")
 
 
 def explain_address(url: str, out: TextIO) -> None:

@@ -89,7 +89,7 @@ def judge_path(operation: PathOperation, path: str, folder: str, places: Places,
     """Judge the path of a file tool; relative paths start at `folder`. `may_write`: writing here was granted."""
     if places.is_windows:
         return windows_paths.judge_path(operation, path, folder, places, may_write)
-    if unusable := _unusable(path):
+    if unusable := unusable_path(path):
         return deny("path", unusable)
     if path.startswith("~") and path != "~" and not path.startswith("~/"):
         return deny("path", f"{path} names the home directory of somebody else")
@@ -121,7 +121,7 @@ def judge_operand(word: str, folders: Sequence[str], places: Places, *, is_known
     `is_known`: the program is known to take a path here. Other words may be anything, so only what is plainly a
     path outside is asked about.
     """
-    if unusable := _unusable(word):
+    if unusable := unusable_path(word):
         return ask("operand", unusable) if is_known else None
     for folder in folders:
         given = os.path.join(folder, word)
@@ -150,7 +150,8 @@ def _outside(path: str, named: str, real: str, places: Places, writes: bool) -> 
     )
 
 
-def _unusable(path: str) -> str | None:
+def unusable_path(path: str) -> str | None:
+    """Why a text cannot be a path; None if it can."""
     if "\0" in path:
         return "a path cannot hold a NUL character"
     try:

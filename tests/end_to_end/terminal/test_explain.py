@@ -2,6 +2,7 @@
 
 import msgspec
 
+from app.paths import Paths
 from tests.support.command_line import Errand
 
 
@@ -12,9 +13,18 @@ async def test_a_command_a_path_and_an_address_are_explained(errand: Errand) -> 
     assert "part 2  |   'wc' '-l'  > 'b'\n" in command.out
     assert "also    ask, redirect: it writes to b\n" in command.out
     path = await errand.run("explain", "--path", "../x")
-    assert path.out.startswith("deny: ../x leaves the workspace by ..\nrule    path\n")
+    assert path.out.startswith("deny: never allowed: ../x leaves the workspace by ..\nrule    path\n")
+    assert "`errand grants` lists what you allowed and denied\n" in path.out
     address = await errand.run("explain", "--address", "http://localhost@evil.example/")
     assert address.out == "deny: a name before @ hides the real host\nrule    address\n"
+
+
+async def test_a_workspace_that_errand_made_is_explained_as_the_engine_judges_it(errand: Errand) -> None:
+    own = Paths(errand.home).workspaces / "one"
+    own.mkdir(parents=True)
+    for path, expected in (("a", "allow"), (".env", "ask"), ("../../settings.toml", "deny")):
+        explained = await errand.run("explain", "--path", path, "--workspace", str(own))
+        assert explained.out.startswith(f"{expected}: ")
 
 
 async def test_cases_are_answered_line_by_line_and_broken_ones_are_asked_about(errand: Errand) -> None:
