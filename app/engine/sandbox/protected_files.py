@@ -6,8 +6,8 @@ an empty file in its place would show in every listing: these are moved away whe
 
 import os
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -19,6 +19,10 @@ from app.engine.core.git_configuration import plain_configuration
 _EXAMPLE = ".sample"
 # What is put back where the sandbox cannot protect it: files up to this size, this many of a folder.
 _LARGEST, _MOST_FILES = 65_536, 200
+# Looked at for submodules.
+_MOST_MODULES = 500
+# What `git worktree add` writes.
+_COMMON = b"../.."
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _ANY = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_NOFOLLOW", 0)
 
@@ -39,33 +43,63 @@ def find_protected(root: Path) -> _Found:
     """The protected files at the top of a folder and in its repository, or in a repository; `root` has no links."""
     found: _Found = {}
     for part in PROTECTED_PARTS.get(root.name, ()):
-        _note(root / part, found)
+        _note(root / part, root, found)
     with suppress(OSError), os.scandir(root) as entries:
         for entry in entries:
             parts = PROTECTED_PARTS.get(plain_name(entry.name))
             if parts is None or not entry.is_dir(follow_symlinks=False):
                 if is_protected((entry.name,)) or parts is not None:
-                    _note(Path(entry.path), found)
+                    _note(Path(entry.path), root, found)
                 continue
-            for folder in (Path(entry.path), *_modules(Path(entry.path))):
+            for folder in (Path(entry.path), *_modules(Path(entry.path), root, found)):
                 for part in parts:
-                    _note(folder / part, found)
+                    _note(folder / part, root, found)
+            _note_worktrees(Path(entry.path), root, found)
     return found
 
 
-def _modules(folder: Path) -> list[Path]:
-    """The repositories of submodules."""
+def _modules(folder: Path, root: Path, found: _Found) -> list[Path]:
+    """The repositories of submodules and of theirs. Slashes in the name of a submodule make folders."""
     if folder.name != ".git":
         return []
-    with suppress(OSError), os.scandir(folder / "modules") as entries:
-        return [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
-    return []
+    repositories: list[Path] = []
+    rest = [folder / "modules"]
+    for count, one in enumerate(rest):
+        if count > _MOST_MODULES:
+            _note(folder / "modules", root, found)  # as a whole
+            break
+        with suppress(OSError), os.scandir(one) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    path = Path(entry.path)
+                    is_repository = any(os.path.lexists(path / name) for name in ("HEAD", *PROTECTED_PARTS[".git"]))
+                    repositories += [path] if is_repository else []
+                    rest.append(path / "modules" if is_repository else path)
+    return repositories
 
 
-def _note(path: Path, found: _Found) -> None:
+def _note_worktrees(folder: Path, root: Path, found: _Found) -> None:
+    """Where each linked worktree finds its configuration."""
+    with suppress(OSError), os.scandir(folder / "worktrees") as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                for name in ("commondir", "config.worktree"):
+                    _note(Path(entry.path, name), root, found)
+
+
+def _note(path: Path, root: Path, found: _Found) -> None:
+    """Note the file if it exists, or the link on the way to it."""
     with suppress(OSError):
-        is_link = stat.S_ISLNK(os.lstat(path).st_mode)
-        found[path] = os.readlink(path) if is_link else None
+        for one in (*_folders_to(path, root), path):
+            if stat.S_ISLNK(os.lstat(one).st_mode):
+                found[one] = os.readlink(one)
+                return
+        found[path] = None
+
+
+def _folders_to(path: Path, root: Path) -> list[Path]:
+    """Those between the root and the path, the outer first."""
+    return [above for above in reversed(path.parents) if above != root and above.is_relative_to(root)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +119,7 @@ def pin(root: Path) -> list[PinnedPath]:
     wanted: dict[Path, bool] = {}
     for path, link in find_protected(root).items():
         if link is None:
-            wanted |= {above: True for above in path.parents if above != root and above.is_relative_to(root)}
+            wanted |= {above: True for above in _folders_to(path, root)}
             wanted[path] = False
     found: list[PinnedPath] = []
     for path, is_writable in sorted(wanted.items(), key=lambda one: len(one[0].parts)):
@@ -113,6 +147,18 @@ def _open_below(root: Path, path: Path) -> int | None:
     return descriptor
 
 
+@contextmanager
+def _folder_of(path: Path, root: Path) -> Generator[int]:
+    """A descriptor of its folder: a command may put a link in the place of any folder meanwhile. Raises OSError."""
+    descriptor = _open_below(root, path.parent)
+    if descriptor is None:
+        raise FileNotFoundError(path)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 @dataclass(slots=True)
 class WorkspaceGuard:
     """Moves away what commands made that no command may make. One for each task; call it in a thread.
@@ -126,6 +172,8 @@ class WorkspaceGuard:
     _known: _Found = field(default_factory=_Found)
     _is_watching: bool = False
     _contents: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
+    # Repositories of commands whose processes in the background can still change them.
+    _made: set[Path] = field(default_factory=set[Path])
 
     def before(self, *, can_change: bool) -> list[str]:
         """Call it before a command starts. Names what processes in the background have made since the last one.
@@ -134,7 +182,7 @@ class WorkspaceGuard:
         """
         moved = self.after(has_background=True) if self._is_watching else []
         self._known, self._is_watching = find_protected(self._root), True
-        self._contents = _contents(self._known) if can_change else {}
+        self._contents = _contents(self._known, self._root) if can_change else {}
         return moved
 
     def after(self, *, has_background: bool) -> list[str]:
@@ -150,11 +198,13 @@ class WorkspaceGuard:
         for path, link in self._known.items():
             if link is not None and now.get(path, "") != link:
                 moved += self._restore(path, link, root)
-        for path in self._new(now):
-            if _is_repository(path, root):
+        for path in dict.fromkeys((*self._made, *self._new(now, root))):
+            if path not in now:
                 moved += self._clean_repository(path, root)
+                self._made.add(path)
             elif path not in _own_writes:
                 moved += self._move_away(path, root)
+        self._made = self._made if has_background else set()
         self._known = find_protected(root)
         return moved
 
@@ -162,34 +212,36 @@ class WorkspaceGuard:
     def _root(self) -> Path:
         return Path(os.path.realpath(self.workspace))
 
-    def _new(self, now: _Found) -> list[Path]:
-        """The new ones; for a new repository its folder alone."""
+    def _new(self, now: _Found, root: Path) -> list[Path]:
+        """The new ones; for those of a new repository its folder, which is not in `now`."""
         new: dict[Path, None] = {}
-        known = {path.parent for path in self._known}
+        known = {_repository_of(path, root) for path in self._known}
         for path in now:
-            if path not in self._known:
-                git = next((above for above in path.parents if above.name == ".git"), None)
-                new[git if git is not None and git not in known else path] = None
+            if path not in self._known and not _is_of_a_worktree(path, root):
+                repository = _repository_of(path, root)
+                new[path if repository is None or repository in known else repository] = None
         return list(new)
 
     def _put_back(self, root: Path) -> list[str]:
         moved: list[str] = []
-        now = _contents({path: None for path, link in self._known.items() if link is None})
+        now = _contents({path: None for path, link in self._known.items() if link is None}, root)
         for path in {**self._contents, **now}:
             old = self._contents.get(path)
             if now.get(path) == old or path in _own_writes:
                 continue
             moved += self._move_away(path, root) or [str(path.relative_to(root))]
             if old is not None:
-                with suppress(OSError):
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(old)
+                for folder in _folders_to(path, root):
+                    with suppress(OSError), _folder_of(folder, root) as above:
+                        os.mkdir(folder.name, dir_fd=above)
+                _write_new(path, old, root)
         return moved
 
     def _restore(self, path: Path, link: str, root: Path) -> list[str]:
         moved = self._move_away(path, root)
         try:
-            os.symlink(link, path)
+            with _folder_of(path, root) as folder:
+                os.symlink(link, path.name, dir_fd=folder)
         except OSError:
             return moved
         return moved or [str(path.relative_to(root))]
@@ -197,50 +249,57 @@ class WorkspaceGuard:
     def _clean_repository(self, git: Path, root: Path) -> list[str]:
         """A command may make a repository, but not one that names programs to run."""
         moved: list[str] = []
-        for folder in (git, *_modules(git)):
-            for name in ("config.worktree", "commondir", "info/attributes"):
-                if os.path.lexists(folder / name):
-                    moved += self._move_away(folder / name, root)
-            moved += self._clean_hooks(folder / "hooks", root)
-            moved += self._clean_configuration(folder / "config", root)
+        for name in ("config.worktree", "commondir", "info/attributes"):
+            if git / name not in _own_writes:
+                moved += self._move_away(git / name, root)
+        moved += self._clean_hooks(git / "hooks", root)
+        moved += self._clean_configuration(git / "config", root)
         return moved
 
     def _clean_hooks(self, hooks: Path, root: Path) -> list[str]:
-        if hooks.is_symlink():
-            return self._move_away(hooks, root)
-        with suppress(OSError):
-            made = [hooks / name for name in os.listdir(hooks) if not name.endswith(_EXAMPLE)]
-            return [name for path in made for name in self._move_away(path, root)]
-        return []
+        try:
+            with _folder_of(hooks / "any", root) as folder:
+                readable = os.open(".", os.O_RDONLY, dir_fd=folder)
+                try:
+                    names = os.listdir(readable)
+                finally:
+                    os.close(readable)
+        except OSError:
+            return self._move_away(hooks, root) if hooks.is_symlink() else []
+        made = [hooks / name for name in names if not name.endswith(_EXAMPLE)]
+        return [name for path in made if path not in _own_writes for name in self._move_away(path, root)]
 
     def _clean_configuration(self, config: Path, root: Path) -> list[str]:
-        data = _read(config)
+        data = _read(config, root)
         text = data.decode(errors="replace") if data is not None else None
         plain = plain_configuration(text or "")
-        if text == plain:
+        if text == plain or config in _own_writes:
             return []
-        moved = self._move_away(config, root) if os.path.lexists(config) else []
-        with suppress(OSError), open(config, "x", encoding="utf-8") as file:
-            file.write(plain)
+        moved = self._move_away(config, root)
+        _write_new(config, plain.encode(), root)
         return moved
 
     def _move_away(self, path: Path, root: Path) -> list[str]:
         """Rename it, which follows no link and copies nothing: its content may be exchanged meanwhile."""
         for target in _free_names(self.kept / path.name, path.with_name(f"{path.name}.not-kept")):
-            with suppress(OSError):
+            with suppress(OSError), _folder_of(path, root) as folder:
+                os.lstat(path.name, dir_fd=folder)
                 self.kept.mkdir(mode=0o700, parents=True, exist_ok=True)
-                os.rename(path, target)
+                if target.parent == path.parent:
+                    os.rename(path.name, target.name, src_dir_fd=folder, dst_dir_fd=folder)
+                else:
+                    os.rename(path.name, target, src_dir_fd=folder)
                 return [str(path.relative_to(root))]
         return []
 
 
-def _contents(found: _Found) -> dict[Path, bytes]:
+def _contents(found: _Found, root: Path) -> dict[Path, bytes]:
     """The small files among them and in their folders, without following links."""
     files: dict[Path, bytes] = {}
     for path, link in found.items():
         below = [] if link is not None else [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
         for file in [path, *below[:_MOST_FILES]]:
-            if (data := _read(file)) is not None:
+            if (data := _read(file, root)) is not None:
                 files[file] = data
     return files
 
@@ -254,14 +313,32 @@ def _free_names(*wanted: Path) -> Iterable[Path]:
         yield free
 
 
-def _is_repository(path: Path, root: Path) -> bool:
-    return path == root / ".git" and path.is_dir() and not path.is_symlink()
+def _repository_of(path: Path, root: Path) -> Path | None:
+    """The repository that the file configures, that of a workspace or of a submodule."""
+    git = root / ".git"
+    if path.is_relative_to(git) and not path.is_relative_to(git / "worktrees"):
+        return next((path.parents[part.count("/")] for part in PROTECTED_PARTS[".git"] if path.match(part)), None)
+    return None
 
 
-def _read(path: Path) -> bytes | None:
+def _is_of_a_worktree(path: Path, root: Path) -> bool:
+    """True for what `git worktree add` writes: where the repository is."""
+    is_there = path.name == "commondir" and path.parent.parent == root / ".git" / "worktrees"
+    return is_there and (_read(path, root) or b"").strip() == _COMMON
+
+
+def _write_new(path: Path, data: bytes, root: Path) -> None:
+    with suppress(OSError), _folder_of(path, root) as folder:
+        descriptor = os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+
+
+def _read(path: Path, root: Path) -> bytes | None:
     """The content of a small file, not through a link."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with _folder_of(path, root) as folder:
+            descriptor = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except OSError:
         return None
     try:

@@ -173,3 +173,65 @@ async def test_a_protected_file_exchanged_for_a_link_shows_nothing_hidden(
         said = [await run_shell(sandboxed, f"cat .envrc; cat {key}") for _ in range(15)]
         (sandboxed.workspace / "end").touch()
     assert "planted" not in "".join(said)
+
+
+@pytest.mark.parametrize(("place", "name"), [(".jj/repo", "config.toml"), (".git/info", "attributes")])
+async def test_a_file_behind_a_link_out_of_the_workspace_stays_where_it_is(
+    sandboxed: ToolContext, tmp_path: Path, place: str, name: str
+) -> None:
+    """Moving it away would take it from the person, into a folder that commands can read."""
+    mine = tmp_path / "home" / ".ssh" / name
+    mine.write_text("mine\n")
+    said = await run_shell(sandboxed, f"mkdir {Path(place).parent}; ln -s {mine.parent} {place}")
+    assert mine.read_text() == "mine\n"
+    assert f"[not kept: {place}." in said and not (sandboxed.workspace / place).is_symlink()
+
+
+async def test_submodules_of_any_name_and_depth_stay_as_they_are(sandboxed: ToolContext) -> None:
+    """`git submodule add` calls a submodule as its path."""
+    bare = replace(sandboxed, sandbox=None)
+    hooks = [sandboxed.workspace / ".git" / "modules" / name / "hooks" for name in ("libs/a", "libs/a/modules/b", "c")]
+    await run_shell(bare, "git init -q . && " + " && ".join(f"git init -q --bare {one.parent}" for one in hooks))
+    await run_shell(
+        sandboxed, "; ".join(f"echo evil > {one}/post-checkout; echo evil >> {one}/../config" for one in hooks)
+    )
+    assert not [
+        one for one in hooks if (one / "post-checkout").exists() or "evil" in (one.parent / "config").read_text()
+    ]
+
+
+async def test_a_submodule_that_a_command_makes_works_and_names_no_program(sandboxed: ToolContext) -> None:
+    await run_shell(sandboxed, "git init -q .")
+    said = await run_shell(
+        sandboxed,
+        f"git init -q /tmp/other && (cd /tmp/other && {_AS_ANYONE} commit -q --allow-empty -m one) "
+        "&& mkdir -p .git/modules/libs && git clone -q --separate-git-dir .git/modules/libs/other /tmp/other libs/other"
+        " && git -C libs/other config core.fsmonitor evil && echo evil > .git/modules/libs/other/hooks/post-checkout",
+    )
+    made = sandboxed.workspace / ".git" / "modules" / "libs" / "other"
+    assert "evil" not in (made / "config").read_text() and not (made / "hooks" / "post-checkout").exists(), said
+    assert await run_shell(sandboxed, "git -C libs/other log --format=%s") == "one"
+
+
+async def test_a_linked_worktree_stays_with_its_repository(sandboxed: ToolContext) -> None:
+    bare = replace(sandboxed, sandbox=None)
+    await run_shell(
+        bare, f"git init -q . && {_AS_ANYONE} commit -q --allow-empty -m one && git worktree add -q ../linked"
+    )
+    said = await run_shell(sandboxed, "echo ../../../evil > .git/worktrees/linked/commondir; git worktree add -q sub")
+    assert (sandboxed.workspace / ".git" / "worktrees" / "linked" / "commondir").read_text() == "../..\n"
+    assert "not kept" not in said and await run_shell(sandboxed, "git -C sub log --format=%s") == "one"
+
+
+async def test_a_new_repository_is_checked_as_long_as_a_process_is_left(sandboxed: ToolContext) -> None:
+    async with task_of(sandboxed):
+        await run_shell(
+            sandboxed,
+            "git init -q .; (until [ -e go ]; do sleep 0.02; done; git config core.fsmonitor evil; "
+            "echo evil > .git/hooks/post-checkout; touch done; sleep 60) >/dev/null 2>&1 &",
+        )
+        (sandboxed.workspace / "go").touch()
+        await until((sandboxed.workspace / "done").exists)
+        said = await run_shell(sandboxed, "true")
+    assert "[not kept: .git/hooks/post-checkout, .git/config." in said
+    assert "evil" not in (sandboxed.workspace / ".git" / "config").read_text()
