@@ -20,8 +20,10 @@ def bubblewrapped(
 
     The process needs the descriptors of `pinned`, which bubblewrap closes.
     """
-    hidden = profile.hidden()
+    closed, unchanged = profile.closed(), profile.unchanged()
+    hidden = tuple(dict.fromkeys((*profile.hidden(), *closed)))
     folders = tuple(path for path in hidden if path.is_dir())
+    denied = (*unchanged, *closed)
     temporary = str(profile.temporary)
     mounts = [
         (Path("/"), ["--ro-bind", "/"]),
@@ -32,7 +34,8 @@ def bubblewrapped(
         *((path, ["--tmpfs"] if path in folders else ["--ro-bind", "/dev/null"]) for path in hidden),
         *((path, ["--bind", str(path)]) for path in profile.writable()),
         *((path, ["--ro-bind", str(path)]) for path in profile.readable()),
-        *((one.path, _mount(one, sandbox)) for one in pinned),
+        *((one.path, _mount(one, sandbox)) for one in pinned if not any(map(one.path.is_relative_to, denied))),
+        *((path, ["--ro-bind", str(path)]) for path in unchanged),
     ]
     # A mount covers what was mounted below its path before.
     mounts.sort(key=lambda mount: len(mount[0].parts))

@@ -1,7 +1,7 @@
 """What the commands of a task may reach."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,12 +41,20 @@ _CACHES = {
 
 
 @dataclass(frozen=True, slots=True)
+class DeniedFolders:
+    """Folders that rules of the person deny: `closed` to all use, `unchanged` to changes."""
+
+    closed: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SandboxProfile:
     """What the commands of one task may reach. Whatever is not named can be read, and not changed.
 
     `homes` are home directories of the person, `private` is the app's own data, `granted` are folders that the person
-    opened. `network`: every command has the network, otherwise those of which that is said. The methods read the file
-    system and return real paths: call them in a thread.
+    opened, `denied` says what they deny now. `network`: every command has the network, otherwise those of which that is
+    said. The methods read the file system and return real paths: call them in a thread.
     """
 
     workspace: Path
@@ -57,6 +65,7 @@ class SandboxProfile:
     network: bool = False
     granted: tuple[Path, ...] = ()
     mode: SandboxMode = "required"
+    denied: Callable[[], DeniedFolders] = DeniedFolders
 
     @property
     def temporary(self) -> Path:
@@ -69,9 +78,9 @@ class SandboxProfile:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def hidden(self) -> tuple[Path, ...]:
-        """What looks empty: the app's own data, keys and sessions, sockets of services."""
+        """What looks empty: the app's own data, keys and sessions, sockets of services, and what the person denied."""
         secrets = (path for home in self.homes for path in _secrets(home))
-        candidates = (self.private, *secrets, *map(Path, _OF_THE_SYSTEM))
+        candidates = (self.private, *secrets, *map(Path, _OF_THE_SYSTEM), *self.closed())
         return tuple(_outermost(real for path in candidates if (real := _existing(path)) is not None))
 
     def writable(self) -> tuple[Path, ...]:
@@ -80,6 +89,16 @@ class SandboxProfile:
         hidden = self.hidden() if granted else ()
         # A link may have been put where the person meant a folder.
         return (*own, *(real for real in granted if not any(_overlap(real, one) for one in hidden)))
+
+    def closed(self) -> tuple[Path, ...]:
+        """What the person denied, which looks empty also inside the workspace."""
+        return tuple(real for path in self.denied().closed if (real := _existing(Path(path))) is not None)
+
+    def unchanged(self) -> tuple[Path, ...]:
+        """What can be read only, although it lies in something writable, or holds it."""
+        folders = [real for path in self.denied().unchanged if (real := _existing(Path(path))) is not None]
+        inside = [root for root in self.writable() if any(root.is_relative_to(folder) for folder in folders)]
+        return tuple(dict.fromkeys((*folders, *inside)))
 
     def readable(self) -> tuple[Path, ...]:
         """What can be read although it lies in something hidden."""

@@ -10,6 +10,7 @@ import pytest
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.sandbox.launch import CommandSandbox
+from app.engine.sandbox.profile import DeniedFolders
 from app.engine.tools.base import ToolContext, ToolError
 from app.engine.tools.processes import termination
 from app.protocol.base import JsonObject
@@ -23,6 +24,39 @@ async def test_a_command_works_in_its_workspace(sandboxed: ToolContext) -> None:
     said = await run_shell(sandboxed, "cat a.txt && echo two > b.txt && pwd && git --version >/dev/null && echo ok")
     assert said.split() == ["one", str(sandboxed.workspace), "ok"]
     assert (sandboxed.workspace / "b.txt").read_text() == "two\n"
+
+
+async def test_what_the_person_denied_is_hidden_or_unchanged_also_inside_the_workspace(
+    sandboxed: ToolContext, tmp_path: Path
+) -> None:
+    keys, kept, home = sandboxed.workspace / "keys", sandboxed.workspace / "kept", tmp_path / "home"
+    for folder in (keys, kept / ".git"):
+        folder.mkdir(parents=True)
+        (folder / "a").write_text(PLANTED)
+    (kept / "a").write_text("one")
+    denied = DeniedFolders((str(keys), str(home / "notes.txt")), (str(kept),))
+    context = replace(sandboxed, sandbox=CommandSandbox(replace(profile_of(sandboxed), denied=lambda: denied)))
+    said = await run_shell(context, f"cat ke*/a; cp -r keys /tmp/x; cat /tmp/x/a {home}/notes.txt; echo x > keys/b")
+    assert PLANTED not in said and "notes\n" not in said
+    said = await run_shell(
+        context, "cat kept/a; echo two > kept/a; echo two > kept/.git/a; mv kept gone; echo three > b"
+    )
+    assert "one" in said
+    assert contents(sandboxed.workspace) == {
+        keys / "a": PLANTED,
+        kept / "a": "one",
+        kept / ".git" / "a": PLANTED,
+        sandboxed.workspace / "b": "three\n",
+    }
+
+
+@pytest.mark.parametrize("above", ["", ".."])
+async def test_a_workspace_that_the_person_closed_to_changes_can_be_read(sandboxed: ToolContext, above: str) -> None:
+    (sandboxed.workspace / "a").write_text("one")
+    denied = DeniedFolders(unchanged=(str((sandboxed.workspace / above).resolve()),))
+    context = replace(sandboxed, sandbox=CommandSandbox(replace(profile_of(sandboxed), denied=lambda: denied)))
+    assert "one" in await run_shell(context, "cat a; echo two > a; echo two > b")
+    assert contents(sandboxed.workspace) == {sandboxed.workspace / "a": "one"}
 
 
 def contents(folder: Path) -> dict[Path, str]:

@@ -34,7 +34,7 @@ from app.engine.permissions.grants import Grants
 from app.engine.permissions.network import judge_connection, own_port
 from app.engine.sandbox.form import is_sandboxed, short_text
 from app.engine.sandbox.launch import CommandSandbox
-from app.engine.sandbox.profile import SandboxProfile
+from app.engine.sandbox.profile import DeniedFolders, SandboxProfile
 from app.engine.storage.database import Database
 from app.engine.tools.base import GuardedTool, ToolContext
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
@@ -166,8 +166,17 @@ class TaskBuilder:
             network=task.network == "on",
             granted=granted,
             mode=mode,
+            denied=partial(self._denied_folders, task),
         )
         return CommandSandbox(profile, self._judge_connection)
+
+    def _denied_folders(self, task: Task) -> DeniedFolders:
+        denied = self.grants.denied("shell", task.conversation_id, task.workspace)
+        folders = [(call.folder, call.operation) for call in denied if call.folder is not None]
+        return DeniedFolders(
+            tuple(folder for folder, operation in folders if operation != "write"),
+            tuple(folder for folder, operation in folders if operation == "write"),
+        )
 
     def _judge_connection(self, host: str, port: int, addresses: Sequence[str]) -> str | None:
         listed = hosts_of(self.settings.values.network_hosts)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -20,6 +21,7 @@ from app.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.sandboxes import set_sandbox
 
 _BROKEN = '{"id":"g2","tool":"shell","decision":"yes","call":{"prefix":["touch"]},"scope":"user","scopeId":""}'
 
@@ -108,6 +110,22 @@ async def test_an_expired_grant_covers_nothing_and_is_still_listed(tmp_path: Pat
         assert await asked_about(engine, started.id) == ["touch a", "touch b"]
         (grant,) = await engine.services.database.grants.valid()
         assert grant.expires_at is not None and grant.expires_at <= datetime.now(UTC)
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
+async def test_a_denied_folder_is_hidden_from_commands_that_do_not_name_it(tmp_path: Path) -> None:
+    turns = [shell("cp -r . /tmp/copy; cat /tmp/copy/*/a"), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        set_sandbox(engine.services.settings, is_on=True)
+        (engine.workspace / "keys").mkdir()
+        (engine.workspace / "keys" / "a").write_text("planted")
+        (engine.workspace / "src").mkdir()
+        (engine.workspace / "src" / "a").write_text("one")
+        await add(engine, rule("deny", GrantedCall(folder=str(engine.workspace / "keys"))))
+        started = await engine.start(approve="all")
+        await engine.watcher.end(started.id)
+        said = results(engine.watcher.nodes())[0].text
+        assert "one" in said and "planted" not in said
 
 
 async def test_a_new_grant_settles_the_waiting_asks_that_it_covers(tmp_path: Path) -> None:
