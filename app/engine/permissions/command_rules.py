@@ -212,10 +212,14 @@ def _hands_code(words: tuple[str, ...]) -> bool:
 
 def _begins(words: tuple[str, ...], prefix: tuple[str, ...]) -> bool:
     """True if the command begins with the prefix, whatever folder its program is in, and flags before a subcommand."""
-    if not words or program_name(words[0]) != program_name(prefix[0]):
+    if not words:
         return False
     named = (program_name(words[0]), *words[1:])
     wanted = (program_name(prefix[0]), *prefix[1:])
+    if wanted[0] == "git" and named[0].startswith("git-"):
+        named = ("git", named[0].removeprefix("git-"), *named[1:])  # as git starts it itself
+    if named[0] != wanted[0]:
+        return False
     if named[: len(wanted)] == wanted or subcommand(named)[: len(wanted)] == wanted:
         return True
     return any(named[at : at + len(wanted) - 1] == wanted[1:] for at in _after_flags(named))

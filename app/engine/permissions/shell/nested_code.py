@@ -194,8 +194,10 @@ def _code_of(one: FoundCommand, command: ScannedCommand) -> Iterator[str]:
         yield from (_CODE_NAME.sub("", text, count=1) for text in texts if " " in text or "=" in text)
     elif program == "git":
         yield from (word.partition("!")[2] for word in words if _GIT_ALIAS.match(word))
+        yield from (f"git {word.partition('=')[2]}" for word in words if word.startswith("alias.") and "=" in word)
         if "foreach" in words:
             yield words[-1]
+            yield " ".join(words[words.index("foreach") + 1 :])
     if program in ("at", "batch"):
         yield _input_of(command)
 
