@@ -27,10 +27,10 @@ DayLimitKind = Literal["day_money", "day_tokens"]
 LimitKind = Literal[TaskLimitKind, DayLimitKind]
 TaskMode = Literal["auto", "task", "chat"]
 DecidedMode = Literal["task", "chat"]
-# What happens where approval is needed. `ask`: a person is asked; `edits`: changes of files in the workspace run, the
-# rest is asked; `plan`: only reading, the rest is denied; `never`: the rest is denied; `all`: nothing is asked.
 # `asked`: commands that a person allowed and that need it have the network; `on`: all commands.
 NetworkMode = Literal["off", "asked", "on"]
+# What happens where approval is needed. `ask`: a person is asked; `edits`: changes of files in the workspace run, the
+# rest is asked; `plan`: only reading, the rest is denied; `never`: the rest is denied; `all`: nothing is asked.
 ApproveMode = Literal["ask", "edits", "plan", "never", "all"]
 
 QueuedKind = Literal["steer", "follow_up"]

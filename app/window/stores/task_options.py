@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from app.protocol.agents import Agent, Personality, ThinkingLevel
-from app.protocol.tasks import ApproveMode, TaskMode, TaskStartParams
+from app.protocol.tasks import ApproveMode, NetworkMode, TaskMode, TaskStartParams
 from app.window.stores.catalog import DEFAULT
 
 _CUSTOM_SERVER = "openai_compatible/"
@@ -17,8 +17,8 @@ def new_task_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """None means the engine's default. `workspace` and `approve` apply to a new conversation; `budget_usd` None is no
-    limit.
+    """None means the engine's default. `workspace` and `approve` apply to a new conversation, `network` becomes that of
+    the conversation; `budget_usd` None is no limit.
 
     `model_if_none`, chosen for another agent, applies to an agent without its own model. `api_base` belongs to a model
     of `openai_compatible`.
@@ -28,6 +28,7 @@ class TaskOptions:
     workspace: str | None = None
     mode: TaskMode = "auto"
     approve: ApproveMode = "ask"
+    network: NetworkMode = "asked"
     thinking_level: ThinkingLevel | None = None
     budget_usd: float | None = None
     personality_id: str | None = None
@@ -64,6 +65,7 @@ class TaskOptions:
             workspace=self.workspace if conversation_id is None else None,
             mode=self.mode,
             approve=self.approve if conversation_id is None else None,
+            network=self.network,
             thinking_level=None if is_for_another else self.thinking_level,
             budget_usd=self.budget_usd,
             personality_id=None if is_for_another else self.personality_id,

@@ -102,8 +102,12 @@ class WindowStateStore(QObject):
         self.save_soon()
 
     def set_options(self, options: TaskOptions) -> None:
-        """Options for the next new conversation. "Allow all" is not kept: it must be chosen for each."""
-        self.settings.options = replace(options, approve="ask") if options.approve == "all" else options
+        """Options for the next new conversation. "Allow all" and the network for all are chosen each time."""
+        self.settings.options = replace(
+            options,
+            approve="ask" if options.approve == "all" else options.approve,
+            network="asked" if options.network == "on" else options.network,
+        )
         self.save_soon()
 
     def add_closed(self, conversation_id: str) -> None:

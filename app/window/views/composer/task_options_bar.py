@@ -15,7 +15,7 @@ from app.window.stores.task_options import TaskOptionDefaults, TaskOptions
 from app.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from app.window.theme.theme import Theme
 from app.window.views.composer.approval_mode import MODE_ICONS, ApprovalModeDialog, next_mode
-from app.window.views.composer.task_options_dialog import MODES, THINKING
+from app.window.views.composer.task_options_dialog import MODES, NETWORKS, THINKING
 
 if TYPE_CHECKING:
     from app.window.views.shared.picker import PickerItem
@@ -134,6 +134,7 @@ class TaskOptionsView(QWidget):
             workspace=task.workspace,
             mode=task.mode,
             approve=self.options.approve,
+            network=task.network,
             thinking_level=task.thinking_level if is_own and not thinks_as_usual else None,
             budget_usd=task.budget_usd,
         )
@@ -228,6 +229,7 @@ class TaskOptionsView(QWidget):
             f"thinks: {THINKING[options.thinking_level].lower()}"
             if options.thinking_level not in (None, "off")
             else "",
+            NETWORKS[options.network][0] if options.network != "asked" else "",
             f"${options.budget_usd:g} at most" if options.budget_usd is not None else "",
         ]
         return [part for part in parts if part]

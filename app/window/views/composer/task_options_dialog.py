@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QComboBox, QFormLayout, QHBoxLayout, QLineEdit, QV
 
 from app.client.display_text import number_of
 from app.protocol.agents import ThinkingLevel
-from app.protocol.tasks import TaskMode
+from app.protocol.tasks import NetworkMode, TaskMode
 from app.window.stores.catalog import DEFAULT
 from app.window.stores.task_options import TaskOptionDefaults, TaskOptions
 from app.window.theme.style import plain_tool_tip, push_button, set_style, set_tool_tip
@@ -20,6 +20,11 @@ MODES: dict[TaskMode, tuple[str, str]] = {
     "auto": ("Auto", "Done at a reply that uses no tool, or when the agent says so."),
     "task": ("Task", "Goes on until the agent says itself that the job is complete."),
     "chat": ("Chat", "Plain talk: tools may be used, done at each reply."),
+}
+NETWORKS: dict[NetworkMode, tuple[str, str]] = {
+    "asked": ("Network if allowed", "Commands that need the network have it once you allowed them."),
+    "off": ("No network", "No command has the network."),
+    "on": ("Network for all", "Every command has the network, except private addresses."),
 }
 THINKING: dict[ThinkingLevel, str] = {
     "off": "Off",
@@ -49,10 +54,14 @@ class TaskOptionsDialog(FramelessDialog):
         self._options = options
         self.personality = _box("Personality", self._personalities(), options.personality_id or defaults.personality_id)
         self.mode = _box("Mode", [(mode, name, about) for mode, (name, about) in MODES.items()], options.mode)
+        self.network = _box(
+            "Network", [(network, name, about) for network, (name, about) in NETWORKS.items()], options.network
+        )
         self.thinking = _box("Thinking", self._levels(), options.thinking_level or "")
         self.model = push_button(defaults.model_of(options) or "Set up a model")
         self.budget = QLineEdit(f"{options.budget_usd:g}" if options.budget_usd is not None else "")
         self._mode_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
+        self._network_about = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
         self.several = push_button("Ask several models…")
         self.agent = push_button("Add an agent…")
         self.agent.setVisible(bool(defaults.agent))  # a new conversation has no agent to add another one to
@@ -89,6 +98,7 @@ class TaskOptionsDialog(FramelessDialog):
         form.addRow("Model", self.model)
         form.addRow("Thinking", self.thinking)
         form.addRow("Mode", self._with_explanation(self.mode, self._mode_about))
+        form.addRow("Network", self._with_explanation(self.network, self._network_about))
         form.addRow("Budget in $", self.budget)
         form.addRow("Folder", ElidedLabel(self._theme, self._options.workspace or "A new one, made by Errand"))
         column = QVBoxLayout(self)
@@ -117,6 +127,7 @@ class TaskOptionsDialog(FramelessDialog):
     def _connect(self) -> None:
         self.personality.activated.connect(self._on_personality_chosen)
         self.mode.activated.connect(self._on_mode_chosen)
+        self.network.activated.connect(self._on_network_chosen)
         self.thinking.activated.connect(self._on_thinking_chosen)
         self.model.clicked.connect(self._on_model_clicked)
         self.budget.textChanged.connect(self._on_budget_changed)
@@ -137,6 +148,7 @@ class TaskOptionsDialog(FramelessDialog):
 
     def _show_meanings(self) -> None:
         self._mode_about.setText(MODES[self._options.mode][1])
+        self._network_about.setText(NETWORKS[self._options.network][1])
         model = self._defaults.model_of(self._options) or "Set up a model"
         self.model.setText(
             self.fontMetrics().elidedText(model, Qt.TextElideMode.ElideMiddle, self._theme.tokens.column // 4)
@@ -155,6 +167,10 @@ class TaskOptionsDialog(FramelessDialog):
     def _on_mode_chosen(self, index: int) -> None:
         modes: Sequence[TaskMode] = tuple(MODES)
         self._change(replace(self._options, mode=modes[index]))
+
+    def _on_network_chosen(self, index: int) -> None:
+        networks: Sequence[NetworkMode] = tuple(NETWORKS)
+        self._change(replace(self._options, network=networks[index]))
 
     def _on_thinking_chosen(self, index: int) -> None:
         levels: Sequence[ThinkingLevel | None] = (None, *THINKING)

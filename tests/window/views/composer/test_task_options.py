@@ -109,11 +109,13 @@ def test_the_dialog_has_all_options_and_the_bar_shows_those_that_were_changed(ch
     take(dialog.personality, "Coder")
     take(dialog.mode, "Task")
     take(dialog.thinking, "Low")
+    take(dialog.network, "No network")
     QTest.keyClicks(dialog.budget, "1.5")
     assert choices.options == TaskOptions(
-        mode="task", thinking_level="low", budget_usd=1.5, personality_id="coder", approve="ask"
+        mode="task", thinking_level="low", budget_usd=1.5, personality_id="coder", approve="ask", network="off"
     )
-    assert choices.more_button.accessibleName() == "More choices: Coder, Task, thinks: low, $1.5 at most"
+    assert choices.options.start("Go", None).network == "off"
+    assert choices.more_button.accessibleName() == "More choices: Coder, Task, thinks: low, No network, $1.5 at most"
     assert choices.model_button.accessibleName() == "Model: m/code"
     dialog.close()
 
