@@ -5,6 +5,7 @@ read it, and marked, so that it is never allowed without asking.
 """
 
 import re
+import socket
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -127,12 +128,23 @@ def _judge(text: str, rules: AddressRules) -> Finding:
 def is_public(address: str) -> bool:
     """True for an IP address that everybody can reach; those that stand for another are judged as that one."""
     ip = _inner(_ip(address))
-    return ip is not None and ip.is_global and not ip.is_multicast
+    return ip is not None and ip.is_global and not ip.is_multicast and not _is_bound_here(ip)
 
 
 def is_this_machine(address: str) -> bool:
     ip = _inner(_ip(address))
-    return ip is not None and (ip.is_loopback or ip.is_unspecified)
+    return ip is not None and (ip.is_loopback or ip.is_unspecified or _is_bound_here(ip))
+
+
+def _is_bound_here(ip: IPv4Address | IPv6Address) -> bool:
+    """True for an address of this machine: its services may be meant for itself, though the address is global."""
+    family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((str(ip), 0))
+    except OSError:
+        return False
+    return True
 
 
 def _split(rest: str) -> tuple[str, str]:

@@ -104,15 +104,18 @@ class CommandSandbox:
         """
         return self.profile.mode == "required" or bool(_busy)
 
-    async def after(self, *, has_background: bool) -> list[str]:
+    async def after(self, *, has_background: bool, of_latest: bool = False) -> list[str]:
         """Call it when the process has ended: the names of the files in the workspace that it was not to make.
 
-        They were moved away, into `not-kept` in the task's output folder. `has_background`: processes are left.
+        They were moved away, into `not-kept` in the task's output folder. `has_background`: processes are left, and
+        `of_latest`: by this command.
         """
         self.has_background = has_background
         if not has_background:
             _busy.discard(self)
             await self.proxy.close()
+        elif not of_latest:
+            self.proxy.close_latest()
         if sandbox_of(self.profile.mode) is None:
             return []
         check = partial(self._guard.after, has_background=has_background)

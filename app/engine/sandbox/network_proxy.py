@@ -9,8 +9,13 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import TypeAlias
+
+from app.engine.core.errors import FolderNotAnswering
+from app.engine.core.workspace_threads import in_workspace
 
 # The reason why a host at these addresses may not be reached, None if it may.
 Judge: TypeAlias = Callable[[str, int, Sequence[str]], str | None]
@@ -19,6 +24,9 @@ _LARGEST_HEAD = 64 * 1024
 _CHUNK = 64 * 1024
 _HEAD_S, _CONNECT_S = 30.0, 15.0
 _MOST_CONNECTIONS = 64
+_MOST_LOOKUPS = 4
+# Before the next attempt to accept a connection if the engine has no descriptors left.
+_PAUSE_S = 1.0
 _REQUEST = re.compile(
     rb"([A-Z]{1,20}) (?:(http)://)?(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]@]+)(?::(\d{1,5}))?(/\S*)? HTTP/1\.[01]"
 )
@@ -56,12 +64,21 @@ class NetworkProxy:
     judge: Judge
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     _sockets: set[socket.socket] = field(default_factory=set[socket.socket])
+    # Those of the last command.
+    _latest: set[socket.socket] = field(default_factory=set[socket.socket])
+    _lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_LOOKUPS))
 
     def expect(self, connection: socket.socket) -> None:
         """Wait for the socket to serve, which arrives on this connection, or for its end."""
         connection.setblocking(False)
         self._sockets.add(connection)
+        self._latest = {connection}
         asyncio.get_running_loop().add_reader(connection, self._on_handover, connection)
+
+    def close_latest(self) -> None:
+        """The last command has ended and left no process: its socket would keep its network alive."""
+        for one in self._latest & self._sockets:
+            self._drop(one)
 
     async def close(self) -> None:
         for one in tuple(self._sockets):
@@ -84,12 +101,23 @@ class NetworkProxy:
             listener = socket.socket(fileno=descriptor)
             listener.setblocking(False)
             self._sockets.add(listener)
+            if connection in self._latest:
+                self._latest.add(listener)
+            self._listen(listener)
+
+    def _listen(self, listener: socket.socket) -> None:
+        if listener in self._sockets:
             asyncio.get_running_loop().add_reader(listener, self._on_connection, listener)
 
     def _on_connection(self, listener: socket.socket) -> None:
         try:
             client, _ = listener.accept()
+        except BlockingIOError:
+            return
         except OSError:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(listener)
+            loop.call_later(_PAUSE_S, self._listen, listener)
             return
         if len(self._tasks) >= _MOST_CONNECTIONS:
             client.close()
@@ -128,11 +156,12 @@ class NetworkProxy:
 
     async def _connected(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connects to an address that was judged, not to the name once more."""
-        loop = asyncio.get_running_loop()
+        # The threads of the event loop, which a stop needs, must not wait for the server of a hostile name.
+        look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
         try:
-            async with asyncio.timeout(_CONNECT_S):
-                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, TimeoutError, UnicodeError) as error:
+            async with self._lookups:
+                found = await in_workspace(Path(host), look_up)
+        except (OSError, FolderNotAnswering, UnicodeError) as error:
             raise _Refused(HTTPStatus.BAD_GATEWAY, f"{host} was not found.") from error
         addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
         if (reason := self.judge(host, port, addresses)) is not None:

@@ -1,21 +1,27 @@
 """Commands that have the network: they reach it only through the engine's proxy."""
 
 import asyncio
+import os
+import socket
 import ssl
 import subprocess
+import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from app.engine.permissions.addresses import is_public, is_this_machine
 from app.engine.permissions.network import judge_connection, needs_network
 from app.engine.sandbox.launch import CommandSandbox
 from app.engine.sandbox.network_proxy import Judge
 from app.engine.tools.base import ToolContext
 from tests.engine.sandbox.conftest import profile_of, run_shell
 from tests.support.loop_parts import task_of
+from tests.support.processes import until
 
 
 @asynccontextmanager
@@ -207,3 +213,48 @@ def test_public_hosts_are_open(host: str, addresses: list[str]) -> None:
 )
 def test_the_commands_that_need_the_network_are_known(line: str, needs: bool) -> None:
     assert needs_network(line) is needs
+
+
+async def test_a_background_process_keeps_no_sockets_of_later_commands(sandboxed: ToolContext) -> None:
+    async with task_of(sandboxed):
+        context = opened(sandboxed, anything)
+        await run_shell(context, "sleep 60 >/dev/null 2>&1 &")
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(4):
+            await run_shell(context, "true")
+        assert len(os.listdir("/proc/self/fd")) == before
+        assert context.sandbox is not None
+        await context.sandbox.proxy.close()
+
+
+async def test_names_that_nobody_answers_block_no_thread_of_the_engine(
+    sandboxed: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered, real = threading.Event(), socket.getaddrinfo
+
+    def look_up(host: str, *rest: Any, **options: Any) -> Any:
+        if host.endswith(".hang"):
+            answered.wait(30)
+            raise socket.gaierror
+        return real(host, *rest, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    context = opened(sandboxed, anything)
+    hang = "".join(f"{_CURL} http://{number}.hang/ & " for number in range(12))
+    running = asyncio.create_task(run_shell(context, f"touch started; {hang} wait"))
+    try:
+        await until((context.workspace / "started").exists)
+        async with task_of(context), asyncio.timeout(20):
+            # As a stop does.
+            await asyncio.gather(*(asyncio.to_thread(str) for _ in range(40)))
+    finally:
+        answered.set()
+        await running
+
+
+def test_an_address_of_this_machine_is_not_public() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("198.51.100.1", 9))
+        own = str(probe.getsockname()[0])
+    assert is_this_machine(own) and is_this_machine("127.0.0.1")
+    assert not is_this_machine("198.51.100.1") and is_public("8.8.8.8")

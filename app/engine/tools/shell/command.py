@@ -222,7 +222,7 @@ class ShellCommand:
         # Those of an earlier command.
         has_others = sandbox.has_background and termination.alive(self._context.task_id) > 0
         try:
-            return tuple(await sandbox.after(has_background=has_background or has_others))
+            return tuple(await sandbox.after(has_background=has_background or has_others, of_latest=has_background))
         except FolderNotAnswering:
             return ()
 
