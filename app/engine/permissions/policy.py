@@ -5,6 +5,7 @@ command is a convenience, not a security boundary.
 """
 
 import os
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -29,6 +30,7 @@ PLAN_MODE = "plan mode: only reading is allowed; describe the change instead"
 _RISKS: tuple[Risk, ...] = ("low", "medium", "high")
 # Builtins of bash that the policy allows.
 _BUILTINS = frozenset(("cd", "command", "type", ":", "echo", "printf", "pwd", "test", "[", "true", "false"))
+_NOT_SAFE = " in a folder that only you and the system can change"
 _BROKEN = (ValueError, OSError, LookupError, RecursionError, MemoryError, AssertionError)
 
 
@@ -216,7 +218,8 @@ def _looking(decided: CommandDecision, approve: ApproveMode, call: GrantedCall, 
     found = {name: find_program(name, places, path) for name in programs}
     missing = next((name for name, place in found.items() if place is None and name not in _BUILTINS), None)
     if missing is not None:
-        reason = f"`{missing}` is not installed in a folder that only you and the system can change"
+        is_there = shutil.which(missing, path=path) is not None
+        reason = f"`{missing}` is not installed{_NOT_SAFE if is_there else ''}"
         return _in_mode(ask("program", reason), approve, call)
     argv: tuple[str, ...] = ()
     if decided.argv and programs[0] not in _BUILTINS:

@@ -6,6 +6,7 @@ from typing import TypeAlias
 import pytest
 
 from app.engine.permissions.policy import Decision, decide
+from app.engine.permissions.programs import installed
 from app.engine.tools.base import Access
 from app.protocol.asks import GrantedCall
 from app.protocol.tasks import ApproveMode
@@ -338,6 +339,7 @@ def test_a_search_names_secrets_in_the_upper_folders(house: House) -> None:
         "[ -f a ] && cat a",
         "cat a; echo \"exit: $?\"",
         "for f in *.md; do echo \"== $f\"; head -3 \"$f\"; done | head",
+        "grep -rn x src --include=*.py | wc -l",
         "wc -l *.md src/*",
     ],
 )  # fmt: skip
@@ -370,6 +372,8 @@ def test_forms_that_only_look_run_without_asking(house: House, line: str) -> Non
         "cat no*",
         "sort src/*",
         "cat [!a]*",
+        "grep -rn x src --include=*.pem",
+        "find src -name *.py",
     ],
 )  # fmt: skip
 def test_forms_that_resemble_these_are_asked_about(house: House, line: str) -> None:
@@ -378,6 +382,18 @@ def test_forms_that_resemble_these_are_asked_about(house: House, line: str) -> N
         (house.workspace / name).touch()
     (house.workspace / "src" / "link").symlink_to(house.home)
     assert house.command(line).verdict == "ask"
+
+
+def test_a_program_that_is_not_there_is_said_to_be_so(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`column` stands for a program that only looks."""
+    monkeypatch.setattr(installed, "SYSTEM_PATH", "/nonexistent")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert house.command("column a").reason == "`column` is not installed"
+    (tmp_path / "column").write_text("#!/bin/sh\n")
+    (tmp_path / "column").chmod(0o755)
+    assert "is not installed in a folder that only you" in house.command("column a").reason
 
 
 def test_one_program_with_a_pattern_runs_with_the_files_that_were_judged(house: House) -> None:

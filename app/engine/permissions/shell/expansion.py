@@ -59,7 +59,8 @@ def _with_matches(words: Sequence[str], patterns: frozenset[int], folder: str) -
         matches = entries.matching(word) if at in patterns else []
         matched += len(matches)
         found += matches or [word]
-    if patterns and not matched:
+    # `--include=*.py` is meant for the program, not as the name of files.
+    if not matched and any(not words[at].startswith("-") for at in patterns):
         raise NotPlain("a file pattern matches nothing, so what it will match is not known")
     if matched > _MOST_MATCHES:
         raise NotPlain(f"the file patterns match more than {_MOST_MATCHES} files")
