@@ -16,7 +16,7 @@ from tests.attacks.campaign import Campaign
 from tests.support.command_line import Errand, rest
 from tests.support.loop_parts import make_tool_context, run, tool_of
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.processes import running, until
+from tests.support.processes import PYTHON, running, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans can be adopted on Linux only")
 
@@ -56,7 +56,7 @@ TRICKS = {
 def _command(folder: Path, trick: str, marker: str, after: str) -> str:
     script = folder / "trick.py"
     script.write_text(f"{_BEGIN}{TRICKS[trick]}\n")
-    return f"{sys.executable} trick.py {marker} & {after}"
+    return f"{PYTHON} trick.py {marker} & {after}"
 
 
 def _is_up(folder: Path, marker: str) -> Callable[[], bool]:
@@ -102,7 +102,7 @@ async def test_a_hundred_processes_that_fork_on_are_ended(tmp_path: Path) -> Non
     context, marker, cancel = make_tool_context(tmp_path), uuid4().hex, CancelSignal()
     bomb = f"{_BEGIN}\nfor _ in range(7): os.fork(); os.getpgrp() == os.getpid() or os.setsid()\nlower(); rest()\n"
     (context.workspace / "bomb.py").write_text(bomb)
-    command = f"{sys.executable} bomb.py {marker} & sleep 60"
+    command = f"{PYTHON} bomb.py {marker} & sleep 60"
     running_tool = asyncio.create_task(run(tool_of(context, "shell"), {"command": command}, cancel))
     await until(lambda: len(running(marker)) > 20)
     cancel.set()

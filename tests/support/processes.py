@@ -31,6 +31,9 @@ from app.engine.tools.processes.termination import ProcessSweep
 
 _GROUPS = Path("/sys/fs/cgroup/memory")
 
+# The Python of the virtual environment, by its real path: a clone in /tmp does not exist inside a sandbox.
+PYTHON = os.path.realpath(sys.executable)
+
 NOBODY = 65534
 _USER = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 # If Python is below root's home folder: may read any file, but inspect no more processes than without.

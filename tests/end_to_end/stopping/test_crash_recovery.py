@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.command_line import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.processes import file_appears, is_alive, running, until
+from tests.support.processes import PYTHON, file_appears, is_alive, running, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the watchdog reads /proc")
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
@@ -19,7 +19,7 @@ MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 def hidden(marker: str) -> Reply:
     """A command and a child of it that leaves its session and clears its environment; both contain the marker."""
     child = f"import os,signal,time; os.setsid(); signal.signal(15, 1); open('ready','w'); time.sleep(60) # {marker}"
-    return Reply(calls=(Call("shell", {"command": f'env -i {sys.executable} -c "{child}" & sleep 60 # {marker}'}),))
+    return Reply(calls=(Call("shell", {"command": f'env -i {PYTHON} -c "{child}" & sleep 60 # {marker}'}),))
 
 
 async def test_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand: Errand, workspace: Path) -> None:

@@ -19,7 +19,7 @@ from app.engine.tools.base import ToolContext, ToolError
 from app.protocol.engine import SandboxForm
 from tests.engine.sandbox.conftest import PLANTED, profile_of, run_shell, shell_result
 from tests.support.loop_parts import task_of
-from tests.support.processes import running, until
+from tests.support.processes import PYTHON, running, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are of Linux")
 _PATH = os.environ["PATH"]
@@ -106,7 +106,7 @@ async def test_without_the_network_nothing_is_reached(boxed: ToolContext, how: s
         server.settimeout(0.01)
         port = server.getsockname()[1]
         code = f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)"
-        line = f"echo > /dev/tcp/127.0.0.1/{port}" if how == "/dev/tcp" else f'{sys.executable} -c "{code}"'
+        line = f"echo > /dev/tcp/127.0.0.1/{port}" if how == "/dev/tcp" else f'{PYTHON} -c "{code}"'
         said = await run_shell(boxed, f"{{ {line}; }} 2>&1 || echo refused")
         with pytest.raises(TimeoutError):
             server.accept()
@@ -151,7 +151,7 @@ async def test_an_abstract_socket_of_a_service_is_not_reached_without_the_networ
     name = uuid4().hex
     with _abstract_server(name) as server:
         code = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect(chr(0) + '{name}')"
-        said = await run_shell(boxed, f'{sys.executable} -c "{code}" 2>&1 || echo refused')
+        said = await run_shell(boxed, f'{PYTHON} -c "{code}" 2>&1 || echo refused')
         with pytest.raises(TimeoutError):
             server.accept()
     assert said.endswith("refused")
@@ -160,7 +160,7 @@ async def test_an_abstract_socket_of_a_service_is_not_reached_without_the_networ
 async def test_no_input_is_put_into_a_terminal(boxed: ToolContext) -> None:
     """Commands have no terminal of their own or of the engine: they lead a session."""
     code = "import fcntl, os, termios; fcntl.ioctl(os.open('/dev/tty', os.O_RDWR), termios.TIOCSTI, b'x')"
-    said = await run_shell(boxed, f'{sys.executable} -c "{code}" 2>&1 || echo refused')
+    said = await run_shell(boxed, f'{PYTHON} -c "{code}" 2>&1 || echo refused')
     assert said.endswith("refused")
 
 
@@ -193,7 +193,7 @@ async def test_mounts_are_not_changed(boxed: ToolContext, tmp_path: Path, line: 
 )
 async def test_nothing_outlives_the_stop(boxed: ToolContext, hide: str) -> None:
     marker = uuid4().hex
-    sleep = f"{sys.executable} -c 'import time; time.sleep(60)' {marker}".replace("'", '"')
+    sleep = f"{PYTHON} -c 'import time; time.sleep(60)' {marker}".replace("'", '"')
     async with task_of(boxed):
         cancel = CancelSignal()
         command = asyncio.create_task(shell_result(boxed, f"{hide.format(sleep=sleep)}\n{sleep}", cancel))

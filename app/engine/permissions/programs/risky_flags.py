@@ -110,7 +110,7 @@ _WHOLE_NAMES = _ONE_DASH | frozenset(
 _COMPLETE = frozenset(("co",))
 # A variable replaces the programs that a makefile runs.
 _TAKES_VARIABLES = frozenset(("make", "gmake", "just", "task", "ninja"))
-_VARIABLE = re.compile(r"[A-Za-z_][\w.-]*+[:?+!]*+=")
+_VARIABLE = re.compile(r"(?<![\w.-])[A-Za-z_][\w.-]*+[:?+!]*+=")
 # Properties that only say which tests run.
 _OF_TESTS = re.compile(r"-D(?:test|it\.test|skipTests|skipITs|maven\.test\.skip|failIfNoTests)(?:=[\w.,*#!+-]*)?")
 _CLUSTER = re.compile(r"-[A-Za-z0-9]")

@@ -12,10 +12,10 @@ from app.protocol.asks import AskAnswerParams
 from tests.support.engine_parts import engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.processes import little_memory
+from tests.support.processes import PYTHON, little_memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits are those of Linux")
-GREEDY = f"{sys.executable} -c 'x = b\"x\" * 400_000_000; print(len(x))'"
+GREEDY = f"{PYTHON} -c 'x = b\"x\" * 400_000_000; print(len(x))'"
 
 
 async def told_after(tmp_path: Path, command: str) -> str:

@@ -44,7 +44,7 @@ def test_rate_limit_without_a_time_is_retried_later_and_other_failures_are_not()
 
 
 def test_server_errors_are_quoted_short_and_without_keys() -> None:
-    body = b'{"error": {"message": "key sk-abcdefghijkl is bad ' + b"x" * 9000 + b'"}}'
+    body = b'{"error": {"message": "key sk-abcdefghijk1 is bad ' + b"x" * 9000 + b'"}}'
     text = failure_from_response("Test", 400, {}, body).text
-    assert "sk-abcdefghijkl" not in text
+    assert "sk-abcdefghijk1" not in text
     assert len(text) < 400
