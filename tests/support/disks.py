@@ -130,6 +130,14 @@ class PoweredDisk:
         while subprocess.run(unmounting, capture_output=True, check=False).returncode:
             assert time.monotonic() < give_up_at, "somebody keeps files open on the disk"
             time.sleep(0.01)  # the kernel does not signal when a killed process has released its files
+        while self._is_mounted_elsewhere():
+            assert time.monotonic() < give_up_at, "a sandbox keeps the disk mounted"
+            time.sleep(0.01)
+
+    def _is_mounted_elsewhere(self) -> bool:
+        """A sandbox that is just ending has mounts of its own, and with them the disk as it was."""
+        devices = subprocess.run(["losetup", "-j", str(self._image)], capture_output=True, check=True)
+        return bool(devices.stdout)
 
 
 @contextmanager
