@@ -1,6 +1,7 @@
 """What the commands of a task may reach."""
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ _OF_THE_SYSTEM = (
     "/run/tmux",
     "/run/screen",
 )
+# Of services that run programs for whoever connects.
+_SOCKETS = ("/var/snap/lxd/common/lxd/unix.socket", "/var/lib/lxd/unix.socket", "/var/lib/incus/unix.socket")
+_SOCKETS_AT_HOME = (".docker/run", ".docker/desktop", ".colima", ".rd")
+_RUN, _DEEPEST, _MOST_ENTRIES = Path("/run"), 3, 2_000
 # Their caches lie in the home directory, which a sandboxed command cannot write.
 _CACHES = {
     "XDG_CACHE_HOME": "",
@@ -80,7 +85,8 @@ class SandboxProfile:
     def hidden(self) -> tuple[Path, ...]:
         """What looks empty: the app's own data, keys and sessions, sockets of services, and what the person denied."""
         secrets = (path for home in self.homes for path in _secrets(home))
-        candidates = (self.private, *secrets, *map(Path, _OF_THE_SYSTEM), *self.closed())
+        system = map(Path, (*_OF_THE_SYSTEM, *_SOCKETS))
+        candidates = (self.private, *secrets, *system, *sockets_below(_RUN), *self.closed())
         return tuple(_outermost(real for path in candidates if (real := _existing(path)) is not None))
 
     def writable(self) -> tuple[Path, ...]:
@@ -112,9 +118,26 @@ class SandboxProfile:
 
 def _secrets(home: Path) -> list[Path]:
     """Known places of keys, and whatever else in the home directory has the name of a secret."""
-    found = [home / name for name in SECRETS_AT_HOME]
+    found = [home / name for name in (*SECRETS_AT_HOME, *_SOCKETS_AT_HOME)]
     with suppress(OSError):
         found += [home / name for name in os.listdir(home) if is_secret_name(name)]
+    return found
+
+
+def sockets_below(folder: Path) -> list[Path]:
+    """Sockets of services: whoever reads the file system may connect, also where nothing can be written."""
+    found: list[Path] = []
+    rest, count = [(str(folder), 1)], 0
+    for one, depth in rest:
+        with suppress(OSError), os.scandir(one) as entries:
+            for entry in entries:
+                count += 1
+                if count > _MOST_ENTRIES:
+                    return found
+                if entry.is_dir(follow_symlinks=False):
+                    rest += [(entry.path, depth + 1)] if depth < _DEEPEST else []
+                elif stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
+                    found.append(Path(entry.path))
     return found
 
 

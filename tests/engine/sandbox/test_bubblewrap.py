@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.sandbox.launch import CommandSandbox
-from app.engine.sandbox.profile import DeniedFolders
+from app.engine.sandbox.profile import DeniedFolders, sockets_below
 from app.engine.tools.base import ToolContext, ToolError
 from app.engine.tools.processes import termination
 from app.protocol.base import JsonObject
@@ -219,3 +220,33 @@ async def test_what_only_looks_runs_outside_unless_something_could_exchange_what
     assert own.sandbox is not None and other.sandbox is not None
     await own.sandbox.after(has_background=False)
     assert await looks_outside(other)
+
+
+async def test_sockets_of_services_cannot_be_reached(sandboxed: ToolContext, tmp_path: Path) -> None:
+    place = tmp_path / "home" / ".docker" / "run"
+    place.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as service:
+        service.bind(str(place / "s"))
+        service.listen()
+        assert sockets_below(tmp_path / "home" / ".docker") == [place / "s"]
+        connect = f"import socket; socket.socket(socket.AF_UNIX).connect('{place}/s')"
+        said = await run_shell(sandboxed, f'python3 -c "{connect}" && echo reached')
+    assert "reached" not in said and "FileNotFoundError" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "remark"),
+    [
+        ("echo x > /usr/x", "writable_folders"),
+        ("git init -q . && git config user.name a", "git -c NAME=VALUE"),
+        ("curl -sS https://example.org | head -1", "--network on"),
+        ("sleep 60 >/dev/null 2>&1 & true", "localhost of its own"),
+    ],
+)
+async def test_the_model_learns_why_the_sandbox_refuses_and_how_to_go_on(
+    sandboxed: ToolContext, line: str, remark: str
+) -> None:
+    async with task_of(sandboxed):
+        await run_shell(sandboxed, "git init -q .")
+        assert remark in await run_shell(sandboxed, line)
+        assert remark not in await run_shell(sandboxed, "cat /nowhere; false")

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import Text
+from app.engine.sandbox.form import find_sandbox
 from app.engine.tools.base import (
     Access,
     ExecutionMode,
@@ -37,12 +38,23 @@ _SANDBOXED = (
     "It runs in a sandbox: only the workspace, $TMPDIR and the caches of package managers can be changed; files that "
     "configure git, editors or agents can neither be changed nor made, and keys are not there. Only commands that need "
     "the network and that the person allows have it (curl, pip, npm, git clone …), for HTTP and HTTPS, unless the "
-    "conversation opens it to all or none."
+    "conversation opens it to all or none. Each command has a localhost of its own: start a server and use it in one "
+    "command."
 )
 _NO_NETWORK = (
     "[this command had no network: nobody allowed it in this conversation. Tell the person: the option network (on the "
     "command line: --network on) gives it to all commands; a command that they allow when asked has it by that]"
 )
+_HTTP_ALONE = "[from the sandbox only HTTP and HTTPS lead out, through the proxy in HTTPS_PROXY: no SSH, no DNS]"
+_READ_ONLY = (
+    "[the sandbox refuses this: only the workspace, $TMPDIR and the caches of package managers can be changed, and "
+    "files that configure git, editors or agents cannot (so no git config or git remote add: use git -c NAME=VALUE, or "
+    "name the URL). Write in the workspace. Else tell the person: the setting writable_folders opens a folder]"
+)
+_OWN_LOCALHOST = "[what runs there is not reached from other commands: each has a localhost of its own]"
+# How programs name what the sandbox refuses.
+_READ_ONLY_SIGNS = ("Read-only file system", "Device or resource busy", "EROFS")
+_NO_NETWORK_SIGNS = ("name resolution", "resolve host", "EAI_AGAIN", "ENOTFOUND", "Network is unreachable")
 
 
 class ShellArguments(Struct, frozen=True):
@@ -113,8 +125,25 @@ class Shell:
             outcome = await command.run(wanted.command, folder, wanted.timeout_secs, cancel)
         finally:
             updates.close()
-        lacked_network = allowed is not None and allowed.network == "missing" and self._context.sandbox is not None
-        return _result(command, outcome, wanted.timeout_secs, _NO_NETWORK if lacked_network else "")
+        return _result(command, outcome, wanted.timeout_secs, self._of_the_sandbox(command, outcome, allowed))
+
+    def _of_the_sandbox(self, command: ShellCommand, outcome: CommandResult, allowed: Access | None) -> list[str]:
+        """Why it failed, if the sandbox may be the reason, and how to go on."""
+        sandbox = self._context.sandbox
+        if sandbox is None:
+            return []
+        output = command.stdout.text() + command.stderr.text()
+        failed = bool(outcome.exit_code) or outcome.end != "exited"
+        network = "open" if sandbox.profile.network else allowed.network if allowed is not None else "none"
+        lacks_network = any(sign in output for sign in _NO_NETWORK_SIGNS)
+        remarks: list[str] = []
+        if lacks_network or (failed and network == "missing"):
+            remarks.append(_HTTP_ALONE if network == "open" else _NO_NETWORK)
+        if failed and any(sign in output for sign in _READ_ONLY_SIGNS):
+            remarks.append(_READ_ONLY)
+        if outcome.running and find_sandbox().form == "bubblewrap":
+            remarks.append(_OWN_LOCALHOST)
+        return remarks
 
     def _no_folder(self, folder: Path) -> str:
         if not self._context.workspace.is_dir():
@@ -159,8 +188,7 @@ class _Updates:
         self._on_update(text_result(text, f"{stdout.total + stderr.total:,} bytes so far", details))
 
 
-def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float, if_failed: str) -> ToolResult:
-    """`if_failed` is a remark for a command that fails."""
+def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float, of_the_sandbox: list[str]) -> ToolResult:
     stdout, stderr = command.stdout.text(), command.stderr.text()
     details: JsonObject = {
         "stdout": stdout,
@@ -177,12 +205,12 @@ def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float, if_
     if outcome.end == "exited":
         if outcome.exit_code != 0:
             details["last_lines"] = _last_lines(written or "(no output)")
-        text = "\n".join(part for part in (output or "(no output)", *_remarks(outcome, if_failed)) if part)
+        text = "\n".join(part for part in (output or "(no output)", *_remarks(outcome), *of_the_sandbox) if part)
         return ToolResult((Text(text),), details, _summary(outcome), is_error=outcome.exit_code != 0)
     summary = "Timed out" if outcome.end == "timeout" else "Operation aborted"
     what = f"{summary} after {timeout_s:g} s" if outcome.end == "timeout" else summary
     not_kept = _not_kept(outcome.not_kept) if outcome.not_kept else ""
-    head = [part for part in (f"{what}.", ended_text(outcome.ended), not_kept, if_failed) if part]
+    head = [part for part in (f"{what}.", ended_text(outcome.ended), not_kept, *of_the_sandbox) if part]
     details["last_lines"] = _last_lines("\n".join((*head, _output_so_far(written))))
     raise ToolError("\n".join((*head, _output_so_far(output))), summary, details)
 
@@ -202,11 +230,10 @@ def _joined(stdout: str, stderr: str) -> str:
     return "\n".join(part for part in (out, f"[stderr]\n{err}" if err else "") if part)
 
 
-def _remarks(outcome: CommandResult, if_failed: str) -> list[str]:
+def _remarks(outcome: CommandResult) -> list[str]:
     remarks: list[str] = []
     if outcome.exit_code:
         remarks.append(f"[exit code {outcome.exit_code}{_exit_remark(outcome.exit_code)}]")
-        remarks += [if_failed] if if_failed else []
     if outcome.not_kept:
         remarks.append(_not_kept(outcome.not_kept))
     if outcome.running:
