@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from app.printable import printable
 
 if TYPE_CHECKING:
+    from app.cli.commands.explain import ExplainOptions
     from app.file_lock import FileLock
     from app.paths import Paths
 
@@ -108,12 +109,23 @@ def _explain(arguments: list[str]) -> int:
     from app.cli.command import parse
     from app.cli.commands.explain import ExplainOptions
     from app.cli.main import COMMANDS, DEFAULT, main
-    from app.paths import default_paths
+    from app.cli.terminal.terminal import close_output
 
     options = parse(arguments, COMMANDS, DEFAULT).options
     if not isinstance(options, ExplainOptions) or not options.names_one():
         return main(arguments)
+    try:
+        _answer(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # a pipe such as `| head` has read enough
+        close_output()
+        return 1
+    return 0
+
+
+def _answer(options: "ExplainOptions") -> None:
     from app.engine.permissions import explain
+    from app.paths import default_paths
 
     folder, private = os.path.realpath(options.workspace or "."), default_paths().home
     if options.json:
@@ -124,7 +136,6 @@ def _explain(arguments: list[str]) -> int:
         explain.explain_path(options.path, folder, private, sys.stdout, writes=options.write)
     else:
         explain.explain_command(options.what or "", folder, private, sys.stdout)
-    return 0
 
 
 def _share_models(arguments: list[str]) -> int:

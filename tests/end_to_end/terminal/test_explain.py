@@ -1,5 +1,10 @@
 """`errand explain` answers from the policy, without an engine."""
 
+import asyncio
+import shlex
+import sys
+from asyncio.subprocess import PIPE
+
 import msgspec
 
 from app.paths import Paths
@@ -38,3 +43,11 @@ async def test_naming_nothing_or_two_things_is_wrong_usage(errand: Errand) -> No
     for arguments in ((), ("ls", "--json")):
         refused = await errand.run("explain", *arguments)
         assert (refused.code, refused.out) == (2, "")
+
+
+async def test_a_reader_that_has_enough_ends_it_without_an_error_text() -> None:
+    case = msgspec.json.encode({"id": "a", "kind": "url", "input": {"url": "http://localhost/"}})
+    line = f"{shlex.join((sys.executable, '-m', 'app'))} explain --json | head -n 1"
+    process = await asyncio.create_subprocess_exec("bash", "-c", line, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+    out, err = await process.communicate((case + b"\n") * 5_000)
+    assert (out.count(b"\n"), err) == (1, b"")
