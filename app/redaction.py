@@ -50,7 +50,7 @@ _AFTER = (
 )
 # A name of a key and what it is set to: in code, settings, headers and addresses, and as an option of a command.
 _NAMED = re.compile(
-    r"((?i:(?<![a-z])(?P<key>keys?)|(?:api|auth|access|secret|private)[_-]?key|token|secret|passw(?:or)?d|passphrase|pwd"
+    r"((?i:(?<![a-z])(?P<key>keys?)|(?:api|auth|access|account|secret|private)[_-]?key|token|secret|passw(?:or)?d|passphrase|pwd"
     r"|credentials?)[\"'\]]{0,2}[ \t]{0,4}(?:=>|:=|==?|:)[ \t]{0,4}(?:[brf]?[\"'])?"
     r"|(?<![\w-])--?[\w-]{0,30}(?i:key|token|secret|password|passwd|passphrase)[ \t]{1,4}[\"']?)"
     r"([^\s\"'&;,<>(){}\[\]$`|\\]{8,512})"

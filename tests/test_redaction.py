@@ -108,6 +108,7 @@ SHOWN = {
     '{"clientSecret": "abcd1234efgh5678"}': '{"clientSecret": "{}"}',
     "X-Api-Key: 12ab34cd56ef": "X-Api-Key: {}",
     "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY": "AWS_SECRET_ACCESS_KEY={}",
+    "AccountName=me;AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1tq4==": "AccountName=me;AccountKey={}",
     "AKIAIOSFODNN7EXAMPLE": "{}",
     "ghp_abcdefghijklmnopqrstuvwxyz0123456789": "{}",
     "glpat-abcdefghij0123456789": "{}",
