@@ -8,26 +8,26 @@ import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import assert_never
 
 from app.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
 from app.engine.permissions.command_rules import CommandRule, named_folder
-from app.engine.permissions.grants import covers, is_below
-from app.engine.permissions.paths import Places, closed_by_default, judge_path
+from app.engine.permissions.file_policy import denied_folder, exact_call, is_edit, judge_files
+from app.engine.permissions.grants import covers
+from app.engine.permissions.paths import Places, closed_by_default
 from app.engine.permissions.programs.installed import find_program
 from app.engine.permissions.repository_trust import directs_no_program, names_no_program
 from app.engine.permissions.shell.nested_code import FoundCommand, find_commands
-from app.engine.permissions.verdict import Finding, RuleName, Verdict, ask, deny, strictest
+from app.engine.permissions.verdict import Finding, RuleName, Verdict, ask, deny
 from app.engine.tools.base import Access
-from app.paths import USER_SKILLS, Paths
+from app.paths import Paths
 from app.protocol.asks import GrantedCall, Risk
 from app.protocol.tasks import ApproveMode
 
 HOME = Path.home()
 PLAN_MODE = "plan mode: only reading is allowed; describe the change instead"
-_RISKS: tuple[Risk, ...] = ("low", "medium", "high")
 # Builtins of bash that the policy allows.
 _BUILTINS = frozenset(("cd", "command", "type", ":", "echo", "printf", "pwd", "test", "[", "true", "false"))
 _NOT_SAFE = " in a folder that only you and the system can change"
@@ -71,7 +71,7 @@ def decide(
     """
     try:
         places = _places(str(workspace), str(private), str(home), denied)
-        decision = _decide(access, approve, granted, denied, places)
+        decision = _decide(access, _Terms(approve, granted, denied, places))
     except _BROKEN:
         return unchecked(approve, "it could not be checked because of an error")
     if approve == "plan" and decision.verdict == "allow" and access.has_effects and not decision.only_looks:
@@ -87,56 +87,40 @@ def unchecked(approve: ApproveMode, why: str) -> Decision:
     return Decision("deny", advice, "high", rule="unchecked text")
 
 
-def _decide(
-    access: Access,
-    approve: ApproveMode,
-    granted: frozenset[GrantedCall],
-    denied: frozenset[GrantedCall],
-    places: Places,
-) -> Decision:
-    if GrantedCall() in denied:
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What a person decided beforehand, and the places of the task."""
+
+    approve: ApproveMode
+    granted: frozenset[GrantedCall]
+    denied: frozenset[GrantedCall]
+    places: Places
+
+
+def _decide(access: Access, terms: _Terms) -> Decision:
+    if GrantedCall() in terms.denied:
         return Decision("deny", "you denied this tool", "high", rule="your deny rule")
     if access.tier == "free":
         return Decision("allow", "touches nothing outside the task")
-    if folder := _denied_folder(access, denied):
+    if folder := denied_folder(access, terms.denied):
         return Decision("deny", f"you denied what is in {folder}", "high", rule="your deny rule")
     if access.command is not None:
-        return _of_command(access, access.command, approve, granted, denied, places)
-    finding = _of_paths(access, places)
+        return _of_command(access, access.command, terms)
+    finding = judge_files(access, terms.places)
     if finding.verdict == "ask" and finding.risk != "high":
-        used = tuple(call for call in granted if covers(call, access))
+        used = tuple(call for call in terms.granted if covers(call, access))
         if used:
-            exact = _granted_path(access, finding)
+            exact = exact_call(access, finding)
             return Decision("allow", "you allowed this before", finding.risk, exact, "grant", used=used)
-    return _in_mode(finding, approve, _granted_path(access, finding), is_edit=_is_edit(access, finding))
+    return _in_mode(finding, terms.approve, exact_call(access, finding), is_edit=is_edit(access, finding))
 
 
-def _denied_folder(access: Access, denied: frozenset[GrantedCall]) -> str | None:
-    """A folder of a deny rule that the call reads or writes; searching above one reads it."""
-    for call in denied:
-        if call.folder is None:
-            continue
-        paths = access.writes if call.operation == "write" else (*access.writes, *access.reads)
-        if any(is_below(str(path), call.folder) for path in paths):
-            return call.folder
-        is_searched = call.operation != "write" and access.operation == "search"
-        if is_searched and any(is_below(call.folder, str(path)) for path in access.reads):
-            return call.folder
-    return None
-
-
-def _of_command(
-    access: Access,
-    line: str,
-    approve: ApproveMode,
-    granted: frozenset[GrantedCall],
-    denied: frozenset[GrantedCall],
-    places: Places,
-) -> Decision:
+def _of_command(access: Access, line: str, terms: _Terms) -> Decision:
+    places = terms.places
     folder = str(access.reads[0]) if access.reads else places.workspace
     for path in (*access.reads, *access.writes):
         if closed := places.closed_folder_of(str(path)):
-            return _in_mode(deny("closed folder", f"never allowed: {closed} is closed to tools"), approve, None)
+            return _in_mode(deny("closed folder", f"never allowed: {closed} is closed to tools"), terms.approve, None)
     context = CommandContext(
         places,
         folder,
@@ -144,28 +128,20 @@ def _of_command(
         trusts_git=names_no_program,
         trusts_project=partial(directs_no_program, home=places.home),
     )
-    rules = tuple(_rules(granted, denied, folder, places))
+    rules = tuple(_rules(terms, folder))
     decided: CommandDecision = judge_command(line, context, rules)
-    if finding := _named_denied(line, folder, denied, decided, places):
-        return _in_mode(finding, approve, None)
-    return replace(_of_judged(access, line, approve, decided, folder, granted, places), parsed=decided)
+    if finding := _named_denied(line, folder, decided, terms):
+        return _in_mode(finding, terms.approve, None)
+    return replace(_of_judged(access, line, folder, decided, terms), parsed=decided)
 
 
-def _of_judged(
-    access: Access,
-    line: str,
-    approve: ApproveMode,
-    decided: CommandDecision,
-    folder: str,
-    granted: frozenset[GrantedCall],
-    places: Places,
-) -> Decision:
+def _of_judged(access: Access, line: str, folder: str, decided: CommandDecision, terms: _Terms) -> Decision:
     if not decided.is_complete and decided.finding.verdict != "deny":
-        return unchecked(approve, decided.finding.reason)
+        return unchecked(terms.approve, decided.finding.reason)
     exact = GrantedCall(operation=access.operation, command=line, working_dir=folder)
-    used = tuple(one for one in granted if _is_used(one, line, folder, decided))
+    used = tuple(one for one in terms.granted if _is_used(one, line, folder, decided))
     if decided.only_looks:
-        looked = _looking(decided, approve, exact, places)
+        looked = _looking(decided, exact, terms)
         if looked.verdict != "ask" or not _is_covered(exact, decided, used):
             return looked
     can_be_granted = decided.can_be_granted and decided.finding.verdict != "deny"
@@ -173,7 +149,7 @@ def _of_judged(
     if decided.finding.verdict == "allow":
         given = next((one for one in decided.findings if one.rule == "grant"), decided.finding)
         return Decision("allow", given.reason, decided.finding.risk, call, "grant", used=used)
-    return _in_mode(decided.finding, approve, call)
+    return _in_mode(decided.finding, terms.approve, call)
 
 
 def _is_covered(exact: GrantedCall, decided: CommandDecision, used: tuple[GrantedCall, ...]) -> bool:
@@ -191,36 +167,34 @@ def _is_used(call: GrantedCall, line: str, folder: str, decided: CommandDecision
     return bool(length) and any(command.words[:length] == call.prefix for command in decided.commands)
 
 
-def _named_denied(
-    line: str, folder: str, denied: frozenset[GrantedCall], decided: CommandDecision, places: Places
-) -> Finding | None:
+def _named_denied(line: str, folder: str, decided: CommandDecision, terms: _Terms) -> Finding | None:
     """A folder of a deny rule that a command names at any depth; what only looks may name one closed to writing."""
     if decided.finding.verdict == "deny":
         return None
     folders = [
         call.folder
-        for call in denied
+        for call in terms.denied
         if call.folder is not None and (call.operation != "write" or not decided.only_looks)
     ]
     if not folders:
         return None
-    commands = find_commands(line, places.home, folder, lambda _: False).commands
+    commands = find_commands(line, terms.places.home, folder, lambda _: False).commands
     # With the files that patterns match, and the values of loops.
     commands += tuple(FoundCommand(words, (), "") for words in decided.runs)
-    named = named_folder(commands, folders, folder, places.home)
+    named = named_folder(commands, folders, folder, terms.places.home)
     return deny("your deny rule", f"you denied what is in {named}") if named else None
 
 
-def _looking(decided: CommandDecision, approve: ApproveMode, call: GrantedCall, places: Places) -> Decision:
+def _looking(decided: CommandDecision, call: GrantedCall, terms: _Terms) -> Decision:
     """Allows the command with programs of the system and of trusted folders; those of other folders are asked about."""
     programs = [command.words[0] for command in decided.commands if command.words]
     path = os.environ.get("PATH", "")
-    found = {name: find_program(name, places, path) for name in programs}
+    found = {name: find_program(name, terms.places, path) for name in programs}
     missing = next((name for name, place in found.items() if place is None and name not in _BUILTINS), None)
     if missing is not None:
         is_there = shutil.which(missing, path=path) is not None
         reason = f"`{missing}` is not installed{_NOT_SAFE if is_there else ''}"
-        return _in_mode(ask("program", reason), approve, call)
+        return _in_mode(ask("program", reason), terms.approve, call)
     argv: tuple[str, ...] = ()
     if decided.argv and programs[0] not in _BUILTINS:
         argv = (found[programs[0]] or programs[0], *decided.argv[1:])
@@ -229,60 +203,18 @@ def _looking(decided: CommandDecision, approve: ApproveMode, call: GrantedCall, 
     return Decision("allow", reason, rule=decided.finding.rule, only_looks=True, argv=argv, program_folders=folders)
 
 
-def _rules(
-    granted: Iterable[GrantedCall], denied: Iterable[GrantedCall], folder: str, places: Places
-) -> Iterable[CommandRule]:
-    for call in granted:
+def _rules(terms: _Terms, folder: str) -> Iterable[CommandRule]:
+    roots = terms.places.roots
+    for call in terms.granted:
         if call.command is not None and call.working_dir == folder:
             yield CommandRule("allow", command=call.command)
-        elif call.prefix and call.working_dir in (None, places.roots[-1]):
+        elif call.prefix and call.working_dir in (None, roots[-1]):
             yield CommandRule("allow", call.prefix)
-    for call in denied:
+    for call in terms.denied:
         if call.command is not None and call.working_dir in (None, folder):
             yield CommandRule("deny", command=call.command)
-        elif call.prefix and call.working_dir in (None, *places.roots):
+        elif call.prefix and call.working_dir in (None, *roots):
             yield CommandRule("deny", call.prefix)
-
-
-def _of_paths(access: Access, places: Places) -> Finding:
-    """Judges paths as the tool will use them; a write is asked about each time."""
-    if not access.reads and not access.writes:
-        return ask("tool", "not known to be harmless")
-    findings = [judge_path("write", str(path), places.workspace, places, False) for path in access.writes]
-    findings += [_of_read(str(path), places) for path in access.reads]
-    if access.given:  # the name may mean more than the file to which it leads
-        named = judge_path("write" if access.writes else "read", access.given, places.workspace, places, False)
-        findings += [named] if named.verdict == "deny" or named.risk == "high" else []
-    decisive = strictest(sorted(findings, key=lambda finding: _RISKS.index(finding.risk), reverse=True))
-    assert decisive is not None
-    if access.writes and access.is_partial and decisive.verdict == "ask" and decisive.risk == "low":
-        return ask("path", "changes a file of the workspace, and the change cannot be shown in full")
-    if decisive.verdict == "allow" and access.tier != "read":
-        return ask("tool", "not known to be harmless")
-    return deny(decisive.rule, f"never allowed: {decisive.reason}") if decisive.verdict == "deny" else decisive
-
-
-def _is_edit(access: Access, finding: Finding) -> bool:
-    """True for a change of ordinary files in the workspace that a person can see in full.
-
-    A change that cannot be shown is left to a person: nobody could review it afterwards either.
-    """
-    is_ordinary = (finding.verdict, finding.rule, finding.risk) == ("ask", "path", "low")
-    return is_ordinary and bool(access.writes) and not access.is_partial
-
-
-def _of_read(path: str, places: Places) -> Finding:
-    if any(places.is_inside(path, skills) for skills in _skills(places.home)) and not places.closed_folder_of(path):
-        return Finding("allow", "path", "reading a skill of yours")
-    return judge_path("read", path, places.workspace, places, False)
-
-
-def _granted_path(access: Access, finding: Finding) -> GrantedCall | None:
-    """A call that depends on a file's state cannot be granted: the next change is a different one."""
-    paths = (*access.writes, *access.reads)
-    if finding.risk == "high" or not access.operation or len(paths) != 1 or access.basis:
-        return None
-    return GrantedCall(operation=access.operation, path=str(paths[0]))
 
 
 def _in_mode(finding: Finding, approve: ApproveMode, call: GrantedCall | None, *, is_edit: bool = False) -> Decision:
@@ -310,8 +242,3 @@ def _places(workspace: str, private: str, home: str, denied: Iterable[GrantedCal
     own = sorted(call.folder for call in denied if call.folder is not None and call.operation != "write")
     closed = (*closed_by_default(home), *own)
     return Places(workspace, home, closed, (private,), str(Paths(Path(private)).workspaces))
-
-
-@cache
-def _skills(home: str) -> tuple[str, ...]:
-    return tuple(os.path.realpath(os.path.join(home, place)) for place in USER_SKILLS)
