@@ -16,7 +16,8 @@ from app.engine.sandbox.bubblewrap import bubblewrapped
 from app.engine.sandbox.form import sandbox_of
 from app.engine.sandbox.network_proxy import Judge, NetworkProxy
 from app.engine.sandbox.profile import SandboxProfile
-from app.engine.sandbox.protected_files import WorkspaceGuard, pin
+from app.engine.sandbox.protected_files import pin
+from app.engine.sandbox.workspace_guard import WorkspaceGuard
 
 _PROXY = f"http://127.0.0.1:{network_child.PORT}"
 _OWN_HOSTS = "localhost,127.0.0.1,::1"
