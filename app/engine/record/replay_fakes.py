@@ -224,8 +224,10 @@ class RecordedPerson:
             return
         # What it allowed from then on decides nothing here: each recorded call has its own answer.
         params = AskAnswerParams(ask_id=ask.id, text=then.answer or "", allow=then.allowed, amount=then.amount)
+        # The mode or rule that allowed a call does not hold here.
+        by = "person" if then.allowed else then.settled_by
         try:
-            await self._asks.answer(params, then.answered_by or "", then.settled_by)
+            await self._asks.answer(params, then.answered_by or "", by)
         except EngineError:  # the recorded answer is invalid now: the diff shows the changed ask
             self._script.end_task()
 
