@@ -76,7 +76,7 @@ _COMMANDS_STORED = timedelta(days=7)
 _RESTART_S = 3600.0
 
 # Time limits of an orderly shutdown: for current steps, and in total.
-_STEP_S = 2.0
+_STEP_S = 1.5
 _SHUTDOWN_S = 3.0
 # An event loop iteration of this length is a defect: no client gets a response, and no task can be stopped.
 _STALL_S = 10.0
