@@ -46,6 +46,8 @@ class CallIdMapper:
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
         self._used: set[str] = set()
+        # The last number that made an id unique: some servers give each call the same id.
+        self._numbers: dict[str, int] = {}
         self._open: dict[str, list[str]] = {}
 
     def of_reply(self, message: AssistantMessage) -> tuple[list[tuple[ToolCall, str]], bool]:
@@ -67,11 +69,12 @@ class CallIdMapper:
         return given.pop(0) if given else None
 
     def _unique(self, call_id: str, formed: str, model: str) -> str:
-        number, given = 1, formed
+        number, given = self._numbers.get(call_id, 1), formed
         while given in self._used:
             number += 1
             given = self._in_provider_form(f"{call_id} {number}", model)
         self._used.add(given)
+        self._numbers[call_id] = number
         return given
 
     def _in_provider_form(self, call_id: str, model: str) -> str:
