@@ -189,8 +189,8 @@ def _looking(decided: CommandDecision, call: GrantedCall, terms: _Terms) -> Deci
     """Allows the command with programs of the system and of trusted folders; those of other folders are asked about."""
     programs = [command.words[0] for command in decided.commands if command.words]
     path = os.environ.get("PATH", "")
-    found = {name: find_program(name, terms.places, path) for name in programs}
-    missing = next((name for name, place in found.items() if place is None and name not in _BUILTINS), None)
+    found = {name: find_program(name, terms.places, path) for name in programs if name not in _BUILTINS}
+    missing = next((name for name, place in found.items() if place is None), None)
     if missing is not None:
         is_there = shutil.which(missing, path=path) is not None
         reason = f"`{missing}` is not installed{_NOT_SAFE if is_there else ''}"
