@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from app.client.number_format import count
 from app.client.safe_text import escape_hidden, escape_hidden_line
-from app.protocol.asks import Approval, Ask, Grant, GrantCoveredResult, ReachedLimit, UnknownCall
+from app.protocol.asks import Approval, Ask, ReachedLimit, UnknownCall
 from app.protocol.base import JsonObject
 from app.protocol.blocks import SummaryBlock, TextBlock, ToolCallBlock
 from app.protocol.context import ContextPart, PromptPartName
@@ -222,41 +222,3 @@ def unpriced_text(row: UsageRow) -> str:
     if not row.unpriced_turns:
         return ""
     return f"The price is not known for {count(row.unpriced_turns, 'turn')}: the money is that of the others."
-
-
-def grant_text(grant: Grant) -> str:
-    """The scope of a grant, when and by whom it was given, its last use, and when it ends or was taken back."""
-    by = f" by {escape_hidden_line(grant.created_by)}" if grant.created_by else ""
-    used = f"last used {_local_time(grant.last_used_at)}" if grant.last_used_at else "not used yet"
-    tool = escape_hidden_line(grant.tool) or "every tool"
-    words = "denied" if grant.decision == "deny" else "given"
-    parts = [_scope_text(grant), tool, f"{words} {_local_time(grant.created_at)}{by}"]
-    if grant.decision == "allow":
-        parts.append(used)
-    if grant.expires_at is not None:
-        verb = "expired" if grant.expires_at <= datetime.now(UTC) else "until"
-        parts.append(f"{verb} {_local_time(grant.expires_at)}")
-    if grant.revoked_at is not None:
-        parts.append(f"revoked {_local_time(grant.revoked_at)}")
-    return " · ".join(parts)
-
-
-def covered_text(found: GrantCoveredResult) -> str:
-    """How many recorded calls a rule decides, and then each of them in a line: the verdict without it, and with it."""
-    calls = [f"{call.without} → {call.verdict}  {escape_hidden_line(call.text)}" for call in found.calls]
-    return "\n".join((f"It would have decided {len(found.calls)} of the last {count(found.judged, 'call')}.", *calls))
-
-
-def _scope_text(grant: Grant) -> str:
-    match grant.scope:
-        case "conversation":
-            return "In one conversation"
-        case "workspace":
-            return f"In {escape_hidden_line(grant.scope_id)}"
-        case "user":
-            return "Everywhere"
-
-
-def _local_time(moment: datetime) -> str:
-    local = moment.astimezone()
-    return f"{local.day} {local:%b %Y, %H:%M}"

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,10 +13,10 @@ from app.cli.arguments import UsageError, read_text_file, workspace_path
 from app.cli.command import Command
 from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.cli.terminal.terminal import Terminal
-from app.cli.terminal.text import plain, short_id
+from app.cli.terminal.text import short_id
 from app.client.connection import Connection
-from app.client.display_text import grant_text
 from app.client.launch import connect
+from app.client.rule_text import covered_line, covered_summary, grant_text, rule_words
 from app.client.safe_text import escape_hidden
 from app.paths import Paths
 from app.protocol.asks import (
@@ -130,12 +129,8 @@ async def _covered(
 ) -> None:
     found = await connection.call(GRANT_COVERED, params)
     for call in found.calls:
-        if options.json:
-            terminal.line(msgspec.json.encode(call).decode())
-            continue
-        verdicts = f"{call.without} → {call.verdict}"
-        terminal.line(f"{terminal.style.dim(f'{verdicts:<14}')}  {plain(call.text)}")
-    terminal.note(f"It would have decided {len(found.calls)} of the last {found.judged} calls.")
+        terminal.line(msgspec.json.encode(call).decode() if options.json else covered_line(call))
+    terminal.note(covered_summary(found))
 
 
 async def _export(connection: Connection, file: str, terminal: Terminal) -> None:
@@ -225,23 +220,15 @@ def _call(
     line = " ".join(rule)
     if options.exact:
         return GrantedCall(operation="run", command=line, working_dir=folder if allows else None), _shell(allows)
-    words = _words(line)
+    try:
+        words = rule_words(line)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     return GrantedCall(operation="run", prefix=words), _shell(allows)
 
 
 def _shell(allows: bool) -> str:
     return "shell" if allows else ""
-
-
-def _words(line: str) -> tuple[str, ...]:
-    """The words of a command as a shell reads them, with operators as words of their own; without the final dots."""
-    splitter = shlex.shlex(line, posix=True, punctuation_chars=True)
-    splitter.whitespace_split, splitter.commenters = True, ""
-    try:
-        words = tuple(splitter)
-    except ValueError as error:
-        raise UsageError(f"{line!r} is not one command: {error}.") from error
-    return words[:-1] if words[-1:] in (("…",), ("...",)) else words
 
 
 def _moment(text: str) -> datetime:

@@ -9,6 +9,7 @@ from app.cli.rendering.tool_calls import whole_diff_lines
 from app.cli.terminal.style import PLAIN, Style
 from app.cli.terminal.text import escape_hidden, escape_hidden_line, plain, short_path
 from app.client.display_text import deadline_text, limit_amount_text, limit_unit, new_limit, settled_text, subject_text
+from app.client.rule_text import REMEMBERED
 from app.protocol.asks import (
     Approval,
     Ask,
@@ -136,13 +137,7 @@ def outcome_text(ask: Ask) -> str:
         return f"{'stopped here' if ask.kind == 'limit' else 'denied'}{by}{reason}"
     if ask.amount is not None and ask.limit is not None:
         return f"raised to {limit_amount_text(ask.limit.kind, ask.amount)}{by}"
-    lasting: dict[Remember, str] = {
-        "once": "once",
-        "conversation": "in this conversation",
-        "workspace": "in this workspace",
-        "user": "everywhere",
-    }
-    return f"went on{by}" if ask.kind == "limit" else f"allowed {lasting[ask.remember]}{by}"
+    return f"went on{by}" if ask.kind == "limit" else f"allowed {REMEMBERED[ask.remember]}{by}"
 
 
 def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
@@ -175,10 +170,10 @@ def _approval_hint(approval: Approval) -> str:
     if not approval.offers:
         return f"a allow once · {deny}"
     texts = {
-        "c": "c offer 1 in this conversation",
-        "w": "w in this workspace",
-        "p": "p this kind in this workspace",
-        "u": "u this kind everywhere",
+        "c": f"c offer 1 {REMEMBERED['conversation']}",
+        "w": f"w {REMEMBERED['workspace']}",
+        "p": f"p this kind {REMEMBERED['workspace']}",
+        "u": f"u this kind {REMEMBERED['user']}",
     }
     keys = " · ".join(texts[key] for key in _keys(approval))
     second = "w 2 the second offer · " if len(approval.offers) > 1 else ""

@@ -6,10 +6,10 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.client.display_text import deadline_text, limit_amount_text, settled_text
+from app.client.rule_text import REMEMBERED, offer_text
 from app.client.safe_text import plain
 from app.protocol.asks import Ask
 from app.window.rows.base import RowActions
-from app.window.rows.offers import offer_text
 from app.window.theme.style import Tone
 from app.window.theme.theme import Theme
 from app.window.widgets.containers import Card
@@ -109,13 +109,12 @@ def _decision(ask: Ask) -> str:
 def _allowed_text(ask: Ask) -> str:
     if ask.remember == "once" or ask.approval is None:
         return "Allowed once"
-    scopes = {"conversation": "in this conversation", "workspace": "in this workspace", "user": "everywhere"}
     what = f": {offer_text(ask.approval.offers[ask.offer])}," if ask.offer < len(ask.approval.offers) else ""
     until = ""
     if ask.expires_s is not None and ask.answered_at is not None:
         end = (ask.answered_at + timedelta(seconds=ask.expires_s)).astimezone()
         until = f", until {end.day} {end:%b %H:%M}"
-    return f"Allowed{what} {scopes[ask.remember]}{until}"
+    return f"Allowed{what} {REMEMBERED[ask.remember]}{until}"
 
 
 def _tone(ask: Ask) -> Tone:

@@ -1,31 +1,22 @@
 """What an approval may allow from now on: the offers of the engine, for how long, and where."""
 
-import shlex
 from dataclasses import dataclass
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QButtonGroup, QFormLayout, QPushButton, QRadioButton, QVBoxLayout, QWidget
 
+from app.client.rule_text import REMEMBERED, offer_text
 from app.client.safe_text import escape_hidden_line
-from app.protocol.asks import GrantOffer, GrantScope, OfferKind
+from app.protocol.asks import GrantOffer, GrantScope
 from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
 from app.window.widgets.combo_box import ComboBox
 from app.window.widgets.containers import FlowLayout
 from app.window.widgets.labels import TextLabel
 
-_TITLES: dict[OfferKind, str] = {
-    "exact": "Exactly this",
-    "content": "This file with this content",
-    "file": "Any change of this file",
-    "folder": "Any change in this folder",
-}
-_SCOPES: dict[GrantScope, str] = {
-    "conversation": "In this conversation",
-    "workspace": "In this workspace",
-    "user": "Everywhere",
-}
+_SCOPES: tuple[GrantScope, ...] = ("conversation", "workspace", "user")
+_LONGEST_TITLE = 70
 _HOUR_S = 3600.0
 _PERIODS: dict[str, float | None] = {
     "Until I revoke it": None,
@@ -66,7 +57,9 @@ class OffersView(QWidget):
         self._examples.addRow(TextLabel(theme, "Still asks", tone="muted"), self._against)
         self._period = ComboBox(tuple(_PERIODS))
         self._period.setAccessibleName("For how long")
-        self._buttons: dict[GrantScope, QPushButton] = {scope: push_button(name) for scope, name in _SCOPES.items()}
+        self._buttons: dict[GrantScope, QPushButton] = {
+            scope: push_button(REMEMBERED[scope].capitalize()) for scope in _SCOPES
+        }
         column = QVBoxLayout(self)
         column.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
         column.setSpacing(theme.tokens.space_close)
@@ -90,7 +83,7 @@ class OffersView(QWidget):
             button.deleteLater()
         for index, offer in enumerate(offers):
             button = QRadioButton(_title(offer))
-            button.setAccessibleName(f"{_title(offer)}. {escape_hidden_line(offer.covers)}")
+            button.setAccessibleName(f"{offer_text(offer)}. {escape_hidden_line(offer.covers)}")
             self._group.addButton(button, index)
             self._kinds.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
         self._period.setCurrentIndex(0)
@@ -118,12 +111,9 @@ class OffersView(QWidget):
 
 
 def _title(offer: GrantOffer) -> str:
-    """Without the ampersands that Qt would take for shortcuts."""
-    return escape_hidden_line(offer_text(offer)).replace("&", "&&")
-
-
-def offer_text(offer: GrantOffer) -> str:
-    """A few words on what the offer covers."""
-    if offer.kind != "prefix":
-        return _TITLES[offer.kind]
-    return ", ".join(f"{shlex.join(call.prefix)} …" for call in offer.calls)
+    """On one line, with the end of a long path, and without the ampersands that Qt would take for shortcuts."""
+    text = offer_text(offer)
+    if len(text) > _LONGEST_TITLE:
+        half = _LONGEST_TITLE // 2
+        text = f"{text[:half]}…{text[-half:]}"
+    return text.replace("&", "&&")

@@ -6,10 +6,19 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QRadioButton,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
-from app.protocol.asks import Ask, AskAnswerParams, ReachedLimit
+from app.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit
 from app.window.rows.ask import AskView
 from app.window.rows.row import AskRow
 from app.window.theme.theme import Theme
@@ -145,6 +154,26 @@ def test_an_offer_says_what_it_covers_with_an_example_and_a_counterexample(shown
         "python -m pip",
     ):
         assert text in shown.texts()
+
+
+def test_offers_for_two_folders_can_be_told_apart_by_their_titles(shown: Shown) -> None:
+    assert APPROVAL.approval is not None
+    deep = "/home/anna/" + "a-folder-with-a-long-name/" * 4 + "src"
+    offers = tuple(
+        GrantOffer(
+            kind="folder",
+            calls=(GrantedCall(operation="edit", folder=folder),),
+            scopes=("conversation", "workspace"),
+            covers=f"Any change of files in {folder} and below, whatever their content.",
+        )
+        for folder in ("/home/anna", deep, "/home/anna/R&D")
+    )
+    shown.show(msgspec.structs.replace(APPROVAL, approval=msgspec.structs.replace(APPROVAL.approval, offers=offers)))
+    shown.button("Allow from now on …").click()
+    titles = [button.text() for button in shown.row_view.findChildren(QRadioButton) if button.isVisible()]
+    shortened = "Any change in /home/anna/a-folder-w…-name/a-folder-with-a-long-name/src"
+    assert titles == ["Any change in /home/anna", shortened, "Any change in /home/anna/R&&D"]
+    assert shown.button(f"Any change in {deep}. {offers[1].covers}").isVisible(), "a screen reader says all of it"
 
 
 def test_an_offer_can_be_accepted_for_an_hour_with_the_keyboard_alone(shown: Shown) -> None:

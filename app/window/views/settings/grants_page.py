@@ -5,7 +5,7 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.client.display_text import covered_text, grant_text
+from app.client.rule_text import covered_line, covered_summary, grant_text
 from app.client.safe_text import escape_hidden, escape_hidden_line
 from app.protocol.asks import GRANT_COVERED, Grant, GrantCoveredParams
 from app.protocol.base import EmptyParams
@@ -132,7 +132,8 @@ class GrantsPageView(SettingsPageView):
     async def _check(self, grant_id: str) -> None:
         found = await self._calls.call(GRANT_COVERED, GrantCoveredParams(grant_id=grant_id))
         if grant_id in self._shown:
-            self._shown[grant_id].show_covered(covered_text(found))
+            lines = (covered_summary(found), *map(covered_line, found.calls))
+            self._shown[grant_id].show_covered("\n".join(lines))
 
     def _show(self) -> None:
         grants = self._grants.all

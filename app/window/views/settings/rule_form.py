@@ -1,13 +1,12 @@
 """A form for a rule of a person: what always runs without asking, and what never does."""
 
-import shlex
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from app.client.display_text import covered_text
+from app.client.rule_text import covered_line, covered_summary, rule_words
 from app.protocol.asks import (
     GRANT_ADD,
     GRANT_COVERED,
@@ -118,11 +117,7 @@ class RuleFormView(QWidget):
         if kind.operation is not None:
             call = GrantedCall(operation=kind.operation, folder=folder)
             return GrantDraft(decision=kind.decision, tool=kind.tool, call=call, scope="user")
-        try:
-            words = tuple(shlex.split(text.removesuffix("…").removesuffix("...")))
-        except ValueError as error:
-            raise ValueError("A quotation mark has no counterpart.") from error
-        call = GrantedCall(operation="run" if kind.decision == "allow" else "", prefix=words)
+        call = GrantedCall(operation="run" if kind.decision == "allow" else "", prefix=rule_words(text))
         scope = "workspace" if folder else "user"
         return GrantDraft(decision=kind.decision, tool=kind.tool, call=call, scope=scope, scope_id=folder)
 
@@ -133,10 +128,9 @@ class RuleFormView(QWidget):
 
     async def _judge(self, rule: GrantDraft) -> None:
         found = await self._calls.call(GRANT_COVERED, GrantCoveredParams(rule=rule))
-        first, *rest = covered_text(found).splitlines()
-        self.show_result(first)
-        self._covered.set_text("\n".join(rest))
-        self._covered.setVisible(bool(rest))
+        self.show_result(covered_summary(found))
+        self._covered.set_text("\n".join(map(covered_line, found.calls)))
+        self._covered.setVisible(bool(found.calls))
 
     def _on_kind_chosen(self) -> None:
         is_folder = _KINDS[self._kind.currentText()].operation is not None

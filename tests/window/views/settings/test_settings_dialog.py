@@ -247,7 +247,9 @@ async def test_a_rule_that_the_engine_refuses_says_why_and_keeps_what_was_typed(
     await settings.see("so none was added")
     assert settings.fields()["Words that commands begin with"].text() == "bash -c"
     settings.type("Words that commands begin with", "git 'push")
-    await settings.see("A quotation mark has no counterpart.")
+    await settings.see("“git 'push” is not one command: a quotation mark has no counterpart")
+    settings.type("Words that commands begin with", "make;rm x")
+    await settings.see("not the beginning of one command")
 
 
 async def test_a_rule_about_a_folder_is_written_in_the_form(
