@@ -60,6 +60,7 @@ from app.engine.storage.sqlite.errors import condition
 from app.engine.tools.processes import watchdog
 from app.engine.tools.processes.termination import reap_orphans
 from app.engine.tools.processes.watchdog import take_report, write_on_signal
+from app.engine.tools.sessions import ToolSessions
 from app.local_trust import process_start
 from app.paths import Paths, default_paths
 from app.printable import printable
@@ -227,8 +228,21 @@ async def open_services(
     day = DailyBudget(log, database.usage, settings)
     windows = partial(window_of, models=models, settings=settings)
     attachments = Attachments(paths.attachments)
+    sessions = ToolSessions()
+    stack.push_async_callback(sessions.close)
     builder = TaskBuilder(
-        log, database, settings, asks, grants, paths, attachments, day, models.has_price, windows, keys.redactor
+        log,
+        database,
+        settings,
+        asks,
+        grants,
+        paths,
+        attachments,
+        day,
+        models.has_price,
+        windows,
+        keys.redactor,
+        sessions,
     )
     locks = AgentLocks(database, asks)
     runner = AgentTaskRunner(builder, locks, models, background)
@@ -254,6 +268,7 @@ async def open_services(
         keys=keys,
         settings=settings,
         grants=grants,
+        sessions=sessions,
         paths=paths,
         instance_id=new_id("engine"),
         version=version("errand-desktop"),

@@ -7,7 +7,7 @@ from app.protocol.tasks import ApproveMode, LimitKind
 
 GrantScope = Literal["conversation", "workspace", "user"]
 GrantDecision = Literal["allow", "deny"]
-OfferKind = Literal["exact", "prefix", "content", "file", "folder"]
+OfferKind = Literal["exact", "prefix", "content", "file", "folder", "host", "tool", "server", "code"]
 
 AskKind = Literal["question", "approval", "limit", "unknown"]
 AskStatus = Literal["waiting", "answered", "cancelled"]
@@ -29,6 +29,10 @@ class GrantedCall(Wire, frozen=True, kw_only=True):
     - `path`: `operation` on this path. The operation `edit` is any content of the file; with `content`, a fingerprint
       of a call's arguments, it is this call alone.
     - `folder`: `operation` on everything in the folder and below: `edit`, or for denials `read` (and write), `write`.
+    - `host`: addresses of this host: a name, `*.name` for the names below it, or either with `:port`.
+    - `service`: the tool `server/tool` of another program; `server/*` is each tool of that server. With `content`, a
+      fingerprint of a call's arguments, it is this call alone.
+    - the operation `code` alone: any code that this tool runs in the sandbox; with `content`, this code.
     - none of these: each call of the tool, for denials only.
     """
 
@@ -39,6 +43,8 @@ class GrantedCall(Wire, frozen=True, kw_only=True):
     prefix: tuple[str, ...] = ()
     folder: str | None = None
     content: str | None = None
+    host: str | None = None
+    service: str | None = None
 
 
 class Grant(Wire, frozen=True, kw_only=True):
@@ -80,8 +86,9 @@ class GrantOffer(Wire, frozen=True, kw_only=True):
     """What an answer to an approval may allow from now on: `calls`, each as a grant of its own, in one of `scopes`.
 
     `kind`: `exact` is this call, `prefix` commands that begin alike, `content` this content of the file, `file` any
-    content of it, `folder` any content of files in its folder. `covers` is a sentence; `example` is a call that would
-    be covered, `not_covered` one that would not.
+    content of it, `folder` any content of files in its folder, `host` the addresses of a host, `tool` any call of a
+    tool of another program, `server` any tool of that program, `code` any code. `covers` is a sentence; `example` is a
+    call that would be covered, `not_covered` one that would not.
     """
 
     kind: OfferKind
@@ -154,7 +161,8 @@ class Approval(Wire, frozen=True, kw_only=True):
     findings, as `errand explain` prints them. `offers` are what may be allowed from now on, the narrowest first;
     `remembered` and `grantable` are their former form. `basis` is a fingerprint of the arguments and of the files on
     disk that this was made from. `modes` are the approval modes in which this would not be asked but allowed.
-    `sandbox` says what bounds a command.
+    `sandbox` says what bounds a command. `address` is opened or acted on, `code` in `language` is run, `service` is the
+    tool of another program (`server/tool`) that is called.
     """
 
     tool: str
@@ -174,6 +182,10 @@ class Approval(Wire, frozen=True, kw_only=True):
     basis: str = ""
     modes: tuple[ApproveMode, ...] = ()
     sandbox: str = ""
+    address: str = ""
+    code: str = ""
+    language: str = ""
+    service: str = ""
 
 
 class UnknownCall(Wire, frozen=True, kw_only=True):

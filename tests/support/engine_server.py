@@ -28,6 +28,7 @@ from app.engine.server.services import Services
 from app.engine.server.session import AccessToken
 from app.engine.server.websocket_server import Server, bind_loopback
 from app.engine.storage.database import Database
+from app.engine.tools.sessions import ToolSessions
 from app.paths import Paths
 from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
 from app.protocol.context import ConversationSummariseParams
@@ -233,6 +234,7 @@ async def engine_server(
         keys=keys,
         settings=settings,
         grants=Grants(),
+        sessions=ToolSessions(),
         paths=paths,
         instance_id=instance_id,
         version="0",

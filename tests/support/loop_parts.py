@@ -16,6 +16,7 @@ from app.engine.models.base import BlockDelta, ModelEvent, ModelRequest, ReplyEn
 from app.engine.tools.base import ExecutionMode, OnUpdate, Tool, ToolContext, ToolError, ToolResult, text_result
 from app.engine.tools.processes.termination import ProcessSweep
 from app.engine.tools.registry import bind
+from app.engine.tools.sessions import ConversationSessions, ToolSessions
 from app.engine.tools.shell.environment import clean_environment
 from app.protocol.base import JsonObject, JsonValue
 from tests.conformance.play import play
@@ -196,7 +197,12 @@ def make_tool_context(folder: Path, task_id: str = "task_1") -> ToolContext:
     workspace.mkdir(parents=True, exist_ok=True)
     environment = {**clean_environment(os.environ), "HOME": str(folder)}
     return ToolContext(
-        task_id, Path(os.path.realpath(workspace)), folder / "outputs" / task_id, environment, ProcessSweep(task_id)
+        task_id,
+        Path(os.path.realpath(workspace)),
+        folder / "outputs" / task_id,
+        environment,
+        ProcessSweep(task_id),
+        ConversationSessions(ToolSessions(), "conversation_1"),
     )
 
 

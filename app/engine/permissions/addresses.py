@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"0[xX][0-9A-Fa-f]*|\d+")
 _PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
 _INNER = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}:[^\s\"'<>]+|//[^\s\"'<>]+")
 _PORTS = {"http": 80, "https": 443}
-_DEFAULT_ALLOWED = ("localhost", "127.0.0.1")
+DEFAULT_ALLOWED = ("localhost", "127.0.0.1")
 _NAT64, _COMPATIBLE = IPv6Network("64:ff9b::/96"), IPv6Network("::/96")
 _METADATA = frozenset(("metadata.google.internal", "metadata", "instance-data"))
 
@@ -53,7 +53,7 @@ class Address:
 class AddressRules:
     """Entries are a host, `*.name`, or either with `:port`. `own_port` is that of the engine's server."""
 
-    allowed: tuple[str, ...] = _DEFAULT_ALLOWED
+    allowed: tuple[str, ...] = DEFAULT_ALLOWED
     denied: tuple[str, ...] = ()
     own_host: str = "127.0.0.1"
     own_port: int | None = None
@@ -82,6 +82,13 @@ def parse_address(text: str) -> Address:
     # Old parsers took `host#@other` for a user name.
     has_user = bool(at) or (path[:1] in ("?", "#") and "@" in path)
     return Address(scheme, name, port, path, is_odd or has_odd_port, has_user)
+
+
+def host_of(text: str) -> str:
+    """The host of an address as a list names it, with the port unless it is the scheme's; raises `Malformed`."""
+    address = parse_address(text)
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return host if address.port == _PORTS[address.scheme] else f"{host}:{address.port}"
 
 
 def judge_address(

@@ -105,6 +105,12 @@ def describe(call: GrantedCall) -> str:
         return f"{_FOLDER_TEXTS.get(what, what)} in {call.folder} and below"
     if call.path is not None:
         return f"{what} {call.path}" + (", with the content that was shown" if call.content is not None else "")
+    if call.host is not None:
+        return f"addresses of {call.host}"
+    if call.service is not None:
+        return f"the tool {call.service}" + (", with the arguments that were shown" if call.content is not None else "")
+    if call.operation == "code":
+        return "the code that was shown" if call.content is not None else "any code, in the sandbox"
     return "every call"
 
 

@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
+from app.engine.permissions.addresses import host_of
+from app.engine.permissions.call_policy import ANY_TOOL, CODE, is_of_call
 from app.engine.permissions.command_rules import inner_words
 from app.engine.permissions.policy import Decision
 from app.engine.permissions.programs.prefixes import other_call, other_command, proposed_prefix
@@ -29,11 +31,12 @@ def offers_for(access: Access, decision: Decision, workspace: str, judge: Judge)
     """The offers for a call that the policy asks about, the narrowest first."""
     if decision.verdict != "ask" or decision.risk == "high":
         return ()
-    made = (
-        _of_command(access, decision, workspace, judge)
-        if access.command is not None
-        else _of_file(access, decision, workspace)
-    )
+    if access.command is not None:
+        made = _of_command(access, decision, workspace, judge)
+    elif is_of_call(access):
+        made = _of_call(access, decision)
+    else:
+        made = _of_file(access, decision, workspace)
     return tuple(offer for offer in made if judge(access, frozenset(offer.calls)).verdict == "allow")
 
 
@@ -101,6 +104,50 @@ def _examples(
         next((text for text in covered if text and text != line and is_allowed(text)), line),
         next((text for text in against if text and not is_allowed(text)), ""),
     )
+
+
+def _of_call(access: Access, decision: Decision) -> Iterator[GrantOffer]:
+    if access.address:
+        host = host_of(access.address)
+        yield GrantOffer(
+            kind="host",
+            calls=(GrantedCall(host=host),),
+            scopes=(*_HERE, "user"),
+            covers=f"Addresses of {host}, and what is done on its pages.",
+            example=f"https://{host}/",
+            not_covered=f"https://other.{host}/",
+        )
+    if decision.grantable is not None:
+        yield GrantOffer(
+            kind="exact",
+            calls=(decision.grantable,),
+            scopes=_HERE,
+            covers="Exactly this call, with the arguments shown." if access.service else "Exactly this code.",
+        )
+    if access.service:
+        server, _, tool = access.service.partition("/")
+        yield GrantOffer(
+            kind="tool",
+            calls=(GrantedCall(operation=access.operation, service=access.service),),
+            scopes=(*_HERE, "user"),
+            covers=f"Any call of {tool} of the server {server}, whatever its arguments.",
+            not_covered=f"any other tool of {server}",
+        )
+        yield GrantOffer(
+            kind="server",
+            calls=(GrantedCall(operation=access.operation, service=f"{server}/{ANY_TOOL}"),),
+            scopes=(*_HERE, "user"),
+            covers=f"Any call of any tool of the server {server}.",
+            not_covered="tools of other servers",
+        )
+    if access.code:
+        yield GrantOffer(
+            kind="code",
+            calls=(GrantedCall(operation=CODE),),
+            scopes=_HERE,
+            covers=f"Any {access.language} code that this tool runs in its sandbox.",
+            not_covered="code that commands run",
+        )
 
 
 def _of_file(access: Access, decision: Decision, workspace: str) -> Iterator[GrantOffer]:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import assert_never
 
+from app.engine.permissions.call_policy import grantable_call, is_of_call, judge_call
 from app.engine.permissions.command_policy import CommandContext, CommandDecision, judge_command
 from app.engine.permissions.command_rules import CommandRule, named_folder
 from app.engine.permissions.file_policy import denied_folder, exact_call, is_edit, judge_files
@@ -71,7 +72,7 @@ def decide(
     """
     try:
         places = _places(str(workspace), str(private), str(home), denied)
-        decision = _decide(access, _Terms(approve, granted, denied, places))
+        decision = _decide(access, _Terms(approve, granted, denied, places, private))
     except _BROKEN:
         return unchecked(approve, "it could not be checked because of an error")
     if approve == "plan" and decision.verdict == "allow" and access.has_effects and not decision.only_looks:
@@ -95,6 +96,7 @@ class _Terms:
     granted: frozenset[GrantedCall]
     denied: frozenset[GrantedCall]
     places: Places
+    private: Path
 
 
 def _decide(access: Access, terms: _Terms) -> Decision:
@@ -106,6 +108,11 @@ def _decide(access: Access, terms: _Terms) -> Decision:
         return Decision("deny", f"you denied what is in {folder}", "high", rule="your deny rule")
     if access.command is not None:
         return _of_command(access, access.command, terms)
+    if is_of_call(access):
+        finding, used = judge_call(access, terms.granted, terms.denied, terms.private)
+        if finding.verdict == "allow":
+            return Decision("allow", finding.reason, finding.risk, rule=finding.rule, used=used)
+        return _in_mode(finding, terms.approve, grantable_call(access))
     finding = judge_files(access, terms.places)
     if finding.verdict == "ask" and finding.risk != "high":
         used = tuple(call for call in terms.granted if covers(call, access))

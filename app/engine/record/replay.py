@@ -34,6 +34,7 @@ from app.engine.storage.records.turns import PartSize
 from app.engine.storage.sqlite.engines import sqlite_url
 from app.engine.tools.base import GuardedTool
 from app.engine.tools.registry import CONTROL_TOOLS
+from app.engine.tools.sessions import ToolSessions
 from app.paths import Paths
 from app.printable import printable
 from app.protocol.agents import Agent, Personality
@@ -70,6 +71,8 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         settings.set("summarise_at", head.summarise_at)
         asks = PendingAsks(log, database.asks)
         has_price = any(node.usage is not None and node.usage.cost_usd is not None for node in record.nodes)
+        sessions = ToolSessions()
+        stack.push_async_callback(sessions.close)
         builder = TaskBuilder(
             log,
             database,
@@ -82,6 +85,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
             lambda _: has_price,
             lambda _: head.window,
             Redactor(),
+            sessions,
             lambda tools: _recorded_tools(tools, stage),
         )
         person = RecordedPerson(record, stage, asks)

@@ -17,6 +17,7 @@ from app.engine.models.custom_servers import CustomServers
 from app.engine.models.router import ModelRouter
 from app.engine.permissions.grants import Grants
 from app.engine.storage.database import Database
+from app.engine.tools.sessions import ToolSessions
 from app.paths import Paths
 from app.protocol.asks import AskAnswerParams, AskAnswerResult
 from app.protocol.context import ConversationSummariseParams
@@ -96,6 +97,7 @@ class Services:
     keys: KeyStore
     settings: Settings
     grants: Grants
+    sessions: ToolSessions
     paths: Paths
     instance_id: str
     version: str

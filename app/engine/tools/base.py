@@ -12,6 +12,7 @@ from app.engine.core.errors import EngineError
 from app.engine.core.messages import Text, UserContent
 from app.engine.sandbox.launch import CommandSandbox
 from app.engine.tools.processes.termination import ProcessSweep
+from app.engine.tools.sessions import ConversationSessions
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import CallDisplay, ResultMark
 from app.redaction import Redactor
@@ -77,6 +78,10 @@ class Access:
     differs later, approval is required again. `is_partial`: the preview does not show the whole change. `content` is a
     fingerprint of the call's arguments.
 
+    A call of another kind sets one of these: `address` is the URL that it opens or, with the tier `write`, the page
+    that it acts on; `code` is source code that it runs in the sandbox, in `language`; `service` is `server/tool`, a
+    tool of another program. Without a sandbox, code has no `operation`, so that no rule can allow it.
+
     The policy sets the next three for a command that it allows unasked: `only_looks`, so that it runs with the PATH of
     the system and then `program_folders`, and `argv` if it is one program that needs no shell. `network` is
     for a command that needs it: `open` if a person allowed the command, else `missing`.
@@ -93,13 +98,18 @@ class Access:
     is_partial: bool = False
     content: str = ""
     given: str = ""
+    address: str = ""
+    code: str = ""
+    language: str = ""
+    service: str = ""
     only_looks: bool = False
     argv: tuple[str, ...] = ()
     network: CommandNetwork = "none"
     program_folders: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        assert (self.command is not None) == (self.tier == "run"), "a call that runs something says what"
+        runs = self.command is not None or bool(self.code) or bool(self.service)
+        assert runs == (self.tier == "run"), "a call that runs something says what"
         assert not self.writes or self.has_effects, "a call that writes is no lower tier"
 
     @property
@@ -112,8 +122,9 @@ class Access:
 class ToolContext:
     """The task's context for a tool. `output_dir` is for output too long for a result; `environment` has no keys.
 
-    `processes` ends what the task has started. Commands run in the `sandbox`, if there is one. `redactor` knows the
-    app's own keys, which no result may hold.
+    `processes` ends what the task has started; `sessions` keep what a tool leaves to the next call or task of the
+    conversation. Commands run in the `sandbox`, if there is one. `redactor` knows the app's own keys, which no result
+    may hold.
     """
 
     task_id: str
@@ -121,6 +132,7 @@ class ToolContext:
     output_dir: Path
     environment: Mapping[str, str]
     processes: ProcessSweep
+    sessions: ConversationSessions
     sandbox: CommandSandbox | None = None
     redactor: Redactor = field(default_factory=Redactor)
 

@@ -259,6 +259,10 @@ def _approval(
         offers=offers,
         explained=explanation(decision),
         sandbox=sandbox,
+        address=access.address,
+        code=access.code,
+        language=access.language,
+        service=access.service,
         basis=_fingerprint(call, access),
         modes=decision.modes,
     )

@@ -40,6 +40,7 @@ from app.engine.tools.base import GuardedTool, ToolContext
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from app.engine.tools.processes.termination import ProcessSweep
 from app.engine.tools.registry import bind
+from app.engine.tools.sessions import ConversationSessions, ToolSessions
 from app.engine.tools.shell.environment import environment_of_commands
 from app.paths import Paths
 from app.protocol.agents import Personality
@@ -66,6 +67,7 @@ class TaskBuilder:
     has_price: Callable[[str], bool]
     window_of: Callable[[str], int | None]
     redactor: Redactor
+    sessions: ToolSessions
     replace_tools: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _unchanged
 
     def build(
@@ -92,7 +94,10 @@ class TaskBuilder:
         environment = environment_of_commands()
         sandbox = self._sandbox(task, environment)
         workspace, outputs = Path(task.workspace), self.paths.outputs / task.id
-        tool_context = ToolContext(task.id, workspace, outputs, environment, processes, sandbox, self.redactor)
+        sessions = ConversationSessions(self.sessions, task.conversation_id)
+        tool_context = ToolContext(
+            task.id, workspace, outputs, environment, processes, sessions, sandbox, self.redactor
+        )
         tools = TaskTools(
             self.replace_tools(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)
         )

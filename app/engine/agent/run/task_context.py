@@ -54,7 +54,11 @@ class TaskTools:
             access = await in_workspace(self._workspace, look, _ACCESS_TIMEOUT_S)
         except FolderNotAnswering as error:
             raise ToolError(_ACCESS_TIMED_OUT) from error
-        return replace(access, content=content_of(pending.arguments)) if access.writes else access
+        return (
+            replace(access, content=content_of(pending.arguments))
+            if access.writes or access.code or access.service
+            else access
+        )
 
     def allow(self, pending: PendingCall, access: Access) -> None:
         """Permit the call exactly as described by `access`."""

@@ -21,6 +21,7 @@ from app.engine.storage.records.executions import ExecutionStart
 from app.engine.tools.base import Access, ToolContext, ToolError
 from app.engine.tools.processes.termination import ProcessSweep
 from app.engine.tools.registry import CONTROL_TOOLS, NAMES, bind
+from app.engine.tools.sessions import ConversationSessions, ToolSessions
 from app.paths import Paths
 from app.protocol.asks import CoveredCall, Grant, GrantCoveredResult, GrantDraft, GrantedCall
 from app.protocol.tasks import Task
@@ -171,7 +172,8 @@ def _access(started: ExecutionStart, task: Task, paths: Paths) -> Access:
     if started.tool not in NAMES:
         return Access("free", started.text)
     processes = ProcessSweep(task.id, lambda _: None)
-    context = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, {}, processes)
+    sessions = ConversationSessions(ToolSessions(), task.conversation_id)
+    context = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, {}, processes, sessions)
     (tool,) = bind(context, (started.tool,))
     arguments = tool.prepare_arguments(started.arguments)
     return replace(tool.access(arguments), content=content_of(arguments))

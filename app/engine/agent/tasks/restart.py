@@ -21,6 +21,7 @@ from app.engine.tools.argument_check import check_arguments
 from app.engine.tools.base import Access, Tool, ToolContext, ToolError
 from app.engine.tools.processes.termination import ProcessSweep, end_abandoned
 from app.engine.tools.registry import bind
+from app.engine.tools.sessions import ConversationSessions, ToolSessions
 from app.paths import Paths
 from app.protocol.blocks import ToolCallBlock
 from app.protocol.events import AskUpdate, TaskMessage, TaskUpdate
@@ -99,7 +100,8 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
     newest, _ = await database.nodes.branch(agent.head_id, _NEWEST)
     at = last_reply(newest, task.id)
     processes = ProcessSweep(task.id)
-    context = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, {}, processes)
+    sessions = ConversationSessions(ToolSessions(), task.conversation_id)
+    context = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, {}, processes, sessions)
     tools = {tool.name: tool for tool in bind(context)}
     for block in newest[at].blocks if at is not None else ():
         started = begun.get(block.call_id) if isinstance(block, ToolCallBlock) else None

@@ -130,6 +130,8 @@ async def change(
     )
     if new != old:
         services.log.publish(ConversationUpdate(conversation=new))
+    if archived and not old.archived:
+        await services.sessions.close_conversation(old.id)
     if params.approve is not None:
         await services.log.flush()  # the next step reads it
         new = await services.runner.set_approve(new.id, params.approve, session.client_name)

@@ -1,0 +1,79 @@
+"""Judges calls that open a web address, run code, or call a tool of another program, and what grants cover of them."""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from app.engine.permissions.addresses import DEFAULT_ALLOWED, AddressRules, judge_address
+from app.engine.permissions.network import own_port
+from app.engine.permissions.verdict import Finding, ask, deny
+from app.engine.tools.base import Access
+from app.paths import Paths
+from app.protocol.asks import GrantedCall
+
+CODE = "code"
+ANY_TOOL = "*"
+
+
+def is_of_call(access: Access) -> bool:
+    """True for a call that is neither a command nor a use of files."""
+    return bool(access.address or access.code or access.service)
+
+
+def judge_call(
+    access: Access, granted: Iterable[GrantedCall], denied: Iterable[GrantedCall], private: Path
+) -> tuple[Finding, tuple[GrantedCall, ...]]:
+    """The finding, and the grants without which it would ask."""
+    if any(covers_call(call, access) for call in denied):
+        return deny("your deny rule", f"you denied {_named(access)}"), ()
+    if access.address:
+        return _judge_address(access.address, tuple(granted), tuple(denied), private)
+    used = tuple(call for call in granted if covers_call(call, access))
+    if used:
+        return Finding("allow", "grant", "you allowed this before"), used
+    if access.code:
+        bounds = "in the sandbox" if access.operation else "without a sandbox: it can do all that you can"
+        return ask("tool", f"it runs {access.language} code {bounds}", "medium" if access.operation else "high"), ()
+    server, _, tool = access.service.partition("/")
+    return ask("tool", f"the server {server} is another program: what its tool {tool} does cannot be checked"), ()
+
+
+def grantable_call(access: Access) -> GrantedCall | None:
+    """This very call, as a grant; an address has none, since its host is granted."""
+    if not access.operation or access.address:
+        return None
+    return GrantedCall(operation=access.operation, service=access.service or None, content=access.content)
+
+
+def covers_call(call: GrantedCall, access: Access) -> bool:
+    """True if a rule covers a call of code or of another program's tool. Rules about hosts are read with addresses."""
+    if access.service and call.service is not None:
+        server = access.service.partition("/")[0]
+        is_named = call.service in (access.service, f"{server}/{ANY_TOOL}")
+        return is_named and call.content in (None, access.content)
+    is_code = bool(access.code) and access.operation == call.operation == CODE
+    return is_code and call in (GrantedCall(operation=CODE), GrantedCall(operation=CODE, content=access.content))
+
+
+def _judge_address(
+    address: str, granted: tuple[GrantedCall, ...], denied: tuple[GrantedCall, ...], private: Path
+) -> tuple[Finding, tuple[GrantedCall, ...]]:
+    refused = tuple(call.host for call in denied if call.host is not None)
+    judge = partial(_judged, address, refused, own_port(Paths(private)))
+    finding = judge(DEFAULT_ALLOWED)
+    if finding.verdict != "ask":
+        return finding, ()
+    hosts = [call for call in granted if call.host is not None]
+    used = tuple(call for call in hosts if judge((call.host or "",)).verdict == "allow")
+    if used:
+        return Finding("allow", "grant", "you allowed this host before"), used
+    # A host that only looks like an allowed one is denied.
+    return judge((*DEFAULT_ALLOWED, *(call.host or "" for call in hosts))), ()
+
+
+def _judged(address: str, refused: tuple[str, ...], port: int | None, allowed: tuple[str, ...]) -> Finding:
+    return judge_address(address, AddressRules(allowed, refused, own_port=port))
+
+
+def _named(access: Access) -> str:
+    return f"the tool {access.service}" if access.service else "this"

@@ -1,0 +1,71 @@
+"""What tools keep for a conversation between calls and tasks: a working folder, an open page, a Python session."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar, cast
+
+_logger = logging.getLogger(__name__)
+
+
+class ToolSession(Protocol):
+    """The state of one tool in one conversation, with the processes that belong to it."""
+
+    async def close(self) -> None:
+        """End everything that it started, and wait for that. Called once."""
+        ...
+
+
+S = TypeVar("S", bound=ToolSession)
+
+
+class ToolSessions:
+    """The sessions of all conversations. They end when a conversation is archived or deleted, or the engine ends."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, type[ToolSession]], ToolSession] = {}
+        self._is_closed = False
+
+    def find(self, conversation_id: str, kind: type[S]) -> S | None:
+        """The session of this kind, if the conversation has one."""
+        return cast(S | None, self._open.get((conversation_id, kind)))
+
+    def get(self, conversation_id: str, kind: type[S], make: Callable[[], S]) -> S:
+        """The session of this kind; the first call makes it."""
+        assert not self._is_closed, "tasks end before their sessions"
+        found = self.find(conversation_id, kind)
+        if found is None:
+            found = self._open[conversation_id, kind] = make()
+        return found
+
+    async def close_one(self, conversation_id: str, kind: type[ToolSession]) -> None:
+        """Close a session, if it is open; the next `get` makes a new one."""
+        await self._close_all([(conversation_id, kind)])
+
+    async def close_conversation(self, conversation_id: str) -> None:
+        await self._close_all([key for key in self._open if key[0] == conversation_id])
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await self._close_all(list(self._open))
+
+    async def _close_all(self, keys: list[tuple[str, type[ToolSession]]]) -> None:
+        sessions = [found for key in keys if (found := self._open.pop(key, None)) is not None]
+        for ended in await asyncio.gather(*(one.close() for one in sessions), return_exceptions=True):
+            if isinstance(ended, Exception):
+                _logger.error("a tool session did not end in order", exc_info=ended)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSessions:
+    """The sessions of one conversation, as its tools see them."""
+
+    all: ToolSessions
+    conversation_id: str
+
+    def get(self, kind: type[S], make: Callable[[], S]) -> S:
+        return self.all.get(self.conversation_id, kind, make)
+
+    async def close(self, kind: type[ToolSession]) -> None:
+        await self.all.close_one(self.conversation_id, kind)

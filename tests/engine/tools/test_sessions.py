@@ -1,0 +1,45 @@
+"""What tools keep for a conversation: one session of a kind, closed with the conversation or the engine."""
+
+from app.engine.tools.sessions import ConversationSessions, ToolSessions
+
+
+class _Page:
+    def __init__(self) -> None:
+        self.closed = 0
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+class _Broken(_Page):
+    async def close(self) -> None:
+        raise OSError("it is gone already")
+
+
+async def test_a_conversation_has_one_session_of_a_kind() -> None:
+    sessions = ToolSessions()
+    first, second = ConversationSessions(sessions, "one"), ConversationSessions(sessions, "two")
+    page = first.get(_Page, _Page)
+    assert first.get(_Page, _Page) is page
+    assert second.get(_Page, _Page) is not page
+    await sessions.close()
+
+
+async def test_a_conversation_that_is_closed_ends_its_sessions_alone_and_begins_new_ones_later() -> None:
+    sessions = ToolSessions()
+    first, second = ConversationSessions(sessions, "one"), ConversationSessions(sessions, "two")
+    page, other = first.get(_Page, _Page), second.get(_Page, _Page)
+    await sessions.close_conversation("one")
+    assert (page.closed, other.closed) == (1, 0)
+    assert first.get(_Page, _Page) is not page
+    await sessions.close()
+    assert (page.closed, other.closed) == (1, 1)
+
+
+async def test_a_session_that_cannot_be_closed_does_not_keep_the_others_open() -> None:
+    sessions = ToolSessions()
+    one = ConversationSessions(sessions, "one")
+    one.get(_Broken, _Broken)
+    page = one.get(_Page, _Page)
+    await sessions.close()
+    assert page.closed == 1
