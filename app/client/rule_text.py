@@ -45,6 +45,14 @@ def offer_text(offer: GrantOffer) -> str:
         case "folder":
             folders = ", ".join(call.folder or "" for call in offer.calls)
             return escape_hidden_line(f"Any change in {folders}")
+        case "host":
+            return escape_hidden_line(f"Pages of {', '.join(call.host or '' for call in offer.calls)}")
+        case "tool":
+            return "Any call of this tool"
+        case "server":
+            return "Any tool of this server"
+        case "code":
+            return "Any code, in the sandbox"
 
 
 def grant_text(grant: Grant) -> str:
