@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from app.window.rows.ask import ASK
+from app.window.rows.asks.ask import ASK
 from app.window.rows.attachments import FILE, IMAGE
 from app.window.rows.base import RowKind
 from app.window.rows.edit import EDIT_MESSAGE

@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton, QWidget
 
-from app.window.rows.ask import AskView
+from app.window.rows.asks.ask import AskView
 from app.window.rows.row import AskRow, ReplyRow, TaskEndRow
 from app.window.views.branches.tree_panel import TreePanelView
 from app.window.views.conversation.find_bar import FindBarView

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit
-from app.window.rows.ask import AskView
+from app.window.rows.asks.ask import AskView
 from app.window.rows.row import AskRow
 from app.window.theme.theme import Theme
 from tests.support.rows import APPROVAL, LIMIT, QUESTION, UNKNOWN, Answers

@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, 
 from app.client.display_text import without_file_names
 from app.client.safe_text import escape_hidden, escape_hidden_line
 from app.protocol.asks import Approval, Ask, AskAnswerParams, Risk
-from app.window.rows.ask_card import AskCard
+from app.window.rows.asks.ask_card import AskCard
+from app.window.rows.asks.offers import ChosenOffer, OffersView
 from app.window.rows.base import RowActions
-from app.window.rows.offers import ChosenOffer, OffersView
 from app.window.theme.style import Tone, push_button
 from app.window.theme.theme import Theme
 from app.window.widgets.buttons import ShortcutToolTip

@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, 
 from app.client.display_text import limit_amount_text, limit_unit, new_limit, subject_text
 from app.client.safe_text import plain
 from app.protocol.asks import Ask, AskAnswerParams, AskKind, ReachedLimit
-from app.window.rows.approval import ApprovalCard
-from app.window.rows.ask_card import AskCard, outcome_text
+from app.window.rows.asks.approval import ApprovalCard
+from app.window.rows.asks.ask_card import AskCard, outcome_text
 from app.window.rows.base import RowActions, RowKind, RowView, Spacing, card_estimate
 from app.window.rows.row import AskRow
 from app.window.theme.style import push_button, set_style, set_tool_tip
