@@ -76,7 +76,8 @@ class TaskOptions:
 class TaskOptionDefaults:
     """`model` is the default model, `agent` the selected agent, None in a new conversation.
 
-    `servers` are the custom servers: id, which is the prefix of their model ids, and name.
+    `servers` are the custom servers: id, which is the prefix of their model ids, and name. `has_sandbox`: commands run
+    in a sandbox on this machine.
     """
 
     models: tuple[str, ...] = ()
@@ -84,6 +85,7 @@ class TaskOptionDefaults:
     personalities: tuple[Personality, ...] = ()
     agent: Agent | None = None
     servers: tuple[tuple[str, str], ...] = ()
+    has_sandbox: bool = False
 
     @property
     def personality_id(self) -> str:

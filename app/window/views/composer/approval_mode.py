@@ -1,4 +1,4 @@
-"""The approval mode in the composer: a button that shows it, and the panel that it is chosen in."""
+"""The approval mode in the composer: the button that shows it, the panel to choose it, and the way out of plan mode."""
 
 from functools import partial
 
@@ -8,12 +8,12 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.client.display_text import ALL_WARNINGS, approval_mode_text
 from app.protocol.tasks import ApproveMode
-from app.window.theme.style import push_button
+from app.window.theme.style import Tone, push_button, set_style, set_tool_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.dialogs import FramelessDialog
 from app.window.widgets.labels import TextLabel
 
-MODE_ICONS: dict[ApproveMode, str] = {
+_ICONS: dict[ApproveMode, str] = {
     "ask": "shield-question-mark",
     "edits": "file-pen",
     "plan": "list",
@@ -22,12 +22,67 @@ MODE_ICONS: dict[ApproveMode, str] = {
 }
 # `never` is for tasks without a person.
 CHOICES: tuple[ApproveMode, ...] = ("ask", "edits", "plan", "all")
+_TONES: dict[ApproveMode, Tone] = {"all": "waiting", "plan": "link"}
+_LEAVE_PLAN = "Leave plan mode"
 _NEXT: dict[ApproveMode, ApproveMode] = {"ask": "edits", "edits": "plan"}
 
 
 def next_mode(mode: ApproveMode) -> ApproveMode:
     """The mode after this one when a person cycles: never one that allows everything."""
     return _NEXT.get(mode, "ask")
+
+
+class ApprovalModeView(QWidget):
+    """The mode, and in plan mode a button that leaves it. Emits `chosen` with the mode that the user chose.
+
+    `words` are the texts of the visible buttons, the least important first, for a bar that hides them when space is
+    short.
+    """
+
+    chosen = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._mode: ApproveMode = "ask"
+        self._has_sandbox = False
+        self.words: dict[QPushButton, str] = {}
+        self.mode_button = push_button("", "quiet")
+        self.leave_plan_button = push_button("", "quiet")
+        self.leave_plan_button.setAccessibleName(_LEAVE_PLAN)
+        set_tool_tip(self.leave_plan_button, "The agent may work again, and you are asked (Shift+Tab)")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.mode_button)
+        row.addWidget(self.leave_plan_button)
+        self.mode_button.clicked.connect(self.open_panel)
+        self.leave_plan_button.clicked.connect(self.cycle)
+
+    def show_mode(self, mode: ApproveMode, *, has_sandbox: bool) -> None:
+        """Amber if everything is allowed; marked in plan mode. The texts are set by the bar."""
+        self._mode, self._has_sandbox = mode, has_sandbox
+        name, about = approval_mode_text(mode, has_sandbox=has_sandbox)
+        tone = _TONES.get(mode)
+        self.words = {self.leave_plan_button: _LEAVE_PLAN} if mode == "plan" else {}
+        self.words[self.mode_button] = name
+        self.leave_plan_button.setVisible(mode == "plan")
+        self.leave_plan_button.setIcon(self._theme.icon("play", "muted"))
+        self.mode_button.setAccessibleName(f"Approvals: {name}")
+        self.mode_button.setAccessibleDescription(about)
+        set_tool_tip(self.mode_button, f"{about} Shift+Tab changes it.")
+        set_style(self.mode_button, "tone", tone or "")
+        self.mode_button.setIcon(self._theme.icon(_ICONS[mode], tone or "muted"))
+
+    def open_panel(self) -> None:
+        """Open the panel of the approval modes."""
+        dialog = ApprovalModeDialog(self._theme, self._mode, self, has_sandbox=self._has_sandbox)
+        dialog.chosen.connect(self.chosen)
+        dialog.open_above(self.mode_button)
+
+    def cycle(self) -> None:
+        """Choose the next approval mode: ask, accept edits, plan. From plan mode this leaves it."""
+        self.chosen.emit(next_mode(self._mode))
 
 
 class ApprovalModeDialog(FramelessDialog):
@@ -88,7 +143,7 @@ class ApprovalModeDialog(FramelessDialog):
         is_current = mode == self._mode
         button = push_button(name, "quiet")
         tone = "waiting" if mode == "all" else "text"
-        button.setIcon(self._theme.icon("check" if is_current else MODE_ICONS[mode], tone))
+        button.setIcon(self._theme.icon("check" if is_current else _ICONS[mode], tone))
         button.setAccessibleName(f"{name}, chosen" if is_current else name)
         button.setAccessibleDescription(about)
         button.clicked.connect(partial(self._on_clicked, mode))

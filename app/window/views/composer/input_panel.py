@@ -19,6 +19,7 @@ from app.window.stores.tasks import is_working
 from app.window.stores.usage import ContextUsageStore
 from app.window.theme.theme import Theme
 from app.window.views.agents.agents_bar import AgentsBarView
+from app.window.views.composer.approval_mode import ApprovalModeView
 from app.window.views.composer.composer import ComposerState, ComposerView
 from app.window.views.composer.drop_payload import PastedFiles, drop_payload
 from app.window.views.composer.queue_view import QueueView
@@ -86,7 +87,8 @@ class InputPanelView(QWidget):
         self.agents = AgentsBarView(store, stores.tasks, theme)
         self.status = StatusLineView(theme, self.context)
         self.queue = QueueView(store.queue, theme)
-        self.task_options = TaskOptionsView(theme)
+        self.approval_mode = ApprovalModeView(theme)
+        self.task_options = TaskOptionsView(theme, self.approval_mode)
         self.composer = ComposerView(theme, self.task_options)
         self.mentions: MentionListView | None = None
         tokens = theme.tokens
@@ -152,6 +154,7 @@ class InputPanelView(QWidget):
         self._stores.session.state_changed.connect(self.show_task)
         self._stores.personalities.changed.connect(self._show_option_defaults)
         self._models.changed.connect(self._show_option_defaults)
+        self._stores.sandbox.changed.connect(self._show_option_defaults)
         store.requests.unsent.connect(self._on_unsent)
         self.context.summarise_requested.connect(store.context.summarise)
         composer.submitted.connect(self._on_submitted)
@@ -170,11 +173,9 @@ class InputPanelView(QWidget):
         self.agents.turn_order_requested.connect(self.set_turns)
         self.agents.remove_requested.connect(self._on_remove_requested)
         self.task_options.changed.connect(self._on_options_changed)
-        self.task_options.mode_chosen.connect(self._on_mode_chosen)
-        composer.field.mode_cycle_requested.connect(self.task_options.cycle_mode)
+        self.approval_mode.chosen.connect(self._on_mode_chosen)
+        composer.field.mode_cycle_requested.connect(self.approval_mode.cycle)
         store.approve_changed.connect(self._show_approve)
-        self._stores.sandbox.changed.connect(self._on_sandbox_changed)
-        self._on_sandbox_changed()
         self.task_options.add_agent_requested.connect(self.add_agent)
 
     def ask_models(self, text: str, models: tuple[str, ...]) -> None:
@@ -229,9 +230,15 @@ class InputPanelView(QWidget):
         return agent.name if agent is not None else ""
 
     def _show_option_defaults(self) -> None:
-        known, agent = self._stores.personalities.all, self._store.agents.shown
         self.task_options.set_defaults(
-            TaskOptionDefaults(self._models.ready, self._models.default, known, agent, self._models.servers)
+            TaskOptionDefaults(
+                self._models.ready,
+                self._models.default,
+                self._stores.personalities.all,
+                self._store.agents.shown,
+                self._models.servers,
+                self._stores.sandbox.holds,
+            )
         )
         self._apply_options()
 
@@ -243,9 +250,6 @@ class InputPanelView(QWidget):
         if self._store.conversation is not None:
             self.task_options.set_approve(self._store.conversation.approve)
             self._apply_options()
-
-    def _on_sandbox_changed(self) -> None:
-        self.task_options.set_sandbox(self._stores.sandbox.holds)
 
     def _on_mode_chosen(self, mode: ApproveMode) -> None:
         if self._store.conversation_id is None:

@@ -9,12 +9,11 @@ from PySide6.QtCore import QPoint, QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QPushButton, QWidget
 
-from app.client.display_text import approval_mode_text
 from app.protocol.tasks import ApproveMode, Task
 from app.window.stores.task_options import TaskOptionDefaults, TaskOptions
-from app.window.theme.style import Tone, push_button, set_style, set_tool_tip
+from app.window.theme.style import push_button, set_tool_tip
 from app.window.theme.theme import Theme
-from app.window.views.composer.approval_mode import MODE_ICONS, ApprovalModeDialog, next_mode
+from app.window.views.composer.approval_mode import ApprovalModeView
 from app.window.views.composer.task_options_dialog import MODES, NETWORKS, THINKING
 
 if TYPE_CHECKING:
@@ -25,52 +24,41 @@ _MAX_NAME = 22
 
 
 class TaskOptionsView(QWidget):
-    """`options` are the chosen ones; emits `changed` when the user changes them, but `mode_chosen` for approvals.
+    """`options` are the chosen ones; emits `changed` when the user changes them, but not for the approval mode.
 
     In an existing conversation the workspace is fixed, the approval mode is that of the conversation, and the other
     options follow the newest task until they are changed.
     """
 
     changed = Signal()
-    mode_chosen = Signal(str)
     providers_requested = Signal()
     ask_models_requested = Signal()
     add_agent_requested = Signal()
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, approval_mode: ApprovalModeView) -> None:
         super().__init__()
         self._theme = theme
+        self._approval_mode = approval_mode
         self._defaults = TaskOptionDefaults()
         self._followed: Task | None = None
         self.options = TaskOptions()
         self._untouched = self.options
-        self._has_sandbox = False
         self.folder_button = push_button(_SCRATCH, "quiet")
         self.model_button = push_button("Set up a model", "quiet")
-        self.mode_button = push_button("Ask me", "quiet")
-        self.leave_plan_button = push_button("Leave plan mode", "quiet")
         self.more_button = push_button("More", "quiet")
         self._words: dict[QPushButton, str] = {}
         row = QHBoxLayout(self)
         row.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)  # it folds when space is short
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
-        for button in self._buttons:
-            row.addWidget(button)
+        for part in (self.folder_button, self.model_button, approval_mode, self.more_button):
+            row.addWidget(part)
         row.addStretch(1)
         self.folder_button.clicked.connect(self._on_folder_clicked)
         self.model_button.clicked.connect(self.pick_model)
-        self.mode_button.clicked.connect(self.pick_mode)
-        self.leave_plan_button.clicked.connect(self.cycle_mode)
         self.more_button.clicked.connect(self._on_more_clicked)
         theme.changed.connect(self._show)
         self._show()
-
-    @property
-    def _buttons(self) -> tuple[QPushButton, ...]:
-        """From left to right."""
-        plan = (self.mode_button, self.leave_plan_button)
-        return (self.folder_button, self.model_button, *plan, self.more_button)
 
     @property
     def has_begun(self) -> bool:
@@ -91,11 +79,6 @@ class TaskOptionsView(QWidget):
         if mode != self.options.approve:
             self._untouched = replace(self._untouched, approve=mode)
             self.set_options(replace(self.options, approve=mode))
-
-    def set_sandbox(self, holds: bool) -> None:
-        """Whether commands run in a sandbox on this machine, for the labels of the modes."""
-        self._has_sandbox = holds
-        self._show()
 
     def set_defaults(self, defaults: TaskOptionDefaults) -> None:
         """Set the available choices."""
@@ -153,20 +136,10 @@ class TaskOptionsView(QWidget):
         picker.chosen.connect(self._on_model_chosen)
         picker.open_above(self.model_button)
 
-    def pick_mode(self) -> None:
-        """Open the panel of the approval modes."""
-        dialog = ApprovalModeDialog(self._theme, self.options.approve, self, has_sandbox=self._has_sandbox)
-        dialog.chosen.connect(self.mode_chosen)
-        dialog.open_above(self.mode_button)
-
-    def cycle_mode(self) -> None:
-        """Choose the next approval mode: ask, accept edits, plan. From plan mode this leaves it."""
-        self.mode_chosen.emit(next_mode(self.options.approve))
-
     def minimumSizeHint(self) -> QSize:
         """The width of the buttons without text."""
         side = self.folder_button.sizeHint().height()
-        return QSize((5 if self.options.approve == "plan" else 4) * side, side)
+        return QSize((3 + len(self._approval_mode.words)) * side, side)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -175,7 +148,7 @@ class TaskOptionsView(QWidget):
     def _show(self) -> None:
         self._show_folder()
         self._show_model()
-        self._show_mode()
+        self._approval_mode.show_mode(self.options.approve, has_sandbox=self._defaults.has_sandbox)
         self._show_more()
         self._collapse_buttons()
 
@@ -194,23 +167,6 @@ class TaskOptionsView(QWidget):
         self.model_button.setAccessibleName(f"Model: {model}" if model else "Set up a model")
         set_tool_tip(self.model_button, f"The model that works on this: {model}" if model else "No model is set up")
         self.model_button.setIcon(self._theme.icon("brain", "muted"))
-
-    def _show_mode(self) -> None:
-        """Amber if everything is allowed; marked in plan mode, with a button that leaves it."""
-        mode = self.options.approve
-        name, about = approval_mode_text(mode, has_sandbox=self._has_sandbox)
-        tones: dict[ApproveMode, Tone] = {"all": "waiting", "plan": "link"}
-        tone = tones.get(mode)
-        self._words[self.mode_button] = name
-        self._words[self.leave_plan_button] = "Leave plan mode"
-        self.leave_plan_button.setVisible(mode == "plan")
-        self.leave_plan_button.setIcon(self._theme.icon("play", "muted"))
-        set_tool_tip(self.leave_plan_button, "The agent may work again, and you are asked (Shift+Tab)")
-        self.mode_button.setAccessibleName(f"Approvals: {name}")
-        self.mode_button.setAccessibleDescription(about)
-        set_tool_tip(self.mode_button, f"{about} Shift+Tab changes it.")
-        set_style(self.mode_button, "tone", tone or "")
-        self.mode_button.setIcon(self._theme.icon(MODE_ICONS[mode], tone or "muted"))
 
     def _show_more(self) -> None:
         """Name the options that differ from the defaults."""
@@ -236,12 +192,12 @@ class TaskOptionsView(QWidget):
 
     def _collapse_buttons(self) -> None:
         """If the space is too small, hide texts, the least important first; the icons stay."""
-        plan = (self.leave_plan_button,) if self.options.approve == "plan" else ()
-        buttons = (self.more_button, self.folder_button, self.model_button, *plan, self.mode_button)
-        for button in buttons:
-            button.setText(self._words[button])
-        for button in buttons:
-            if sum(each.sizeHint().width() for each in buttons) <= self.width():
+        order = (self.more_button, self.folder_button, self.model_button)
+        words = {button: self._words[button] for button in order} | self._approval_mode.words
+        for button, text in words.items():
+            button.setText(text)
+        for button in words:
+            if sum(each.sizeHint().width() for each in words) <= self.width():
                 break
             button.setText("")
 

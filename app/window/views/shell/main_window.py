@@ -155,7 +155,7 @@ class MainWindow(QMainWindow):
             "find_previous": lambda: conversations.active.find_next(forward=False),
             "tree": lambda: conversations.active.tree.toggle(),
             "summarise": lambda: conversations.active.store.context.summarise(),
-            "approvals": lambda: conversations.active.input_panel.task_options.pick_mode(),
+            "approvals": lambda: conversations.active.input_panel.approval_mode.open_panel(),
             "ask_models": lambda: conversations.active.dialogs.ask_models(),
             "add_agent": lambda: conversations.active.input_panel.add_agent(),
             "close_tab": conversations.close_active,

@@ -1,6 +1,7 @@
 """The approval mode in the composer: chosen with the mouse and with Shift+Tab, shown, and followed by the task."""
 
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,17 +13,17 @@ from pytestqt.qtbot import QtBot
 from app.protocol.tasks import ApproveMode
 from app.window.stores.task_options import TaskOptions
 from app.window.theme.theme import Theme
-from app.window.views.composer.approval_mode import ApprovalModeDialog, next_mode
-from app.window.views.composer.task_options_bar import TaskOptionsView
+from app.window.views.composer.approval_mode import ApprovalModeDialog, ApprovalModeView, next_mode
 from tests.support.model_replies import DONE, shell
 from tests.support.window import Desk, desk, press, until
 
 
 @pytest.fixture
-def choices(qtbot: QtBot, theme: Theme) -> TaskOptionsView:
-    """The bar of a new conversation: what is chosen applies at once."""
-    view = TaskOptionsView(theme)
-    view.mode_chosen.connect(view.set_approve)
+def view(qtbot: QtBot, theme: Theme) -> ApprovalModeView:
+    """As in a new conversation, what is chosen applies at once."""
+    view = ApprovalModeView(theme)
+    view.show_mode("ask", has_sandbox=False)
+    view.chosen.connect(partial(view.show_mode, has_sandbox=False))
     qtbot.addWidget(view)
     view.resize(900, 40)
     view.show()
@@ -35,18 +36,17 @@ async def person(qapp: QApplication, theme: Theme, tmp_path: Path) -> AsyncGener
         yield opened
 
 
-def panel(choices: TaskOptionsView) -> ApprovalModeDialog:
-    QTest.mouseClick(choices.mode_button, Qt.MouseButton.LeftButton)
-    return next(dialog for dialog in choices.findChildren(ApprovalModeDialog) if dialog.isVisible())
+def panel(view: ApprovalModeView) -> ApprovalModeDialog:
+    QTest.mouseClick(view.mode_button, Qt.MouseButton.LeftButton)
+    return next(dialog for dialog in view.findChildren(ApprovalModeDialog) if dialog.isVisible())
 
 
 def cycle(person: Desk) -> None:
     QTest.keyClick(person.view.composer.field, Qt.Key.Key_Backtab, Qt.KeyboardModifier.ShiftModifier)
 
 
-def shown(choices: TaskOptionsView) -> tuple[ApproveMode, str, str]:
-    button = choices.mode_button
-    return choices.options.approve, button.accessibleName(), str(button.property("tone") or "")
+def shown(view: ApprovalModeView) -> tuple[str, str]:
+    return view.mode_button.accessibleName(), str(view.mode_button.property("tone") or "")
 
 
 async def becomes(person: Desk, mode: ApproveMode) -> None:
@@ -54,8 +54,8 @@ async def becomes(person: Desk, mode: ApproveMode) -> None:
     await until(lambda: choices.options.approve == mode and person.task.approve == mode)
 
 
-def test_the_panel_has_four_modes_each_with_its_sentence(choices: TaskOptionsView) -> None:
-    dialog = panel(choices)
+def test_the_panel_has_four_modes_each_with_its_sentence(view: ApprovalModeView) -> None:
+    dialog = panel(view)
     buttons = [button for button in dialog.findChildren(QPushButton) if button.isVisible()]
     assert [button.accessibleName() for button in buttons] == [
         "Ask me, chosen",
@@ -67,37 +67,38 @@ def test_the_panel_has_four_modes_each_with_its_sentence(choices: TaskOptionsVie
     assert dialog.focusWidget() is buttons[0]
     QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Down)
     QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Return)
-    assert shown(choices) == ("edits", "Approvals: Accept edits", "")
+    assert shown(view) == ("Approvals: Accept edits", "")
     assert not dialog.isVisible()
 
 
-def test_plan_mode_is_marked_and_one_click_leaves_it(choices: TaskOptionsView) -> None:
-    assert not choices.leave_plan_button.isVisible()
-    press(panel(choices), "Plan")
-    assert shown(choices) == ("plan", "Approvals: Plan", "link")
-    press(choices, "Leave plan mode")
-    assert shown(choices) == ("ask", "Approvals: Ask me", "")
-    assert not choices.leave_plan_button.isVisible()
+def test_plan_mode_is_marked_and_one_click_leaves_it(view: ApprovalModeView) -> None:
+    assert not view.leave_plan_button.isVisible()
+    press(panel(view), "Plan")
+    assert shown(view) == ("Approvals: Plan", "link")
+    press(view, "Leave plan mode")
+    assert shown(view) == ("Approvals: Ask me", "")
+    assert not view.leave_plan_button.isVisible()
 
 
-def test_allowing_everything_is_confirmed_once_and_then_shown_in_amber(choices: TaskOptionsView) -> None:
-    dialog = panel(choices)
+def test_allowing_everything_is_confirmed_once_and_then_shown_in_amber(view: ApprovalModeView) -> None:
+    dialog = panel(view)
     press(dialog, "Allow all — without a sandbox")
-    assert choices.options.approve == "ask"
+    assert shown(view) == ("Approvals: Ask me", "")
     press(dialog, "Keep asking")
-    assert choices.options.approve == "ask" and dialog.isVisible()
+    assert shown(view) == ("Approvals: Ask me", "") and dialog.isVisible()
     press(dialog, "Allow all — without a sandbox")
     press(dialog, "Allow everything")
-    assert shown(choices) == ("all", "Approvals: Allow all — without a sandbox", "waiting")
+    assert shown(view) == ("Approvals: Allow all — without a sandbox", "waiting")
 
 
-def test_with_a_sandbox_the_label_promises_it(choices: TaskOptionsView) -> None:
-    choices.set_sandbox(True)
-    dialog = panel(choices)
+def test_with_a_sandbox_the_label_promises_it(view: ApprovalModeView) -> None:
+    view.show_mode("ask", has_sandbox=True)
+    dialog = panel(view)
     press(dialog, "Allow all")
     press(dialog, "Allow everything")
-    assert shown(choices) == ("all", "Approvals: Allow all", "waiting")
-    assert "sandbox" in choices.mode_button.accessibleDescription()
+    view.show_mode("all", has_sandbox=True)
+    assert shown(view) == ("Approvals: Allow all", "waiting")
+    assert "sandbox" in view.mode_button.accessibleDescription()
 
 
 def test_cycling_never_reaches_a_mode_that_allows_everything() -> None:
@@ -136,7 +137,7 @@ async def test_a_chosen_mode_settles_what_waits_and_a_stricter_one_denies_it(per
     person.gate.set()
     store = person.view.store
     await until(lambda: bool(store.requests.waiting))
-    press(panel(person.view.input_panel.task_options), "Plan")
+    press(panel(person.view.input_panel.approval_mode), "Plan")
     await until(lambda: person.task.ended_at is not None)
     assert person.task.refused_calls == 1
     assert not (person.engine.parts.workspace / "made").exists()

@@ -15,6 +15,7 @@ from app.window.stores.stores import make_stores
 from app.window.stores.task_options import TaskOptionDefaults
 from app.window.stores.window_state import WindowStateStore
 from app.window.theme.theme import Theme
+from app.window.views.composer.approval_mode import ApprovalModeView
 from app.window.views.composer.task_options_bar import TaskOptionsView
 from app.window.views.settings.dialog import SettingsDialog
 from app.window.views.shared.actions import ShortcutStore
@@ -100,7 +101,7 @@ async def test_a_server_is_added_tested_and_saved_and_its_models_are_there_at_on
         assert page.has("Edit Lab") and page.has("Test Lab") and not page.has("Save")
     page.models.reload()
     await until(lambda: page.models.ready[:2] == ("lab/qwen3", "lab/text-embedding-9"))
-    choices = TaskOptionsView(theme)
+    choices = TaskOptionsView(theme, ApprovalModeView(theme))
     qtbot.addWidget(choices)
     choices.set_defaults(
         TaskOptionDefaults(("openai/gpt-5.4", *page.models.ready[:2]), "openai/gpt-5.4", servers=page.models.servers)
