@@ -1,7 +1,6 @@
 """Which form of sandbox holds on this machine, and what people are told about it."""
 
 import shutil
-import subprocess
 import sys
 import threading
 from dataclasses import dataclass
@@ -9,19 +8,13 @@ from datetime import UTC, datetime
 from functools import cache
 
 from app.engine.core.errors import ConfigurationError
-from app.engine.sandbox import landlock
+from app.engine.sandbox import bubblewrap, landlock
 from app.paths import Paths
 from app.protocol.engine import Condition, SandboxForm, SandboxMode, SandboxStatus
 
-# The program that makes sandboxes.
-SANDBOX_PROCESS = "bwrap"
-
-_PROBE_S = 5.0
-# As process 1 `true` leaves no process of bubblewrap behind, which nobody would reap.
-_PROBED = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--unshare-net", "--as-pid-1")
 _INSTALL = "Install bubblewrap (on Debian and Ubuntu: sudo apt-get install bubblewrap)."
 _OTHER_SYSTEMS = {
-    "darwin": "A profile for macOS exists, but it was never tried on a Mac, so it is not used.",
+    "darwin": "Errand has none for macOS yet.",
     "win32": "Windows has nothing like it that works without an administrator.",
 }
 # In the run directory: people were told that there is no sandbox.
@@ -139,32 +132,11 @@ def _text(found: Sandbox, mode: SandboxMode) -> str:
 def _found() -> Sandbox:
     if sys.platform != "linux":
         return Sandbox("none", problem=_OTHER_SYSTEMS.get(sys.platform, "This system has none that Errand knows."))
-    program = shutil.which(SANDBOX_PROCESS)
-    problem = "bubblewrap is not installed." if program is None else _problem_of(program)
+    program = shutil.which(bubblewrap.SANDBOX_PROCESS)
+    problem = "bubblewrap is not installed." if program is None else bubblewrap.problem_of(program)
     if program is not None and not problem:
-        return Sandbox("bubblewrap", program, binds_descriptors="--ro-bind-fd" in _output([program, "--help"]))
+        return Sandbox("bubblewrap", program, binds_descriptors=bubblewrap.binds_descriptors(program))
     version = landlock.version()
     if version:
         return Sandbox("landlock", "", problem, _INSTALL, has_network_limits=version >= landlock.NETWORK_SINCE)
     return Sandbox("none", "", problem, _INSTALL)
-
-
-def _problem_of(program: str) -> str:
-    """Why this bubblewrap makes no sandbox here; empty if it does."""
-    try:
-        tried = subprocess.run(
-            [program, *_PROBED, "--cap-drop", "ALL", "--", "true"], capture_output=True, timeout=_PROBE_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"{program} fails: {error}."
-    reason = tried.stderr.decode(errors="replace").strip()[:300]
-    return f"This system does not let {program} make one: {reason}." if tried.returncode else ""
-
-
-def _output(arguments: list[str]) -> str:
-    try:
-        return subprocess.run(arguments, capture_output=True, timeout=_PROBE_S, check=False).stdout.decode(
-            errors="replace"
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""

@@ -93,7 +93,9 @@ class CommandSandbox:
             descriptors.append(theirs.detach())
             arguments = [*_network_child(), str(descriptors[-1]), *arguments]
             inside |= _PROXY_VARIABLES
-        wrapped = bubblewrapped(arguments, folder, profile, files, sandbox)
+        wrapped = bubblewrapped(
+            sandbox.program, arguments, folder, profile, files, by_descriptor=sandbox.binds_descriptors
+        )
         return Launch(wrapped, folder, inside, descriptors, proxied=proxied)
 
     @property

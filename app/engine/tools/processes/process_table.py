@@ -12,7 +12,7 @@ from typing import Protocol
 
 import psutil
 
-from app.engine.sandbox.form import SANDBOX_PROCESS
+from app.engine.sandbox.bubblewrap import SANDBOX_PROCESS
 from app.engine.tools.processes.marks import (
     ProcessMark,
     may_belong_to,
