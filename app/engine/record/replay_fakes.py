@@ -19,7 +19,7 @@ from app.engine.models.failures import FailureKind
 from app.engine.record.format import TaskRecord
 from app.engine.record.make_record import message_text
 from app.engine.record.replay_script import ReplayScript
-from app.engine.tools.base import Access, ExecutionMode, GuardedTool, OnUpdate, ToolError, ToolResult
+from app.engine.tools.base import Access, ExecutionMode, GuardedTool, OnUpdate, ParallelWhere, ToolError, ToolResult
 from app.protocol.asks import Approval, Ask, AskAnswerParams
 from app.protocol.base import JsonObject
 from app.protocol.blocks import ToolResultBlock
@@ -136,7 +136,7 @@ class RecordedTool:
         return self._tool.parameters
 
     @property
-    def execution_mode(self) -> ExecutionMode:
+    def execution_mode(self) -> ExecutionMode | ParallelWhere:
         return self._tool.execution_mode
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:

@@ -27,6 +27,14 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 @dataclass(frozen=True, slots=True)
+class ParallelWhere:
+    """Calls whose raw argument `name` has one of these values run in parallel with others, all other calls do not."""
+
+    name: str
+    values: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
     """The result of a tool. The model reads `content`; people and the record also get `details` and `summary`.
 
@@ -149,7 +157,7 @@ class AgentTool(Protocol):
     @property
     def parameters(self) -> JsonObject: ...
     @property
-    def execution_mode(self) -> ExecutionMode: ...
+    def execution_mode(self) -> ExecutionMode | ParallelWhere: ...
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
         """Repair raw arguments before validation (for example renamed fields); most tools return them unchanged."""

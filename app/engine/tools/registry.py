@@ -1,16 +1,39 @@
 """The lists of tools, and the binding of a task's tools to its context."""
 
+from dataclasses import dataclass, field
+
 from app.engine.core.errors import ConfigurationError
 from app.engine.tools.base import Tool, ToolContext
 from app.engine.tools.code.tool import Code
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from app.engine.tools.shell.tool import Shell
+from app.protocol.base import JsonObject, JsonValue
 
 # Chosen by a personality, and allowed by the policy.
 TOOLS = (Shell, Code)
 # Of every task: they only control it.
 CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate)
 NAMES = tuple(tool.name for tool in TOOLS)
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Another name for calls of `tool`; `sets` are the arguments that the name stands for."""
+
+    tool: str
+    sets: JsonObject = field(default_factory=dict[str, JsonValue])
+
+
+# Names that models know from other agents. A tool of that name comes first.
+ALIASES: dict[str, Alias] = {
+    **dict.fromkeys(("execute_command", "run_command", "run_shell_command", "bash"), Alias(Shell.name)),
+    "read_file": Alias(Code.name, {"action": "read"}),
+    "write_file": Alias(Code.name, {"action": "write"}),
+    "list_dir": Alias(Code.name, {"action": "list"}),
+    "list_directory": Alias(Code.name, {"action": "list"}),
+    "create_dir": Alias(Code.name, {"action": "create_dir"}),
+    "create_directory": Alias(Code.name, {"action": "create_dir"}),
+}
 
 
 def bind(context: ToolContext, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:

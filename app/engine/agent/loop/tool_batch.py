@@ -7,7 +7,7 @@ from app.engine.agent.loop.hooks import PendingCall
 from app.engine.agent.loop.run_state import LoopRun
 from app.engine.agent.loop.tool_call import ABORTED, ToolCaller, ToolUpdates
 from app.engine.core.messages import AssistantMessage, Message, ToolCall, ToolResultMessage
-from app.engine.tools.base import ToolResult
+from app.engine.tools.base import AgentTool, ParallelWhere, ToolResult, text_argument
 from app.protocol.blocks import ResultMark
 
 _LONGEST_NAME = 100
@@ -51,8 +51,17 @@ async def run_batch(run: LoopRun, message: AssistantMessage) -> ToolBatch:
 def _in_sequence(run: LoopRun, calls: tuple[ToolCall, ...]) -> bool:
     if run.config.tool_execution == "sequential":
         return True
-    tools = (run.tools.get(call.name) for call in calls)
-    return any(tool is not None and tool.execution_mode == "sequential" for tool in tools)
+    return any(_needs_order(run.tools.get(call.name), call) for call in calls)
+
+
+def _needs_order(tool: AgentTool | None, call: ToolCall) -> bool:
+    """Arguments are taken as the model sent them: a value that is no text, or is missing, is none of the listed."""
+    if tool is None:
+        return False
+    mode = tool.execution_mode
+    if isinstance(mode, ParallelWhere):
+        return text_argument(call.arguments, mode.name) not in mode.values
+    return mode == "sequential"
 
 
 async def _refuse_cut(caller: ToolCaller, calls: tuple[ToolCall, ...], cut: str) -> ToolBatch:

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TypeVar
 
 from app.engine.agent.loop.events import ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
@@ -16,6 +17,7 @@ from app.engine.tools.base import ToolError, ToolResult
 from app.protocol.blocks import ResultMark
 
 _MOST_WAITING = 1000
+_LONGEST_NAME = 100
 
 ABORTED = "Operation aborted"
 BLOCKED = "Tool execution was blocked"
@@ -129,7 +131,7 @@ class ToolCaller:
     async def _prepare(self, call: ToolCall) -> PendingCall | ToolResult:
         tool = self._run.tools.get(call.name)
         if tool is None:
-            return _unknown(call)
+            return _unknown(call, self._run.tools)
         if call.invalid is not None:
             raise ToolError(_not_json(call.name, call.invalid))
         cancel = self._run.cancel
@@ -201,10 +203,16 @@ def _error(text: str) -> ToolResult:
     return ToolResult((Text(text),), summary=text.partition("\n")[0][:120], is_error=True)
 
 
-def _unknown(call: ToolCall) -> ToolResult:
+def _unknown(call: ToolCall, tools: Iterable[str]) -> ToolResult:
     if call.name == UNREADABLE_CALL:
         return _error("it could not be read")
-    return _error(f"Tool {call.name} not found")
+    near = get_close_matches(call.name[:_LONGEST_NAME], tools)
+    return _error(f"Tool {call.name} not found{f'. Did you mean {_or(near)}?' if near else ''}")
+
+
+def _or(names: list[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _not_json(name: str, raw: str) -> str:

@@ -23,7 +23,7 @@ from app.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
 from app.engine.agent.run.repeat_detection import RepeatDetector
 from app.engine.agent.run.resume import InterruptedTurn, TurnReplay
 from app.engine.agent.run.stop_policy import ModeDetector, StopPolicy
-from app.engine.agent.run.task_context import TaskContext, TaskTools
+from app.engine.agent.run.task_context import TaskContext, TaskTools, ToolAliases
 from app.engine.agent.run.task_run import TaskRun
 from app.engine.agent.run.task_state import TaskState
 from app.engine.core.messages import Message
@@ -124,6 +124,7 @@ class TaskBuilder:
                 has_sandbox=sandbox is not None,
             ),
             recorder,
+            ToolAliases(tools),
         )
         agent = Agent(
             AgentOptions(

@@ -8,15 +8,20 @@ from pathlib import Path
 import msgspec
 
 from app.engine.agent.history.branch import BranchWriter
+from app.engine.agent.loop.features import Feature
 from app.engine.agent.loop.hooks import PendingCall
 from app.engine.agent.run.pending_asks import PendingAsks
 from app.engine.agent.run.queued_messages import QueuedMessages
 from app.engine.agent.run.task_state import TaskState
+from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import FolderNotAnswering
+from app.engine.core.messages import AssistantContent, ToolCall
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.event_log import EventLog
+from app.engine.models.base import ModelRequest, ReplyEnd
 from app.engine.storage.database import Database
 from app.engine.tools.base import Access, GuardedTool, ToolError
+from app.engine.tools.registry import ALIASES
 from app.protocol.base import JsonObject
 
 # Time limit for looking up the effects of a call on a disk that may not respond.
@@ -63,6 +68,27 @@ class TaskTools:
     def allow(self, pending: PendingCall, access: Access) -> None:
         """Permit the call exactly as described by `access`."""
         self._by_name[pending.call.name].allow(pending.call.id, access)
+
+
+class ToolAliases(Feature):
+    """Gives calls that use another agent's name for a tool the tool's own name, before anything sees the reply."""
+
+    def __init__(self, tools: TaskTools) -> None:
+        self._names = {tool.name for tool in tools.all}
+
+    async def after_reply(
+        self, request: ModelRequest, sent: ModelRequest, end: ReplyEnd, cancel: CancelSignal
+    ) -> ReplyEnd:
+        content = tuple(map(self._named, end.message.content))
+        return end if content == end.message.content else replace(end, message=replace(end.message, content=content))
+
+    def _named(self, block: AssistantContent) -> AssistantContent:
+        if not isinstance(block, ToolCall) or block.name in self._names:
+            return block
+        alias = ALIASES.get(block.name)
+        if alias is None or alias.tool not in self._names:
+            return block
+        return replace(block, name=alias.tool, arguments={**block.arguments, **alias.sets})
 
 
 def content_of(arguments: JsonObject) -> str:

@@ -16,6 +16,7 @@ from app.engine.tools.base import (
     Access,
     ExecutionMode,
     OnUpdate,
+    ParallelWhere,
     ToolContext,
     ToolError,
     ToolResult,
@@ -91,8 +92,8 @@ class Code:
         "virtual environments."
     )
     parameters = schema_of(CodeArguments)
-    # Sequential: a read that follows a write in the same reply must see it.
-    execution_mode: ExecutionMode = "sequential"
+    # In order with others: a read that follows a write in the same reply must see it.
+    execution_mode: ExecutionMode | ParallelWhere = ParallelWhere("action", frozenset({"read", "list", "search"}))
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context

@@ -1,8 +1,17 @@
 """Tool batches of the loop: order, skipping, aborting, terminating, hooks around a call."""
 
-from tests.support.loop_parts import call, calls, echo, says, story, told, tool, trace
+import asyncio
+
+from app.engine.agent.loop.agent import Agent, AgentOptions
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.messages import AssistantMessage, ToolCall, ToolResultMessage, text_of
+from app.engine.models.base import ReplyEnd
+from app.engine.tools.base import ExecutionMode, OnUpdate, ParallelWhere, ToolResult, text_result
+from app.protocol.base import JsonObject
+from tests.support.loop_parts import WrittenStream, call, calls, echo, reply, says, story, told, tool, trace
 
 SKIPPED = "Skipped due to queued user message."
+_ACTION: JsonObject = {"type": "object", "properties": {"action": {"type": "string"}}}
 ABORTED_TURN = ["turn_start", "assistant aborted:  (Request was aborted)", "turn_end"]
 
 
@@ -250,3 +259,58 @@ async def test_abort_on_an_update_prevents_the_next_call() -> None:
 
     assert "fail b: Operation aborted" in lines
     assert "end a: a" in lines
+
+
+class _Meeting:
+    """A read waits until both reads are under way; a write keeps what a read reports."""
+
+    name = "meeting"
+    label = "Meeting"
+    description = "Meets."
+    parameters = _ACTION
+    execution_mode: ExecutionMode | ParallelWhere = ParallelWhere("action", frozenset({"read"}))
+
+    def __init__(self) -> None:
+        self.text = "old"
+        self.together = asyncio.Barrier(2)
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        return arguments
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        match arguments.get("action"):
+            case "write":
+                await asyncio.sleep(0)
+                self.text = "new"
+            case "read":
+                async with asyncio.timeout(5):
+                    await self.together.wait()
+            case _:
+                pass
+        return text_result(self.text)
+
+
+async def _results(*actions: str) -> list[str]:
+    calls = tuple(ToolCall(f"c{at}", "meeting", {"action": action}) for at, action in enumerate(actions))
+    stream = WrittenStream((ReplyEnd(AssistantMessage(calls, "tool_use")),), reply("end"))
+    agent = Agent(AgentOptions(stream=stream, model="m", tools=(_Meeting(),)))
+    await agent.prompt("go")
+    return [text_of(message) for message in agent.state.messages if isinstance(message, ToolResultMessage)]
+
+
+async def test_calls_of_one_tool_run_in_parallel_if_their_arguments_allow_it() -> None:
+    assert await _results("read", "read") == ["old", "old"]
+
+
+async def test_call_that_follows_a_write_in_the_same_reply_sees_it() -> None:
+    assert await _results("look", "write", "look") == ["old", "new", "new"]
+
+
+async def test_unknown_tool_is_answered_with_the_names_that_are_near() -> None:
+    lines = await story(
+        {"tools": [echo()], "replies": [{"blocks": [call("a", "ecko"), call("b", "zzz")]}, says("end")]}
+    )
+
+    assert middle(lines)[-2:] == ["result a: Tool ecko not found. Did you mean echo?", "result b: Tool zzz not found"]
