@@ -131,7 +131,10 @@ def _answer(options: "ExplainOptions") -> None:
     if options.json:
         explain.explain_cases(sys.stdin.buffer, sys.stdout)
     elif options.address is not None:
-        explain.explain_address(options.address, sys.stdout)
+        from app.engine.storage.stored_grants import stored_grants
+
+        grants = stored_grants(default_paths())
+        explain.explain_address(options.address, folder, private, grants, sys.stdout)
     elif options.path is not None:
         explain.explain_path(options.path, folder, private, sys.stdout, writes=options.write)
     else:

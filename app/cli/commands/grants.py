@@ -39,6 +39,7 @@ _USAGE = """Say what to do:
   errand grants                        list the rules
   errand grants allow 'pytest …'       commands that begin so run without asking (in this workspace)
   errand grants deny 'git push'        they never run, whatever else is allowed
+  errand grants allow --host example.org, --service server/tool or --code
   errand grants covered allow 'make test'   what a rule, or a grant by its ID, would have decided
   errand grants revoke ID | all
   errand grants export FILE, errand grants import FILE"""
@@ -63,6 +64,13 @@ class GrantsOptions(CommandOptions, frozen=True, kw_only=True):
         str | None, Option("--path", "a rule about files below it: allow edits, or deny all use", "DIR")
     ] = None
     writes: Annotated[bool, Flag("--writes", "with deny --path: only changes are denied")] = False
+    host: Annotated[
+        str | None, Option("--host", "a rule about pages: example.org, *.example.org for those below it", "HOST")
+    ] = None
+    service: Annotated[
+        str | None, Option("--service", "a rule about a tool of another program: server/tool, or server/*", "TOOL")
+    ] = None
+    code: Annotated[bool, Flag("--code", "a rule about code that the agent runs in its sandbox")] = False
     tool: Annotated[str | None, Option("--tool", "with deny: the whole tool", "NAME")] = None
     revoked: Annotated[bool, Flag("--revoked", "with list: also those that were taken back")] = False
     json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
@@ -208,11 +216,17 @@ def _call(
 ) -> tuple[GrantedCall, str]:
     """What the rule covers, and its tool."""
     allows = decision == "allow"
-    given = [bool(rule), options.path is not None, options.tool is not None]
+    given = [bool(rule), options.code, *(one is not None for one in _things(options))]
     if sum(given) != 1 or (options.tool is not None and allows) or (options.writes and (allows or not options.path)):
         raise UsageError(_USAGE)
     if options.tool is not None:
         return GrantedCall(), options.tool
+    if options.host is not None:
+        return GrantedCall(host=options.host), ""
+    if options.service is not None:
+        return GrantedCall(service=options.service), ""
+    if options.code:
+        return GrantedCall(operation="code"), "python" if allows else ""
     if options.path is not None:
         operation = "edit" if allows else "write" if options.writes else "read"
         place = str(Path(folder, Path(options.path).expanduser()))
@@ -225,6 +239,10 @@ def _call(
     except ValueError as error:
         raise UsageError(str(error)) from error
     return GrantedCall(operation="run", prefix=words), _shell(allows)
+
+
+def _things(options: GrantsOptions) -> tuple[str | None, ...]:
+    return options.path, options.tool, options.host, options.service
 
 
 def _shell(allows: bool) -> str:

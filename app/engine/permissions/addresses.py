@@ -91,6 +91,11 @@ def host_of(text: str) -> str:
     return host if address.port == _PORTS[address.scheme] else f"{host}:{address.port}"
 
 
+def is_by_number(text: str) -> bool:
+    """True if an address names its host by an IP address; raises `Malformed`."""
+    return _ip(parse_address(text).host) is not None
+
+
 def judge_address(
     text: str, rules: AddressRules, redirects: Sequence[str] = (), via: str = "", resolved: Sequence[str] = ()
 ) -> Finding:
@@ -264,13 +269,19 @@ def _is_own(address: Address, rules: AddressRules) -> bool:
 
 def _covers(entry: str, address: Address, *, with_below: bool) -> bool:
     """True if an entry of a list covers the host; `with_below` includes all names below it."""
-    name, colon, port = entry.strip().lower().partition(":") if not entry.startswith("[") else (entry[1:-1], "", "")
+    text = entry.strip().lower()
+    if text.startswith("["):
+        name, _, after = text[1:].partition("]")
+        colon, port = after[:1], after[1:]
+    else:
+        name, colon, port = text.partition(":")
     name = name.removesuffix(".")
     if not name or name == "*" or (colon and port != str(address.port)):
         return False
     if name.startswith("*."):
         base = name[2:]
-        return "*" not in base and ("." in base or with_below) and address.host.endswith(f".{base}")
+        is_name = "*" not in base and _ip(address.host) is None
+        return is_name and ("." in base or with_below) and address.host.endswith(f".{base}")
     return "*" not in name and (address.host == name or (with_below and address.host.endswith(f".{name}")))
 
 

@@ -1,18 +1,16 @@
-"""Judges calls that open a web address, run code, or call a tool of another program, and what grants cover of them."""
+"""Judges calls that open a web address, run code, or call a tool of another program."""
 
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
 from app.engine.permissions.addresses import DEFAULT_ALLOWED, AddressRules, judge_address
+from app.engine.permissions.call_rules import allows_call, denies_call
 from app.engine.permissions.network import own_port
 from app.engine.permissions.verdict import Finding, ask, deny
 from app.engine.tools.base import Access
 from app.paths import Paths
 from app.protocol.asks import GrantedCall
-
-CODE = "code"
-ANY_TOOL = "*"
 
 
 def is_of_call(access: Access) -> bool:
@@ -24,11 +22,11 @@ def judge_call(
     access: Access, granted: Iterable[GrantedCall], denied: Iterable[GrantedCall], private: Path
 ) -> tuple[Finding, tuple[GrantedCall, ...]]:
     """The finding, and the grants without which it would ask."""
-    if any(covers_call(call, access) for call in denied):
+    if any(denies_call(call, access) for call in denied):
         return deny("your deny rule", f"you denied {_named(access)}"), ()
     if access.address:
         return _judge_address(access.address, tuple(granted), tuple(denied), private)
-    used = tuple(call for call in granted if covers_call(call, access))
+    used = tuple(call for call in granted if allows_call(call, access))
     if used:
         return Finding("allow", "grant", "you allowed this before"), used
     if access.code:
@@ -43,16 +41,6 @@ def grantable_call(access: Access) -> GrantedCall | None:
     if not access.operation or access.address:
         return None
     return GrantedCall(operation=access.operation, service=access.service or None, content=access.content)
-
-
-def covers_call(call: GrantedCall, access: Access) -> bool:
-    """True if a rule covers a call of code or of another program's tool. Rules about hosts are read with addresses."""
-    if access.service and call.service is not None:
-        server = access.service.partition("/")[0]
-        is_named = call.service in (access.service, f"{server}/{ANY_TOOL}")
-        return is_named and call.content in (None, access.content)
-    is_code = bool(access.code) and access.operation == call.operation == CODE
-    return is_code and call in (GrantedCall(operation=CODE), GrantedCall(operation=CODE, content=access.content))
 
 
 def _judge_address(
@@ -76,4 +64,4 @@ def _judged(address: str, refused: tuple[str, ...], port: int | None, allowed: t
 
 
 def _named(access: Access) -> str:
-    return f"the tool {access.service}" if access.service else "this"
+    return f"the tool {access.service}" if access.service else "running code"

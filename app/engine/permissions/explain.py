@@ -1,7 +1,7 @@
 """`errand explain`: the decision on one command, path or address for people, or on many cases as JSON lines."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -10,13 +10,8 @@ import msgspec
 
 from app.engine.core.errors import ConfigurationError
 from app.engine.core.settings import Settings
-from app.engine.permissions.cases import (
-    AddressCase,
-    AddressInput,
-    Answer,
-    Case,
-    answer,
-)
+from app.engine.permissions.cases import Answer, Case, answer
+from app.engine.permissions.grants import Grants, describe
 from app.engine.permissions.paths import unusable_path
 from app.engine.permissions.policy import Decision, decide
 from app.engine.permissions.shell.grammar import PlainCommand
@@ -24,6 +19,7 @@ from app.engine.sandbox.form import status_of
 from app.engine.tools.base import Access
 from app.paths import Paths
 from app.printable import printable
+from app.protocol.asks import Grant
 
 _WITHOUT_RULES = "grants  not looked at here; `errand grants` lists what you allowed and denied\n"
 _LONGEST_LINE = 10_000_000
@@ -70,9 +66,23 @@ def explain_path(path: str, folder: str, private: Path, out: TextIO, *, writes: 
     out.write(f"path    {printable(str(real))}\n{_WITHOUT_RULES}")
 
 
-def explain_address(url: str, out: TextIO) -> None:
-    found = answer(AddressCase("", AddressInput(url)))
-    _print(found.decision, found.rule, found.reason, out)
+def explain_address(url: str, folder: str, private: Path, grants: Iterable[Grant] | None, out: TextIO) -> None:
+    """Print the decision on opening an address from a workspace. `grants` None: they could not be read."""
+    # Rules about hosts hold for every tool; those of single conversations are left out.
+    about = [grant for grant in grants or () if grant.call is not None and grant.call.host is not None]
+    known = Grants(msgspec.structs.replace(grant, tool="") for grant in about)
+    found = decide(
+        Access("read", url, address=url, operation="open"),
+        Path(folder),
+        "ask",
+        known.granted("", "", folder),
+        private,
+        denied=known.denied("", "", folder),
+    )
+    out.write(explanation(found) + "\n")
+    out.writelines(f"grant   {printable(describe(call))}\n" for call in found.used)
+    if grants is None:
+        out.write(_WITHOUT_RULES)
 
 
 def explain_cases(lines: BinaryIO, out: TextIO) -> None:

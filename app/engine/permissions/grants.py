@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
+from app.engine.permissions.call_rules import ANY_TOOL, call_problem, holds_for_every_tool, is_about_calls
 from app.engine.permissions.command_rules import can_be_prefix, is_one_command, prefix_problem
 from app.engine.tools.base import Access
 from app.protocol.asks import Grant, GrantDecision, GrantDraft, GrantedCall
@@ -15,6 +16,7 @@ _FOLDER_EDITS = (*_FILE_EDITS, "create_dir")
 _DENIED_OPERATIONS = ("", "read", "write")
 _FOLDER_TEXTS = {"edit": "any change of files", "write": "any change of files", "read": "any use of files"}
 _LONGEST = 8_192
+_NO_TOOL = "A rule that allows names its tool."
 
 
 class Grants:
@@ -60,7 +62,7 @@ class Grants:
             grant
             for grant in self._by_id.values()
             if grant.decision == decision
-            and grant.tool in ((tool,) if decision == "allow" else (tool, ""))
+            and _is_for(grant, tool)
             and _is_there(grant, conversation_id, workspace)
             and not is_expired(grant, now)
         )
@@ -74,6 +76,12 @@ class Grants:
         """What is denied, for `policy.decide`."""
         grants = self.matching(tool, conversation_id, workspace, "deny")
         return frozenset(grant.call for grant in grants if grant.call is not None)
+
+
+def _is_for(grant: Grant, tool: str) -> bool:
+    """A grant for every tool allows only what means the same for each."""
+    holds = grant.decision == "deny" or (grant.call is not None and holds_for_every_tool(grant.call))
+    return grant.tool == tool or (not grant.tool and holds)
 
 
 def _is_there(grant: Grant, conversation_id: str, workspace: str) -> bool:
@@ -108,7 +116,9 @@ def describe(call: GrantedCall) -> str:
     if call.host is not None:
         return f"addresses of {call.host}"
     if call.service is not None:
-        return f"the tool {call.service}" + (", with the arguments that were shown" if call.content is not None else "")
+        server, _, tool = call.service.partition("/")
+        named = f"any tool of the server {server}" if tool == ANY_TOOL else f"the tool {call.service}"
+        return named + (", with the arguments that were shown" if call.content is not None else "")
     if call.operation == "code":
         return "the code that was shown" if call.content is not None else "any code, in the sandbox"
     return "every call"
@@ -138,10 +148,11 @@ def is_below(path: str, folder: str) -> bool:
 def draft_problem(draft: GrantDraft) -> str | None:
     """Why a rule of a person cannot be, as a sentence; None if it can. Paths must be resolved already."""
     call = draft.call
-    given = [name for name in ("command", "prefix", "path", "folder") if getattr(call, name)]
+    given = [name for name in ("command", "prefix", "path", "folder", "host", "service") if getattr(call, name)]
     if len(given) > 1:
         return f"A rule is about one of these, not about all: {', '.join(given)}."
-    texts = (*call.prefix, call.command or "", call.path or "", call.folder or "", call.working_dir or "", draft.tool)
+    named = (call.command, call.path, call.folder, call.working_dir, call.host, call.service, call.operation)
+    texts = (*call.prefix, *(text or "" for text in named), draft.tool)
     if any(len(text) > _LONGEST or not text.isprintable() for text in texts):
         return "A rule holds printable text of one line, at most 8 KB."
     for path in (call.path, call.folder, call.working_dir):
@@ -149,6 +160,10 @@ def draft_problem(draft: GrantDraft) -> str | None:
             return f"{path} is not an absolute path."
     if (draft.scope_id == "") != (draft.scope == "user"):
         return "A rule names the conversation or the folder that it is for, unless it is for the user."
+    if is_about_calls(call):
+        if draft.decision == "allow" and not draft.tool and not holds_for_every_tool(call):
+            return _NO_TOOL
+        return call_problem(call, allows=draft.decision == "allow")
     if draft.decision == "allow":
         return _allow_problem(draft, call)
     return _deny_problem(draft, call)
@@ -156,7 +171,7 @@ def draft_problem(draft: GrantDraft) -> str | None:
 
 def _allow_problem(draft: GrantDraft, call: GrantedCall) -> str | None:
     if not draft.tool:
-        return "A rule that allows names its tool."
+        return _NO_TOOL
     if call.prefix:
         return None if can_be_prefix(call.prefix) else prefix_problem(call.prefix)
     if call.command is not None:
@@ -165,7 +180,7 @@ def _allow_problem(draft: GrantDraft, call: GrantedCall) -> str | None:
         return None if call.operation == "edit" else "A folder can be opened for the operation edit only."
     if call.path is not None:
         return None if call.operation else "A rule about a path names the operation."
-    return "A rule that allows says what: a command, the words it begins with, a path or a folder."
+    return "A rule that allows says what: a command, its first words, a path, a folder, a host, a service or code."
 
 
 def _deny_problem(draft: GrantDraft, call: GrantedCall) -> str | None:

@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from app.engine.permissions.addresses import host_of
-from app.engine.permissions.call_policy import ANY_TOOL, CODE, is_of_call
+from app.engine.permissions.addresses import host_of, is_by_number
+from app.engine.permissions.call_policy import is_of_call
+from app.engine.permissions.call_rules import ANY_TOOL, CODE
 from app.engine.permissions.command_rules import inner_words
 from app.engine.permissions.policy import Decision
 from app.engine.permissions.programs.prefixes import other_call, other_command, proposed_prefix
@@ -113,9 +114,9 @@ def _of_call(access: Access, decision: Decision) -> Iterator[GrantOffer]:
             kind="host",
             calls=(GrantedCall(host=host),),
             scopes=(*_HERE, "user"),
-            covers=f"Addresses of {host}, and what is done on its pages.",
+            covers=f"Addresses of {host}, and what is done on its pages, by the browser and by fetches.",
             example=f"https://{host}/",
-            not_covered=f"https://other.{host}/",
+            not_covered="" if is_by_number(access.address) else f"https://other.{host}/",
         )
     if decision.grantable is not None:
         yield GrantOffer(

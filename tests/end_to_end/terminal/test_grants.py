@@ -101,6 +101,34 @@ async def test_rules_are_written_judged_exported_and_imported(own_errand: Errand
     assert [[one[name] for name in kept] for one in after] == [[one[name] for name in kept] for one in before]
 
 
+async def test_rules_about_hosts_services_and_code_are_written_listed_exported_and_explained(
+    own_errand: Errand,
+) -> None:
+    host = await own_errand.run("grants", "allow", "--host", "*.example.org", "--scope", "user")
+    assert (host.code, "addresses of *.example.org" in host.out, "Everywhere · every tool" in host.out) == (
+        0,
+        True,
+        True,
+    )
+    assert "any tool of the server github" in (await own_errand.run("grants", "allow", "--service", "github/*")).out
+    assert "denied  any code" in (await own_errand.run("grants", "deny", "--code", "--scope", "user")).out
+    assert (await own_errand.run("grants", "deny", "--host", "evil.example.org", "--scope", "user")).code == 0
+
+    for url, decision, detail in (
+        ("https://docs.example.org/a", "allow", "grant   addresses of *.example.org"),
+        ("https://evil.example.org/", "deny", "you denied evil.example.org"),
+        ("https://example.org/", "ask", "example.org is not on the list"),
+    ):
+        explained = await own_errand.run("explain", "--address", url)
+        assert explained.out.startswith(f"{decision}: ") and detail in explained.out, explained.out
+
+    file = str(own_errand.folder / "rules.jsonl")
+    assert (await own_errand.run("grants", "export", file)).code == 0
+    before = (await own_errand.run("grants", "--json")).lines
+    assert (await own_errand.run("grants", "import", file)).code == 0
+    assert (await own_errand.run("grants", "--json")).lines == before
+
+
 GOOD = '{"decision":"deny","call":{"prefix":["git","push"]},"scope":"user"}'
 WRONG = [
     "{",
@@ -113,6 +141,10 @@ WRONG = [
     '{"decision":"deny","decision":"allow","call":{"prefix":["make"]},"scope":"user","tool":"shell"}',
     '{"decision":"allow","call":{"prefix":["bash"]},"scope":"user","tool":"shell"}',
     '{"decision":"allow","call":{},"scope":"user","tool":"shell"}',
+    '{"decision":"allow","call":{"host":"*"},"scope":"user"}',
+    '{"decision":"allow","call":{"host":"*.co.uk"},"scope":"user"}',
+    '{"decision":"allow","call":{"host":"example.org","service":"a/b"},"scope":"user"}',
+    '{"decision":"allow","call":{"operation":"code"},"scope":"user"}',
     '{"decision":"allow","call":{"prefix":["make"]},"scope":"workspace","scopeId":"/no/such","tool":"shell"}',
     '{"decision":"allow","call":{"prefix":["make"]},"scope":"conversation","scopeId":"conv_x","tool":"shell"}',
 ]
@@ -135,6 +167,11 @@ async def test_a_rule_that_cannot_be_is_refused_in_a_sentence(own_errand: Errand
         (("allow", "make && rm x"), "not the beginning of one command"),
         (("allow", "pytest '"), "is not one command"),
         (("allow",), "Say what to do"),
+        (("allow", "--host", "*"), "a star stands for names below one"),
+        (("allow", "--host", "exam\u0440le.org"), "mixes scripts"),
+        (("deny", "--host", "example.org/x"), "without a path"),
+        (("allow", "--service", "*/*"), "is no tool of another program"),
+        (("allow", "--host", "example.org", "--code"), "Say what to do"),
         (("deny", "--tool", "ask_user"), "no task could end without it"),
         (("allow", "pytest", "--expires", "soon"), "is no time"),
         (("allow", "pytest", "--expires", "2020-01-01"), "expired"),

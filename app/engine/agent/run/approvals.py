@@ -16,6 +16,7 @@ from app.engine.core.errors import FolderNotAnswering
 from app.engine.core.ids import new_id
 from app.engine.core.messages import AssistantMessage, ToolCall
 from app.engine.core.workspace_threads import in_workspace
+from app.engine.permissions.call_rules import holds_for_every_tool
 from app.engine.permissions.explain import explanation
 from app.engine.permissions.grants import Grants, describe
 from app.engine.permissions.network import needs_network
@@ -202,7 +203,7 @@ class Approvals(Feature):
             call = msgspec.structs.replace(offered, working_dir=None) if ask.remember == "user" else offered
             grant = Grant(
                 id=new_id("grant"),
-                tool=tool,
+                tool="" if holds_for_every_tool(call) else tool,
                 exact=describe(call),
                 call=call,
                 scope=ask.remember,

@@ -60,6 +60,10 @@ class ToolExecutionLog:
             arguments=call.arguments,
             at=datetime.now(UTC),
             text=access.text,
+            address=access.address,
+            service=access.service,
+            language=access.language,
+            operation=access.operation,
         )
         self._journal.put(executions.started(row))
 

@@ -14,6 +14,7 @@ from app.engine.agent.run.task_context import content_of
 from app.engine.core.errors import FolderNotAnswering, InvalidParams, NotFound
 from app.engine.core.ids import new_id
 from app.engine.core.workspace_threads import in_workspace
+from app.engine.permissions.call_rules import holds_for_every_tool
 from app.engine.permissions.grants import Grants, describe, draft_problem
 from app.engine.permissions.policy import Decision, decide
 from app.engine.storage.database import Database
@@ -93,7 +94,9 @@ async def _grant(draft: GrantDraft, by: str, database: Database) -> Grant:
         raise InvalidParams(f"It has expired: {draft.expires_at.isoformat()}.")
     if draft.decision == "deny" and draft.tool in _NEEDED and draft.call == GrantedCall():
         raise InvalidParams(f"{draft.tool} cannot be denied: no task could end without it.")
-    known = NAMES if draft.decision == "allow" else ("", *NAMES, *(tool.name for tool in CONTROL_TOOLS))
+    known = ("", *NAMES, *(tool.name for tool in CONTROL_TOOLS)) if draft.decision == "deny" else NAMES
+    if holds_for_every_tool(draft.call):
+        known = ("", *known)
     if draft.tool not in known:
         raise InvalidParams(f"There is no tool {draft.tool!r}; there are {', '.join(NAMES)}.")
     folder = Path(draft.call.folder or draft.call.path or draft.scope_id or "/")
@@ -168,7 +171,9 @@ def _judged(started: ExecutionStart, task: Task, grant: Grant, paths: Paths) -> 
 
 
 def _access(started: ExecutionStart, task: Task, paths: Paths) -> Access:
-    """The effects of a recorded call, as the disk is now."""
+    """The effects of a recorded call: as they were recorded, those of commands and on files as the disk is now."""
+    if started.address or started.service or started.language:
+        return _recorded(started)
     if started.tool not in NAMES:
         return Access("free", started.text)
     processes = ProcessSweep(task.id, lambda _: None)
@@ -177,3 +182,17 @@ def _access(started: ExecutionStart, task: Task, paths: Paths) -> Access:
     (tool,) = bind(context, (started.tool,))
     arguments = tool.prepare_arguments(started.arguments)
     return replace(tool.access(arguments), content=content_of(arguments))
+
+
+def _recorded(started: ExecutionStart) -> Access:
+    runs = bool(started.service or started.language)
+    return Access(
+        "run" if runs else "read",
+        started.text,
+        operation=started.operation,
+        content=content_of(started.arguments),
+        address=started.address,
+        code=started.text if started.language else "",
+        language=started.language,
+        service=started.service,
+    )

@@ -28,7 +28,11 @@ _OF_EXECUTION = _columns.where(tool_executions.c.execution_id == bindparam("exec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionStart:
-    """A call about to run. `node_id` is the node it follows, `text` describes the call."""
+    """A call about to run. `node_id` is the node it follows, `text` describes the call.
+
+    `address`, `service` and `language` (of code) are effects of calls that are neither command nor file; `operation`
+    is theirs. They depend on what was open then, so that the arguments alone do not tell them.
+    """
 
     execution_id: str
     task_id: str
@@ -39,6 +43,10 @@ class ExecutionStart:
     arguments: JsonObject
     at: datetime
     text: str = ""
+    address: str = ""
+    service: str = ""
+    language: str = ""
+    operation: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,8 @@ import pytest
 
 from app.engine.agent.tasks.grant_rules import covered_calls, draft_grant, made_grants
 from app.engine.core.errors import InvalidParams
+from app.engine.storage.records import executions
+from app.engine.storage.records.executions import ExecutionStart
 from app.protocol.asks import Ask, AskAnswerParams, Grant, GrantDecision, GrantDraft, GrantedCall, Remember
 from app.protocol.base import JsonObject
 from app.protocol.events import GrantUpdate
@@ -333,6 +336,38 @@ async def test_a_rule_says_which_recorded_calls_it_would_have_decided(tmp_path: 
             [("ls", "allow", "deny")],
         )
         assert await covered(rule("allow", GrantedCall(operation="run", prefix=("cargo", "test")))) == (judged, [])
+
+
+async def test_recorded_calls_of_pages_code_and_other_programs_are_judged_as_they_were(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[DONE])) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        services = engine.services
+        row = partial(ExecutionStart, task_id=task.id, turn=1, node_id="n", call_id="c", at=task.started_at)
+        services.database.journal.put(
+            *map(
+                executions.started,
+                (
+                    row(execution_id="1", tool="gone", arguments={}, text="Open", address="https://example.org/a"),
+                    row(execution_id="2", tool="mcp", arguments={"a": 1}, text="Call", service="s/t", operation="call"),
+                    row(execution_id="3", tool="gone", arguments={}, text="Run", language="python", operation="code"),
+                ),
+            )
+        )
+        await services.database.journal.flush()
+
+        async def covered(draft: GrantDraft) -> list[tuple[str, str, str]]:
+            grant = await draft_grant(draft, services.database)
+            found = await covered_calls(grant, 100, services.database, services.paths)
+            return [(call.text, call.without, call.verdict) for call in found.calls]
+
+        def user(decision: GrantDecision, call: GrantedCall) -> GrantDraft:
+            return GrantDraft(decision=decision, call=call, scope="user")
+
+        assert await covered(user("allow", GrantedCall(host="example.org"))) == [("Open", "ask", "allow")]
+        assert await covered(user("deny", GrantedCall(host="org"))) == [("Open", "ask", "deny")]
+        assert await covered(user("allow", GrantedCall(service="s/*"))) == [("Call", "ask", "allow")]
+        assert await covered(user("allow", GrantedCall(service="s/other"))) == []
+        assert await covered(user("deny", GrantedCall(operation="code"))) == [("Run", "ask", "deny")]
 
 
 async def test_a_stored_grant_that_cannot_be_read_covers_nothing_and_is_counted(tmp_path: Path) -> None:
