@@ -29,8 +29,8 @@ _MOST_NUDGES = 3
 class StopPolicy(Feature):
     """Decides at the end of each turn whether the task continues.
 
-    `limit_end` is set if a limit ended the task, `stuck` if it repeated the same call and nobody could be asked. `tell`
-    adds a warning to the conversation.
+    `limit_end` is set if a limit ended the task, `stuck` if it repeated the same call and nobody could be asked.
+    `plan_message`, if set, is what the agent reads after this turn. `publish` adds a warning to the conversation.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class StopPolicy(Feature):
         self._nudge = False
         self._is_cut = False
         self._next_message: EngineMessageKind | None = None
-        self._plan_message: EngineMessageKind | None = None
+        self.plan_message: EngineMessageKind | None = None
         self.limit_end: LimitUse[LimitKind] | None = None
         self.stuck: TaskStuck | None = None
 
@@ -97,17 +97,13 @@ class StopPolicy(Feature):
         nudge: EngineMessageKind = "cut" if self._is_cut else "nudge"
         kind, self._next_message = nudge if self._nudge else self._next_message, None
         self._nudge = False
-        plan, self._plan_message = self._plan_message, None
+        plan, self.plan_message = self.plan_message, None
         return tuple(engine_message(each) for each in (kind, plan) if each is not None)
 
     def apply_mode(self, mode: DecidedMode) -> None:
         """Apply a mode chosen by the user from the end of this turn on; tell the agent if it is now a chat."""
         self._state.set_mode(mode, mode)
         self._next_message = "as_chat" if mode == "chat" else None
-
-    def announce_plan_mode(self, is_on: bool) -> None:
-        """Tell the agent after this turn that plan mode begins or has ended."""
-        self._plan_message = "as_plan" if is_on else "plan_over"
 
     def _is_nudge_due(self, turn: FinishedTurn) -> bool:
         if self._state.task.mode != "task" or turn.message.tool_calls:

@@ -175,7 +175,8 @@ class TaskRun:
             self.announce_plan_mode(is_on=mode == "plan")
 
     def announce_plan_mode(self, *, is_on: bool) -> None:
-        self._policy.announce_plan_mode(is_on)
+        """Tell the agent after this turn that plan mode begins or has ended."""
+        self._policy.plan_message = "as_plan" if is_on else "plan_over"
 
     def queue_message(self, entry: Queued) -> None:
         """Queue a message for the agent."""
