@@ -72,7 +72,6 @@ class TranscriptView(QAbstractScrollArea):
         self._changes = RowChanges(self, rows, self._recycler, self._anchor)
         self._changes.reset.connect(self._older_trigger.reset)
         self._set_up()
-        self._connect()
         self._layout_timer.start()
 
     @property
@@ -223,13 +222,11 @@ class TranscriptView(QAbstractScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Conversation")
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-
-    def _connect(self) -> None:
         self._changes.changed.connect(self._layout_timer.start)
         self._changes.moved.connect(self._idle_timer.stop)  # the rows near the view changed
         self._theme.changed.connect(self._recycler.restyle)
         self._theme.changed.connect(self._layout_timer.start)
-        self._recycler.part_opened.connect(self._on_part_opened)
+        self._recycler.part_opened.connect(self._reveal)
         self._smooth_scroll.moved.connect(self.scroll_by)
         self.selection.scrolled.connect(self.scroll_by)
         self._jump_to_end.clicked.connect(self.to_end)
@@ -282,12 +279,9 @@ class TranscriptView(QAbstractScrollArea):
         self._jump_to_end.update_position(is_at_end=self._anchor.is_end)
         self._loading_older.update_position(is_waiting=self._older_trigger.is_waiting and self._shown.start == 0)
 
-    def _on_part_opened(self, part: QWidget) -> None:
-        self.lay_out()
-        self._reveal(part)
-
     def _reveal(self, widget: QWidget) -> None:
-        """Scroll as little as needed to show a widget of a row."""
+        """Scroll as little as needed to show a widget of a row, where the layout now places it."""
+        self.lay_out()
         top = widget.mapTo(self.viewport(), QPoint(0, 0)).y()
         bottom = top + widget.height()
         if top < 0 or widget.height() > self.viewport().height():
