@@ -258,6 +258,7 @@ async def open_services(
         runner=runner,
         running=runner.running,
         messages=runner.messages,
+        modes=runner.modes,
         asks=asks,
         locks=locks,
         agents=conversation_agents,

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from app.engine.agent.run.pending_asks import PendingAsks
+from app.engine.agent.tasks.approval_modes import ApprovalModes
 from app.engine.agent.tasks.chats import Chats
 from app.engine.agent.tasks.comparison import ModelComparison
 from app.engine.agent.tasks.conversation_agents import ConversationAgents
@@ -37,7 +38,6 @@ from app.protocol.engine import PROTOCOL_VERSION, Endpoint
 from app.protocol.events import AskUpdate, ConversationUpdate, TaskUpdate
 from app.protocol.notices import NoticeData
 from app.protocol.tasks import (
-    ApproveMode,
     QueuedKind,
     Task,
     TaskMessageParams,
@@ -141,12 +141,6 @@ class PlainRunner:
     async def remove(self, params: TaskQueueRemoveParams) -> Task:
         raise Conflict("The agent has read it.")
 
-    async def set_approve(self, conversation_id: str, mode: ApproveMode, by: str) -> Conversation:
-        raise NotImplementedError
-
-    def with_current_mode(self, conversation: Conversation) -> Conversation:
-        return conversation
-
     async def next_in_round(self, task_id: str) -> Task | None:
         """No agents take turns here."""
 
@@ -214,7 +208,8 @@ async def engine_server(
     settings = Settings(paths.settings)
     models = ModelRouter(keys, home, settings=lambda: settings.values, lists=paths.models)
     runner = PlainRunner(log)
-    locks = AgentLocks(database, PendingAsks(log, database.asks))
+    asks = PendingAsks(log, database.asks)
+    locks = AgentLocks(database, asks)
     roster = ConversationAgents(log, database, locks, paths)
     ended = asyncio.Event()
     token = AccessToken(TOKEN, lambda _: None)
@@ -224,6 +219,7 @@ async def engine_server(
         runner=runner,
         running=runner,
         messages=runner,
+        modes=ApprovalModes(log, database, asks, tuple),
         asks=runner,
         locks=locks,
         agents=roster,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from app.engine.agent.tasks.approval_modes import ApprovalModes
 from app.engine.agent.tasks.chats import Chats
 from app.engine.agent.tasks.comparison import ModelComparison
 from app.engine.agent.tasks.conversation_agents import ConversationAgents
@@ -21,10 +22,8 @@ from app.engine.tools.sessions import ToolSessions
 from app.paths import Paths
 from app.protocol.asks import AskAnswerParams, AskAnswerResult
 from app.protocol.context import ConversationSummariseParams
-from app.protocol.conversations import Conversation
 from app.protocol.notices import NoticeData
 from app.protocol.tasks import (
-    ApproveMode,
     QueuedKind,
     Task,
     TaskMessageParams,
@@ -49,8 +48,6 @@ class TaskRunner(Protocol):
     async def resume(self, task_id: str) -> Task: ...
     async def try_now(self, task_id: str) -> Task: ...
     async def set_mode(self, params: TaskSetModeParams) -> Task: ...
-    async def set_approve(self, conversation_id: str, mode: ApproveMode, by: str) -> Conversation: ...
-    def with_current_mode(self, conversation: Conversation) -> Conversation: ...
     async def next_in_round(self, task_id: str) -> Task | None: ...
     async def drain(self, seconds: float) -> None: ...
     def resume_earlier_tasks(self) -> None: ...
@@ -87,6 +84,7 @@ class Services:
     runner: TaskRunner
     running: ShownTasks
     messages: TaskMessages
+    modes: ApprovalModes
     asks: AskAnswers
     locks: AgentLocks
     agents: ConversationAgents

@@ -149,18 +149,18 @@ async def in_changing_modes(home: Path) -> TaskRecord:
     turns = [shell("touch a"), shell("touch b"), shell("touch c"), question, Reply(calls=(change,)), shell("touch d")]
     async with engine_parts(home, ModelServer(turns=[*turns, DONE])) as engine:
         started = await engine.start(approve="ask")
-        runner, asks = engine.services.runner, engine.services.asks
+        modes, asks = engine.services.modes, engine.services.asks
         first = await engine.watcher.ask(started.id)
         await asks.answer(AskAnswerParams(ask_id=first.id, allow=True), "me")
         await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) == 1)
         await engine.watcher.ask(started.id)
-        await runner.set_approve(started.conversation_id, "plan", "me")
+        await modes.change(started.conversation_id, "plan", "me", attended=True)
         asked = await engine.watcher.ask(started.id)
-        await runner.set_approve(started.conversation_id, "edits", "me")
+        await modes.change(started.conversation_id, "edits", "me", attended=True)
         await asks.answer(AskAnswerParams(ask_id=asked.id, text="yes"), "me")
         await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) == 5)
         await engine.watcher.ask(started.id)
-        await runner.set_approve(started.conversation_id, "all", "me")
+        await modes.change(started.conversation_id, "all", "me", attended=True)
         task = await engine.watcher.end(started.id)
         return await record_of(engine, task.id)
 

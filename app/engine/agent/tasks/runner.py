@@ -19,11 +19,9 @@ from app.engine.core.errors import EngineError, IllegalMove
 from app.engine.core.ids import new_id
 from app.engine.models.router import ModelRouter
 from app.protocol.context import ConversationSummariseParams
-from app.protocol.conversations import Conversation
 from app.protocol.events import TaskUpdate
 from app.protocol.notices import NoticeData
 from app.protocol.tasks import (
-    ApproveMode,
     Task,
     TaskRetryParams,
     TaskSetModeParams,
@@ -37,15 +35,16 @@ _LATEST = 20
 class AgentTaskRunner:
     """Runs each task as an asyncio task in `background`; one task at a time per agent.
 
-    `running` are the running tasks, `messages` what their agents have not read yet.
+    `running` are the running tasks, `messages` what their agents have not read yet, `modes` the approval modes of
+    conversations.
     """
 
     def __init__(self, builder: TaskBuilder, locks: AgentLocks, models: ModelRouter, background: Background) -> None:
         self._builder = builder
         self._locks = locks
         self._background = background
-        self._modes = ApprovalModes(builder.log, builder.database, builder.asks, lambda: self.running.all)
-        self._factory = TaskFactory(builder, models, self._modes)
+        self.modes = ApprovalModes(builder.log, builder.database, builder.asks, lambda: self.running.all)
+        self._factory = TaskFactory(builder, models, self.modes)
         self._rounds = Rounds(builder.log, builder.database, locks)
         self._task_locks = KeyedLock()
         self.running = RunningTasks(locks, builder.asks, builder.database, background, self._next_reply)
@@ -64,7 +63,7 @@ class AgentTaskRunner:
 
         async def prepare() -> TaskStart:
             if params.conversation_id is not None and params.approve not in (None, "never"):
-                await self._modes.change(params.conversation_id, params.approve, "a new task", attended=False)
+                await self.modes.change(params.conversation_id, params.approve, "a new task", attended=False)
             return await self._factory.new(params, version, remark)
 
         return await self._start_once(params.task_id, prepare)
@@ -138,14 +137,6 @@ class AgentTaskRunner:
             await self._builder.log.flush()
         return task
 
-    async def set_approve(self, conversation_id: str, mode: ApproveMode, by: str) -> Conversation:
-        """Change the approval mode of a conversation and of its tasks for a person; returns once that is stored."""
-        return await self._modes.change(conversation_id, mode, by, attended=True)
-
-    def with_current_mode(self, conversation: Conversation) -> Conversation:
-        """The conversation with its newest approval mode."""
-        return self._modes.current(conversation)
-
     async def next_in_round(self, task_id: str) -> Task | None:
         """The task that followed this one in a round, if any; waits until this one is over and its successor known."""
         await self.running.wait_ended(task_id)
@@ -189,7 +180,7 @@ class AgentTaskRunner:
             raise
         begun = started.run.branch.agent
         self.running.launch(started)
-        self._modes.follow(started.run)
+        self.modes.follow(started.run)
         await self._rounds.on_task_started(newest, begun)
         return started.run.task
 

@@ -118,7 +118,7 @@ async def change(
     archived = old.archived if params.archived is None else params.archived
     placed = old if folder is None else with_workspace(old, folder)
     new = msgspec.structs.replace(
-        services.runner.with_current_mode(placed),
+        services.modes.current(placed),
         title=old.title if params.title is None else params.title.strip(),
         # Renaming or pinning keeps the position in the list; archiving restarts the count of days.
         updated_at=old.updated_at if archived == old.archived else datetime.now(UTC),
@@ -134,7 +134,7 @@ async def change(
         await services.sessions.close_conversation(old.id)
     if params.approve is not None:
         await services.log.flush()  # the next step reads it
-        new = await services.runner.set_approve(new.id, params.approve, session.client_name)
+        new = await services.modes.change(new.id, params.approve, session.client_name, attended=True)
     return ConversationChangeResult(conversation=new)
 
 
