@@ -11,6 +11,7 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import EngineError
 from app.engine.core.messages import Text, UserContent
 from app.engine.sandbox.launch import CommandSandbox
+from app.engine.tools.checkpoints import Checkpoints
 from app.engine.tools.processes.termination import ProcessSweep
 from app.engine.tools.sessions import ConversationSessions
 from app.protocol.base import JsonObject, JsonValue
@@ -132,7 +133,7 @@ class ToolContext:
 
     `processes` ends what the task has started; `sessions` keep what a tool leaves to the next call or task of the
     conversation. Commands run in the `sandbox`, if there is one. `redactor` knows the app's own keys, which no result
-    may hold.
+    may hold. `checkpoints` keep what changes of files replace; without them changes cannot be undone.
     """
 
     task_id: str
@@ -143,6 +144,7 @@ class ToolContext:
     sessions: ConversationSessions
     sandbox: CommandSandbox | None = None
     redactor: Redactor = field(default_factory=Redactor)
+    checkpoints: Checkpoints | None = None
 
 
 class AgentTool(Protocol):

@@ -94,12 +94,6 @@ async def test_patch_that_does_not_match_shows_the_most_similar_lines(context: T
     assert "The nearest place is line 3:\ndef area(width, height):\n    return width * height" in str(error)
 
 
-async def test_patch_that_differs_in_whitespace_says_so(context: ToolContext, code: Tool) -> None:
-    put(context, "f.py", "if x:\n    y()\n")
-    error = await failure(code, {"action": "patch", "path": "f.py", "old": "if x:\n  y()", "new": "z"})
-    assert "It differs in white space only." in str(error)
-
-
 async def test_patch_that_matches_twice_names_the_lines(context: ToolContext, code: Tool) -> None:
     file = put(context, "f", "a\nb\na\n")
     wanted = {"action": "patch", "path": "f", "old": "a", "new": "x"}

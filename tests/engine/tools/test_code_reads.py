@@ -50,6 +50,22 @@ async def test_an_impossible_range_is_refused(
     assert text in str(await failure(code, {"action": "read", "path": "f", **arguments}))
 
 
+async def test_a_read_past_the_end_says_where_the_file_ends(context: ToolContext, code: Tool) -> None:
+    put(context, "f", "1\n2\n3\n")
+    result = await run(code, {"action": "read", "path": "f", "start_line": 2, "end_line": 9})
+    assert text_of(result) == "2\n3\n[lines 2–3 of 3]\n[the file ends at line 3]"
+
+
+async def test_names_of_lists_and_searches_can_be_read_as_they_stand(context: ToolContext, code: Tool) -> None:
+    put(context, "src/deep/a.py", "one\n")
+    assert text_of(await run(code, {"action": "list", "path": "src/deep"})) == "src/deep/a.py"
+    assert text_of(await run(code, {"action": "list", "path": "src", "glob": "*.py"})) == "src/deep/a.py"
+    for path in ("src", "src/deep/a.py"):
+        found = text_of(await run(code, {"action": "search", "pattern": "one", "path": path}))
+        assert found == "src/deep/a.py:1: one"
+    assert text_of(await run(code, {"action": "read", "path": found.partition(":")[0]})) == "one"
+
+
 @pytest.mark.parametrize("lines", [5_000, 1_000_000], ids=["long", "very large"])
 async def test_a_long_file_is_read_in_windows(context: ToolContext, code: Tool, lines: int) -> None:
     put(context, "f", "".join(f"line {number}\n" for number in range(1, lines + 1)))

@@ -1,4 +1,4 @@
-"""Exact replacement, nearest matches and unified diffs of texts."""
+"""Replacement, nearest matches and unified diffs of texts."""
 
 import difflib
 import heapq
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from difflib import Match, SequenceMatcher
 
 from app.engine.tools.base import ToolError
+from app.engine.tools.code.loose_match import loose_places, reindented
 
 # Bounds for comparing texts: only their beginnings count, and difflib, which takes quadratic time, gets only the texts
 # that share most pieces with the wanted one.
@@ -45,15 +46,38 @@ def close_matches(wanted: str, texts: Sequence[str], most: int) -> list[int]:
     return [-index for ratio, index in heapq.nlargest(most, ratios) if ratio >= _MIN_SIMILARITY]
 
 
-def replace_exactly(text: str, old: str, new: str, replace_all: bool, name: str) -> str:
-    """Replace `old` in the text. Raises ToolError unless it occurs exactly once, or `replace_all` is set."""
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """`text` is the whole new text, in which `new` stands for `old` as they were used.
+
+    `lines` is set if the place was found ignoring white space: its first and last line.
+    """
+
+    text: str
+    old: str
+    new: str
+    lines: tuple[int, int] | None = None
+
+    @property
+    def note(self) -> str:
+        if self.lines is None:
+            return ""
+        first, last = self.lines
+        return f"matched ignoring white space; {f'lines {first}–{last}' if last > first else f'line {first}'}"
+
+
+def replace_text(text: str, old: str, new: str, replace_all: bool, name: str) -> Replacement:
+    """Replace `old` in the text, or the lines that differ from it in white space only if there is one such place.
+
+    Raises ToolError unless it occurs exactly once, or `replace_all` is set.
+    """
     if not old:
         raise ToolError("`old` is empty: give the text to replace, or use the action write for a whole file.")
     if old == new:
         raise ToolError("`old` and `new` are the same: there is nothing to change.")
     count = text.count(old)
     if count == 0:
-        raise ToolError(f"`old` was not found in {name}. {_position_hint(text, old)}", "text to replace not found")
+        return _replace_loosely(text, old, new, name)
     if count > 1 and not replace_all:
         raise ToolError(
             f"`old` was found {count} times in {name}, at lines {places(text, old)}. Give more of the lines around "
@@ -63,7 +87,32 @@ def replace_exactly(text: str, old: str, new: str, replace_all: bool, name: str)
     length = len(text) + count * (len(new) - len(old))
     if length > max(_LARGEST_RESULT, len(text)):
         raise ToolError(f"{name} would get {length:,} characters; at most {_LARGEST_RESULT:,} are written here.")
-    return text.replace(old, new)
+    return Replacement(text.replace(old, new), old, new)
+
+
+def _replace_loosely(text: str, old: str, new: str, name: str) -> Replacement:
+    found = loose_places(text, old)
+    if not found:
+        raise ToolError(f"`old` was not found in {name}. {_position_hint(text, old)}", "text to replace not found")
+    if len(found) > 1:
+        lines = ", ".join(str(place.first) for place in found[:10]) + (", …" if len(found) > 10 else "")
+        raise ToolError(
+            f"`old` was not found in {name}. Ignoring white space it is there {len(found)} times, at lines {lines}. "
+            "Copy the text exactly, blanks and all, with more of the lines around the place you mean.",
+            f"text to replace found {len(found)} times ignoring white space",
+        )
+    (place,) = found
+    own = reindented(new, old, place.text)
+    if own == place.text:
+        raise ToolError(
+            f"`old` and `new` differ in white space only, and `old` is not in {name} as it stands. Lines "
+            f"{place.first}–{place.last} are:\n{_cut_lines(place.text.split(chr(10))[:_HINT_LINES])}",
+            "nothing to change",
+        )
+    if len(text) + len(own) > max(_LARGEST_RESULT, len(text)):
+        raise ToolError(f"{name} would get too large; at most {_LARGEST_RESULT:,} characters are written here.")
+    whole = text[: place.start] + own + text[place.end :]
+    return Replacement(whole, place.text, own, (place.first, place.last))
 
 
 def places(text: str, old: str) -> str:
@@ -86,10 +135,11 @@ def _position_hint(text: str, old: str) -> str:
         return "Nothing there is like it: read the file again."
     first = max(0, close[0] - lead)
     shown = lines[first : first + min(len(wanted), _HINT_LINES)]
-    same = [line.split() for line in shown] == [line.split() for line in wanted]
-    hint = "It differs in white space only." if same else "Copy the text exactly, blanks and all."
-    body = "\n".join(line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…" for line in shown)
-    return f"{hint} The nearest place is line {first + 1}:\n{body}"
+    return f"Copy the text exactly, blanks and all. The nearest place is line {first + 1}:\n{_cut_lines(shown)}"
+
+
+def _cut_lines(lines: Sequence[str]) -> str:
+    return "\n".join(line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…" for line in lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """What a person sees of a change before it is allowed: its diff, or the beginning of a change that is too large."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.engine.tools.code.edits import diff_texts, places
+from app.engine.tools.code.edits import Replacement, diff_texts, places
 
 # Of the part that differs.
 _LARGEST_COMPARED = 200_000
@@ -29,12 +30,17 @@ def preview_diff(before: str, after: str, name: str) -> Preview | None:
     return Preview(change.diff, change.is_cut)
 
 
-def preview_patch(before: str, old: str, new: str) -> Preview:
-    """The place and both texts, for a patch that is too large to be compared."""
-    count = before.count(old)
-    where = f"at line {places(before, old)}" if count == 1 else f"at {count:,} places, lines {places(before, old)}"
-    head = f"Too large to be compared: it replaces {len(old):,} characters by {len(new):,} {where}.\n"
-    return Preview(f"{head}{_excerpt('-', old)}{_excerpt('+', new)}", is_partial=True)
+def preview_edits(before: str, edits: Sequence[Replacement]) -> Preview:
+    """The places and both texts, for changes that are too large to be compared."""
+    parts: list[str] = []
+    for edit in edits:
+        count = before.count(edit.old)
+        at = places(before, edit.old)
+        where = f"at line {at}" if count == 1 else f"at {count:,} places, lines {at}"
+        head = f"Too large to be compared: it replaces {len(edit.old):,} characters by {len(edit.new):,} {where}.\n"
+        parts.append(f"{head}{_excerpt('-', edit.old)}{_excerpt('+', edit.new)}")
+        before = edit.text
+    return Preview("".join(parts), is_partial=True)
 
 
 def preview_write(before: str, after: str) -> Preview:

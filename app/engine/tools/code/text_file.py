@@ -91,12 +91,15 @@ def window_of_large(file: BinaryIO, first: int, last: int) -> LineRange | None:
         raise ToolError(f"start_line {first} is after the end of the file.")
     data = file.read(_MOST_BYTES)
     lines = data.split(b"\n")
+    total = None
     if len(data) == _MOST_BYTES and len(lines) > 1:
         lines.pop()  # it may be incomplete
     elif lines[-1] == b"":
         lines.pop()
+    if len(data) < _MOST_BYTES:
+        total = first - 1 + len(lines)
     count = min(MOST_LINES, last - first + 1) if last else MOST_LINES
-    return _bounded([line.decode("utf-8", "replace").rstrip("\r") for line in lines[:count]], first, None)
+    return _bounded([line.decode("utf-8", "replace").rstrip("\r") for line in lines[:count]], first, total)
 
 
 def _skip_lines(file: BinaryIO, count: int) -> bool:

@@ -3,10 +3,11 @@
 import asyncio
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TypeVar
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import FolderNotAnswering
@@ -26,70 +27,43 @@ from app.engine.tools.base import (
     text_argument,
     text_result,
 )
-from app.engine.tools.code.edits import replace_exactly
-from app.engine.tools.code.preview import Preview, preview_diff, preview_patch, preview_write
+from app.engine.tools.checkpoints import FileChange, missing_folders
+from app.engine.tools.code.arguments import CodeArguments, Edit, repaired
+from app.engine.tools.code.edits import Replacement, replace_text
+from app.engine.tools.code.preview import Preview, preview_diff, preview_edits, preview_write
 from app.engine.tools.code.search import list_files, search
-from app.engine.tools.code.workspace_files import WorkspaceFiles
+from app.engine.tools.code.workspace_files import PreparedWrite, WorkspaceFiles
 from app.engine.tools.file_walk import keep_all
 from app.engine.tools.gitignore import GitIgnore
+from app.engine.tools.plain_text import clean_name
 from app.engine.tools.real_path import opened_folder, resolve, with_real_path
 from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay, ToolIcon
+from app.protocol.changes import FOLDER, NOTHING
+
+T = TypeVar("T")
 
 _PATIENCE_S = 60.0
 _STOPPED_S = 0.05
-# Field names of similar tools that models use by mistake.
-_OTHER_NAMES = {
-    "file_path": "path",
-    "filename": "path",
-    "old_string": "old",
-    "old_text": "old",
-    "new_string": "new",
-    "new_text": "new",
-    "text": "content",
-    "query": "pattern",
-}
 
 _DISPLAYS: dict[str, tuple[str, str, ToolIcon]] = {
     "read": ("reading", "read", "file"),
     "write": ("writing", "wrote", "new_file"),
     "patch": ("changing", "changed", "changed_file"),
+    "edit": ("changing", "changed", "changed_file"),
     "list": ("listing", "listed", "folder"),
     "create_dir": ("making", "made", "folder"),
     "search": ("searching for", "searched for", "search"),
 }
 
 
-class CodeArguments(Struct, frozen=True):
-    action: Annotated[
-        Literal["read", "write", "patch", "list", "create_dir", "search"],
-        Meta(
-            description="read: lines of a file. write: create or replace a whole file. patch: replace an exact piece "
-            "of a file. list: files of a folder. create_dir: create a folder and its parents. search: matching lines."
-        ),
-    ]
-    path: Annotated[str, Meta(description="File or folder, relative to the workspace. Default: the workspace.")] = "."
-    content: Annotated[str, Meta(description="write: the complete new text.")] | UnsetType = UNSET
-    old: Annotated[str, Meta(description="patch: the exact text to replace, with all whitespace; must occur once.")] = (
-        ""
-    )
-    new: Annotated[str, Meta(description="patch: the replacement text.")] | UnsetType = UNSET
-    replace_all: Annotated[bool, Meta(description="patch: replace every occurrence.")] = False
-    start_line: Annotated[int, Meta(ge=1, description="read: first line, from 1.")] = 1
-    end_line: Annotated[int, Meta(ge=0, description="read: last line; 0 for the end of the file.")] = 0
-    pattern: Annotated[str, Meta(description="search: regular expression.")] = ""
-    literal: Annotated[bool, Meta(description="search: treat the pattern as plain text.")] = False
-    glob: Annotated[str, Meta(description="list, search: only these files, such as *.py or src/**/*.ts.")] = ""
-    ignored: Annotated[bool, Meta(description="list, search: include files ignored by .gitignore.")] = False
-
-
 class Code:
     name = "code"
     label = "Files"
     description = (
-        "Work with files: read, write, patch, list, create_dir, search. Prefer patch to write for changes to a file. "
-        "Lists and searches omit files ignored by .gitignore, and, below a folder, version control, node_modules and "
-        "virtual environments."
+        "Work with files: read, write, patch, edit, list, create_dir, search. Prefer patch, or edit for several "
+        "places, to write for changes to a file. Lists and searches omit files ignored by .gitignore, and, below a "
+        "folder, version control, node_modules and virtual environments."
     )
     parameters = schema_of(CodeArguments)
     # In order with others: a read that follows a write in the same reply must see it.
@@ -101,13 +75,7 @@ class Code:
         self._allowed: dict[str, Access] = {}
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
-        prepared: JsonObject = {key: value for key, value in arguments.items() if value is not None}
-        for other, ours in _OTHER_NAMES.items():
-            if other in prepared and ours not in prepared:
-                prepared[ours] = prepared.pop(other)
-        if prepared.get("action") == "list" and "glob" not in prepared and "pattern" in prepared:
-            prepared["glob"] = prepared.pop("pattern")
-        return prepared
+        return repaired(arguments)
 
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:
@@ -129,7 +97,7 @@ class Code:
                 return Access("read", text, reads=(path,), operation=action, given=wanted.path)
             case "create_dir":
                 return Access("write", f"Make the folder {name}", writes=(path,), operation=action, given=wanted.path)
-            case "write" | "patch":
+            case "write" | "patch" | "edit":
                 verb = "Write" if action == "write" else "Change"
                 basis = self._files.state(path)  # before the preview, so that a change between the two is detected
                 preview = self._preview(wanted, path)
@@ -156,11 +124,22 @@ class Code:
             raise ToolError("Operation aborted")
         is_over = False
 
-        def run() -> ToolResult:
+        def run() -> ToolResult | _Write:
             return self._run(wanted, allowed, lambda: is_over or cancel.is_set)
 
-        changes = wanted.action in ("write", "patch", "create_dir")
-        work = asyncio.ensure_future(in_workspace(self._context.workspace, run, _PATIENCE_S))
+        def write(prepared: _Write) -> ToolResult:
+            if is_over or cancel.is_set:
+                raise ToolError("Operation aborted")
+            return self._in_words(wanted.path, prepared.make)
+
+        async def whole() -> ToolResult:
+            result = await in_workspace(self._context.workspace, run, _PATIENCE_S)
+            if isinstance(result, _Write):
+                result = await self._with_checkpoint(call_id, result, write)
+            return result
+
+        changes = wanted.action in ("write", "patch", "edit", "create_dir")
+        work = asyncio.ensure_future(whole())
         unsubscribe = cancel.subscribe(lambda: _abandon(work))
         try:
             return hidden(await work, self._context.redactor)
@@ -178,15 +157,35 @@ class Code:
             unsubscribe()
             work.cancel()
 
-    def _run(self, wanted: CodeArguments, allowed: Access | None, is_cancelled: Callable[[], bool]) -> ToolResult:
+    async def _with_checkpoint(
+        self, call_id: str, prepared: "_Write", write: Callable[["_Write"], ToolResult]
+    ) -> ToolResult:
+        """Make the change once what it replaces is committed."""
+        checkpoints, folder = self._context.checkpoints, self._context.workspace
+        change_id = ""
+        if checkpoints is not None and prepared.change is not None:
+            change_id = await checkpoints.record(call_id, prepared.change)
+        try:
+            return await in_workspace(folder, lambda: write(prepared), _PATIENCE_S)
+        except ToolError:
+            if checkpoints is not None and change_id:
+                checkpoints.failed(change_id)
+            raise
+
+    def _run(
+        self, wanted: CodeArguments, allowed: Access | None, is_cancelled: Callable[[], bool]
+    ) -> "ToolResult | _Write":
         path = resolve(wanted.path, self._context)
         if allowed is not None and not self._is_allowed_path(path, allowed):
             raise with_real_path(path)
         basis = allowed.basis if allowed is not None and allowed.writes else None
+        return self._in_words(str(path), lambda: self._run_action(wanted, path, basis, is_cancelled))
+
+    def _in_words(self, path: str, work: Callable[[], T]) -> T:
         try:
-            return self._run_action(wanted, path, basis, is_cancelled)
+            return work()
         except OSError as error:
-            raise ToolError(f"{self._files.name(path)[:200]}: {error.strerror or error}") from error
+            raise ToolError(f"{self._files.name(Path(path))[:200]}: {error.strerror or error}") from error
 
     def _is_allowed_path(self, path: Path, allowed: Access) -> bool:
         return self._is_task_output(path) if allowed.tier == "free" else path in (*allowed.reads, *allowed.writes)
@@ -197,11 +196,11 @@ class Code:
 
     def _run_action(
         self, wanted: CodeArguments, path: Path, basis: str | None, is_cancelled: Callable[[], bool]
-    ) -> ToolResult:
+    ) -> "ToolResult | _Write":
         match wanted.action:
             case "read":
                 return self._read(wanted, path)
-            case "write" | "patch":
+            case "write" | "patch" | "edit":
                 return self._change(wanted, path, basis, is_cancelled)
             case "list":
                 return self._list(wanted, path, is_cancelled)
@@ -215,21 +214,44 @@ class Code:
         if wanted.end_line and wanted.end_line < wanted.start_line:
             raise ToolError(f"end_line {wanted.end_line} is before start_line {wanted.start_line}.")
         part = self._files.window(path, wanted.start_line, wanted.end_line)
-        text = "\n".join(piece for piece in (part.text or "(empty)", part.note) if piece)
+        is_past_end = part.total is not None and wanted.end_line > max(part.total, 1)
+        end = f"[the file ends at line {part.total:,}]" if is_past_end else ""
+        text = "\n".join(piece for piece in (part.text or "(empty)", part.note, end) if piece)
         count = part.last - part.first + 1
         details: JsonObject = {"path": str(path), "start_line": part.first, "end_line": part.last, "lines": part.total}
         return text_result(text, _counted(count, "line"), details)
 
     def _change(
         self, wanted: CodeArguments, path: Path, basis: str | None, is_cancelled: Callable[[], bool]
-    ) -> ToolResult:
-        is_new = not path.exists()
-        load = self._files.current_file if wanted.action == "write" else self._files.load
-        before = load(path, basis)
-        text = self._new_text(wanted, before.text, path)
+    ) -> "_Write":
+        before = (self._files.current_file if wanted.action == "write" else self._files.load)(path, basis)
+        text, edits = self._new_text(wanted, before.file.text, path)
         if is_cancelled():
             raise ToolError("Operation aborted")
-        change = self._files.replace(path, before, text)
+        prepared = self._files.prepare(before, text)
+
+        def make() -> ToolResult:
+            self._files.write(prepared)
+            return self._changed(path, prepared, _notes(edits))
+
+        return _Write(make, self._checkpoint(prepared))
+
+    def _checkpoint(self, prepared: PreparedWrite) -> FileChange | None:
+        checkpoints, before = self._context.checkpoints, prepared.before
+        if checkpoints is None or before.data == prepared.data:
+            return None
+        return FileChange(
+            before.path,
+            checkpoints.keep(before.data) if before.data is not None else NOTHING,
+            checkpoints.keep(prepared.data),
+            before.mode,
+            missing_folders(before.path) if before.data is None else 0,
+            prepared.diff.added,
+            prepared.diff.removed,
+        )
+
+    def _changed(self, path: Path, prepared: PreparedWrite, notes: str) -> ToolResult:
+        is_new, change = prepared.before.data is None, prepared.diff
         details: JsonObject = {
             "path": str(path),
             "diff": change.diff,
@@ -237,34 +259,48 @@ class Code:
             "removed": change.removed,
             "created": is_new,
         }
-        verb = "Created" if is_new else "Changed"
-        return text_result(f"{verb} {self._files.name(path)} ({change.summary})", change.summary, details)
+        text = f"{'Created' if is_new else 'Changed'} {self._files.name(path)} ({change.summary})"
+        return text_result("\n".join(filter(None, (text, notes))), change.summary, details)
 
-    def _new_text(self, wanted: CodeArguments, before: str, path: Path) -> str:
+    def _new_text(self, wanted: CodeArguments, before: str, path: Path) -> tuple[str, list[Replacement]]:
+        """The new text of the file, and how the edits that make it are applied."""
         if wanted.action == "write":
             if wanted.content is UNSET:
                 raise ToolError("write needs `content`, the whole new text; it may be empty.")
-            return wanted.content
-        if wanted.new is UNSET:
-            raise ToolError("patch needs `new`, the text to put there; it may be empty.")
-        old, new = _replacement(wanted, before)
-        return replace_exactly(before, old, new, wanted.replace_all, self._files.name(path))
+            return wanted.content, []
+        wanted_edits = wanted.edits
+        if wanted.action == "patch":
+            if wanted.new is UNSET:
+                raise ToolError("patch needs `new`, the text to put there; it may be empty.")
+            wanted_edits = (Edit(wanted.old, wanted.new, wanted.replace_all),)
+        if not wanted_edits:
+            raise ToolError("edit needs `edits`, a list of {old, new}.")
+        edits: list[Replacement] = []
+        for number, edit in enumerate(wanted_edits, start=1):
+            text = edits[-1].text if edits else before
+            old, new = _with_newlines_of(text, edit)
+            try:
+                edits.append(replace_text(text, old, new, edit.replace_all, self._files.name(path)))
+            except ToolError as error:
+                if len(wanted_edits) == 1:
+                    raise
+                head = f"Edit {number} of {len(wanted_edits)}"
+                raise ToolError(f"{head}: {error} Nothing was changed.", f"{head}: {error.summary}") from error
+        return edits[-1].text, edits
 
     def _preview(self, wanted: CodeArguments, path: Path) -> Preview:
         """What the call would change; empty if it would fail."""
         try:
-            size = path.stat().st_size if path.exists() else 0
-            file = self._files.current_file(path)
-            before, after = file.text, self._new_text(wanted, file.text, path)
+            loaded = self._files.current_file(path)
+            file = loaded.file
+            before, (after, edits) = file.text, self._new_text(wanted, file.text, path)
         except (ToolError, OSError):
             return Preview()
         preview = preview_diff(before, after, self._files.name(path))
-        if preview is None and wanted.action == "patch":
-            preview = preview_patch(before, *_replacement(wanted, before))
-        elif preview is None:
-            preview = preview_write(before, after)
-        if size and not (before or file.bom):
-            note = f"It replaces a binary file of {size:,} bytes."
+        if preview is None:
+            preview = preview_edits(before, edits) if edits else preview_write(before, after)
+        if loaded.data and not (before or file.bom):
+            note = f"It replaces a binary file of {len(loaded.data):,} bytes."
             shown = preview.text.split("\n", 2)[2:] if preview.text.startswith("--- ") else [preview.text]
             return Preview("\n".join((note, *filter(None, shown))), is_partial=True)
         return preview
@@ -274,16 +310,22 @@ class Code:
         ignore = None if wanted.ignored else GitIgnore(path)
         listing = list_files(path, wanted.glob, is_cancelled, ignore.leaves_out if ignore else keep_all)
         details: JsonObject = {"path": str(path), "count": len(listing.lines), "more": bool(listing.more)}
-        text = _with_notes(listing.lines, "(nothing)", listing.more, ignore)
+        text = _with_notes([f"{self._prefix(path)}{line}" for line in listing.lines], "(nothing)", listing.more, ignore)
         return text_result(text, _counted(len(listing.lines), "entry", "entries"), details)
 
-    def _create_dir(self, path: Path) -> ToolResult:
+    def _create_dir(self, path: Path) -> "_Write":
         is_new = not path.is_dir()
-        note_own_write(path)
-        with opened_folder(path, make=True):
-            pass
-        verb = "Created" if is_new else "There already is"
-        return text_result(f"{verb} {self._files.name(path)}/", details={"path": str(path), "created": is_new})
+
+        def make() -> ToolResult:
+            note_own_write(path)
+            with opened_folder(path, make=True):
+                pass
+            verb = "Created" if is_new else "There already is"
+            return text_result(f"{verb} {self._files.name(path)}/", details={"path": str(path), "created": is_new})
+
+        is_free = is_new and not os.path.lexists(path)
+        made = missing_folders(path) if is_free else 0
+        return _Write(make, FileChange(path, NOTHING, FOLDER, made_folders=made) if is_free else None)
 
     def _search(self, wanted: CodeArguments, path: Path, is_cancelled: Callable[[], bool]) -> ToolResult:
         if not wanted.pattern:
@@ -292,21 +334,39 @@ class Code:
         ignore = None if wanted.ignored else GitIgnore(path)
         leaves_out = ignore.leaves_out if ignore else keep_all
         found = search(path, wanted.pattern, wanted.literal, wanted.glob, is_cancelled, leaves_out)
-        text = _with_notes(found.lines, "(no hits)", found.more, ignore)
+        prefix = self._prefix(path if path.is_dir() else path.parent)
+        text = _with_notes([f"{prefix}{line}" for line in found.lines], "(no hits)", found.more, ignore)
         details: JsonObject = {"hits": len(found.lines), "files": found.files, "more": found.more}
         return text_result(text, f"{_counted(len(found.lines), 'hit')} in {_counted(found.files, 'file')}", details)
+
+    def _prefix(self, folder: Path) -> str:
+        """What to put before names in a folder, so that they are paths for the next call."""
+        name = self._files.name(folder)
+        return "" if name == "." else f"{clean_name(name).rstrip('/')}/"
 
     def _must_exist(self, path: Path) -> None:
         if not path.exists():
             raise ToolError(f"There is no {self._files.name(path)}. List the folder above it to see what there is.")
 
 
-def _replacement(wanted: CodeArguments, before: str) -> tuple[str, str]:
-    """The old and new text of a patch, with the newlines of the file."""
-    old, new = wanted.old, wanted.new or ""
-    if "\r\n" in old and "\r\n" not in before:
-        return old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
-    return old, new
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A write that has been prepared: `make` does it, `change` is what it changes, if anything."""
+
+    make: Callable[[], ToolResult]
+    change: FileChange | None
+
+
+def _with_newlines_of(text: str, edit: Edit) -> tuple[str, str]:
+    """The old and new text of an edit, with the newlines of the file."""
+    if "\r\n" in edit.old and "\r\n" not in text:
+        return edit.old.replace("\r\n", "\n"), edit.new.replace("\r\n", "\n")
+    return edit.old, edit.new
+
+
+def _notes(edits: list[Replacement]) -> str:
+    noted = [(number, edit.note) for number, edit in enumerate(edits, start=1) if edit.note]
+    return "\n".join(f"[{f'edit {number}: ' if len(edits) > 1 else ''}{note}]" for number, note in noted)
 
 
 def _with_notes(lines: list[str], nothing: str, more: str, ignore: GitIgnore | None) -> str:

@@ -5,6 +5,8 @@ Leaves OSErrors to the caller.
 
 import hashlib
 import os
+import stat
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
@@ -20,6 +22,38 @@ from app.regular_file import NotRegularFile, open_regular, read_at_most, write_a
 _LARGEST_EDITED = 20_000_000
 _LARGEST_COMPARED = 1_000_000
 _NO_FILE_STATE = "nothing"
+
+
+@dataclass(frozen=True)
+class LoadedFile:
+    """A file as it was read for a change; `data` is None if there is none. `mode` has its permissions."""
+
+    path: Path
+    data: bytes | None
+    mode: int | None = None
+    identity: str = ""
+
+    @cached_property
+    def file(self) -> TextFile:
+        """Its text; empty if there is no file or a binary one."""
+        return self._decoded or TextFile("")
+
+    @property
+    def is_binary(self) -> bool:
+        return self._decoded is None
+
+    @cached_property
+    def _decoded(self) -> TextFile | None:
+        return decode(self.data or b"")
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedWrite:
+    """A write that is about to be made: the new content of a file, and how it differs from the current one."""
+
+    before: LoadedFile
+    data: bytes
+    diff: TextDiff
 
 
 class WorkspaceFiles:
@@ -52,7 +86,7 @@ class WorkspaceFiles:
         return part
 
     def state(self, path: Path) -> str:
-        """A fingerprint of the file's current content, which `load` and `form_of` compare."""
+        """A fingerprint of the file's current content, which `load` and `current_file` compare."""
         try:
             with self._open(path) as file:
                 found = os.fstat(file.fileno())
@@ -62,40 +96,50 @@ class WorkspaceFiles:
         except (ToolError, OSError):
             return "no file"
 
-    def load(self, path: Path, state: str | None = None) -> TextFile:
+    def load(self, path: Path, state: str | None = None) -> LoadedFile:
         """Load a text file for a change, if it has not changed since the task read it and still has this state."""
-        data = self._current(path, state)
-        file = decode(data)
-        if file is None:
-            raise ToolError(f"{self.name(path)} is a binary file; patch works on text.")
-        return file
+        loaded = self._current(path, state)
+        if loaded.is_binary:
+            raise ToolError(f"{self.name(path)} is a binary file; this action works on text.")
+        return loaded
 
-    def replace(self, path: Path, before: TextFile, text: str) -> TextDiff:
-        """Write the text with the encoding of `before`, a result of `load`, or create a new file."""
-        name = self.name(path)
+    def current_file(self, path: Path, state: str | None = None) -> LoadedFile:
+        """The current file, also a binary one, or none if it does not exist."""
         try:
-            data = before.encode(text)
-        except UnicodeEncodeError as error:
-            raise ToolError(
-                f"{name} is in {before.encoding}, which has no {error.object[error.start]!r}. Use other characters, or "
-                "convert the file to UTF-8 first."
-            ) from error
-        note_own_write(path)
-        with opened_folder(path.parent, make=True) as folder:
-            write_atomically(name_in(folder, path), data, folder=folder)
-        self._read[path] = _digest(data)
-        return diff_texts(before.text, text.replace("\r\n", "\n") if before.newline == "\r\n" else text, name)
-
-    def current_file(self, path: Path, state: str | None = None) -> TextFile:
-        """The current file; an empty one if it does not exist or is binary."""
-        try:
-            return decode(self._current(path, state)) or TextFile("")
+            return self._current(path, state)
         except _NoFile:
             if state not in (None, _NO_FILE_STATE):
                 raise self._changed(path) from None
-            return TextFile("")
+            return LoadedFile(path, None)
 
-    def _current(self, path: Path, state: str | None) -> bytes:
+    def prepare(self, before: LoadedFile, text: str) -> PreparedWrite:
+        """What a write of this text with the encoding of `before` will do; writes nothing yet."""
+        name, file = self.name(before.path), before.file
+        try:
+            data = file.encode(text)
+        except UnicodeEncodeError as error:
+            raise ToolError(
+                f"{name} is in {file.encoding}, which has no {error.object[error.start]!r}. Use other characters, or "
+                "convert the file to UTF-8 first."
+            ) from error
+        after = text.replace("\r\n", "\n") if file.newline == "\r\n" else text
+        return PreparedWrite(before, data, diff_texts(file.text, after, name))
+
+    def write(self, prepared: PreparedWrite) -> None:
+        """Replace or create the file, unless it has changed since it was loaded."""
+        path, before = prepared.before.path, prepared.before
+        note_own_write(path)
+        with opened_folder(path.parent, make=True) as folder:
+            try:
+                now = os.stat(name_in(folder, path), dir_fd=folder, follow_symlinks=False)
+            except FileNotFoundError:
+                now = None
+            if (_identity(now) if now is not None else "") != before.identity:
+                raise self._changed(path)
+            write_atomically(name_in(folder, path), prepared.data, folder=folder)
+        self._read[path] = _digest(prepared.data)
+
+    def _current(self, path: Path, state: str | None) -> LoadedFile:
         with self._open(path) as file:
             found = os.fstat(file.fileno())
             if found.st_size > _LARGEST_EDITED:
@@ -105,7 +149,7 @@ class WorkspaceFiles:
             raise self._changed(path)
         if self._read.get(path, digest := _digest(data)) != digest:
             raise ToolError(f"{self.name(path)} was changed by somebody else since you read it. Read it again first.")
-        return data
+        return LoadedFile(path, data, stat.S_IMODE(found.st_mode), _identity(found))
 
     def _changed(self, path: Path) -> ToolError:
         return ToolError(
@@ -136,7 +180,12 @@ def _state(found: os.stat_result, data: bytes) -> str:
     """For a large file its metadata is enough, since hashing takes too long."""
     if len(data) <= _LARGEST_COMPARED:
         return f"content {_digest(data).hex()}"
-    return f"file {found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+    return f"file {_identity(found)}"
+
+
+def _identity(found: os.stat_result) -> str:
+    """Differs for any other file, and after any change of this one."""
+    return f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
 
 
 def _digest(data: bytes) -> bytes:

@@ -1,0 +1,125 @@
+"""Finds lines that differ from wanted ones in white space only, and indents their replacement as the file is."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import pairwise
+
+# Above these sizes no such place is looked for, or lines that stay are indented like new ones.
+_LARGEST = 5_000_000
+_MOST_COMPARED = 2_000
+_TAB_WIDTH = 4
+
+_INDENT = re.compile(r"[ \t]*")
+
+
+@dataclass(frozen=True, slots=True)
+class LoosePlace:
+    """A place in a text: its lines from `first` to `last` counted from 1, their characters, and what they are."""
+
+    first: int
+    last: int
+    start: int
+    end: int
+    text: str
+
+
+def loose_places(text: str, old: str) -> list[LoosePlace]:
+    """Whole lines that equal those of `old` but for indentation, runs of blanks and tabs, and line ends.
+
+    The last line end belongs to a place if `old` ends with one. Empty if `old` is blank or the text is too large.
+    """
+    wanted = _normalised(_lines(old))
+    if not any(wanted) or len(text) + len(old) > _LARGEST:
+        return []
+    lines = text.split("\n")
+    haystack, needle = "\n".join(("", *_normalised(lines), "")), "\n".join(("", *wanted, ""))
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    found: list[LoosePlace] = []
+    at, counted, index = haystack.find(needle), 0, 0
+    while at >= 0:
+        index += haystack.count("\n", counted, at)
+        counted = at
+        end = min(len(text), starts[index + len(wanted)] - (0 if old.endswith("\n") else 1))
+        found.append(LoosePlace(index + 1, index + len(wanted), starts[index], end, text[starts[index] : end]))
+        at = haystack.find(needle, at + 1)
+    return found
+
+
+def reindented(new: str, old: str, place: str) -> str:
+    """The replacement `new` for `old` as it has to be at `place`, the text that was found for `old`.
+
+    Lines that `new` has in common with `old` stay as they are in the file; others get the indentation of the file.
+    """
+    before, after, there = _lines(old), _lines(new), _lines(place)
+    indents = _Indents(before, there)
+    lines = [indents.indented(line) for line in after]
+    if max(len(before), len(after)) <= _MOST_COMPARED:
+        for block in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
+            lines[block.b : block.b + block.size] = there[block.a : block.a + block.size]
+    ends = place.endswith("\n") and bool(after)
+    return "\n".join(lines) + ("\n" if ends else "")
+
+
+class _Indents:
+    """How the indentation of given lines corresponds to that of the file."""
+
+    def __init__(self, given: Sequence[str], there: Sequence[str]) -> None:
+        seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for line, own in zip(given, there, strict=True):
+            if line.strip():
+                seen[_indent(line)][_indent(own)] += 1
+        self._known = {indent: counts.most_common(1)[0][0] for indent, counts in seen.items()}
+        self._uses_tabs = any("\t" in own for own in self._known.values())
+        self._width = self._tab_width()
+
+    def indented(self, line: str) -> str:
+        indent = _indent(line)
+        if not line.strip():
+            return line
+        if (own := self._known.get(indent)) is not None:
+            return own + line[len(indent) :]
+        outer = max((one for one in self._known if indent.startswith(one)), key=len, default=None)
+        if outer is None:
+            return self._less(indent) + line[len(indent) :]
+        return self._known[outer] + self._converted(indent[len(outer) :]) + line[len(indent) :]
+
+    def _less(self, indent: str) -> str:
+        """The file's indentation for a line that is indented less than all known ones."""
+        given, own = min(self._known.items(), key=lambda pair: len(pair[0]))
+        missing = self._converted(given[len(indent) :]) if given.startswith(indent) else ""
+        return own[: len(own) - len(missing)] if own.endswith(missing) else self._converted(indent)
+
+    def _converted(self, blanks: str) -> str:
+        wide = blanks.expandtabs(self._width)
+        if not self._uses_tabs:
+            return wide
+        return "\t" * (len(wide) // self._width) + " " * (len(wide) % self._width)
+
+    def _tab_width(self) -> int:
+        """The number of blanks that stand for a tab, from two lines that differ in depth, or one."""
+        pairs = sorted(self._known.items(), key=lambda pair: (len(pair[0]), len(pair[1])))
+        for (given, own), (deeper, own_deeper) in pairwise([("", ""), *pairs]):
+            more, own_more = deeper[len(given) :], own_deeper[len(own) :]
+            blanks, tabs = (more, own_more) if "\t" in own_more else (own_more, more)
+            if tabs and set(tabs) == {"\t"} and blanks and set(blanks) == {" "} and len(blanks) % len(tabs) == 0:
+                return len(blanks) // len(tabs)
+        return _TAB_WIDTH
+
+
+def _lines(text: str) -> list[str]:
+    """Without the empty one after a last line end."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _normalised(lines: Sequence[str]) -> list[str]:
+    return [" ".join(line.split()) for line in lines]
+
+
+def _indent(line: str) -> str:
+    found = _INDENT.match(line)
+    return found[0] if found else ""
