@@ -13,6 +13,8 @@ ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
 
 # Name of a text-based call whose own name cannot be parsed.
 UNREADABLE_CALL = "unreadable_call"
+# In the place of a picture for a model without vision.
+PICTURE_OMITTED = "[A picture stood here, which this model cannot see.]"
 # Name of the call that ends a task: models without tool calls make it by answering.
 TASK_COMPLETE = "task_complete"
 
@@ -32,11 +34,15 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image. `data` is base64; if empty, it is loaded from the file `path` before a model call."""
+    """An image. `data` is base64; if empty, it is loaded from the file `path` before a model call.
+
+    `name` says in a few words what it shows, for people ("Figure 1").
+    """
 
     media_type: str
     data: str
     path: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,8 @@ class FailureKind(StrEnum):
     """The request exceeds the context window: a shorter one may succeed."""
     NO_TOOLS = auto()
     """The model does not support tool calls."""
+    NO_PICTURES = auto()
+    """The model does not accept images."""
     NO_TEMPERATURE = auto()
     """The model does not accept a temperature, or not this one."""
     NOT_AUTHORISED = auto()
@@ -173,7 +175,7 @@ def _request_failure(title: str, status: int, said: str, quoted: str) -> Attempt
             f"This model of {title} does not take pictures{quoted} "
             "Choose a model that sees, or edit the message and send it again without the picture."
         )
-        return AttemptFailure(text, "no pictures", FailureKind.NOT_USABLE)
+        return AttemptFailure(text, "no pictures", FailureKind.NO_PICTURES)
     if status in (400, 422) and _NO_TEMPERATURE.search(said):
         text = f"This model of {title} does not take the temperature{quoted} Change it in the personality."
         return AttemptFailure(text, "no temperature", FailureKind.NO_TEMPERATURE)

@@ -5,6 +5,7 @@ import re
 from itertools import takewhile
 
 from app.engine.core.messages import (
+    PICTURE_OMITTED,
     AssistantMessage,
     Image,
     ModelMessage,
@@ -33,7 +34,6 @@ _FORMS: dict[CallIdForm, re.Pattern[str]] = {
 }
 _LENGTHS: dict[CallIdForm, int] = {"plain": 40, "nine": 9, "gemini": 40}
 
-_PICTURE_OMITTED = "[A picture stood here, which this model cannot see.]"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 _OPEN_REASONING = re.compile(r"gpt-oss", re.IGNORECASE)
@@ -218,7 +218,7 @@ def _pictures(message: ToolResultMessage, sees: bool) -> list[JsonValue]:
 def _parts(content: tuple[UserContent, ...], sees: bool) -> JsonValue:
     """A single string if there is only text, since some servers accept no parts."""
     if not sees:
-        content = tuple(block if isinstance(block, Text) else Text(_PICTURE_OMITTED) for block in content)
+        content = tuple(block if isinstance(block, Text) else Text(PICTURE_OMITTED) for block in content)
     texts = [block.text for block in content if isinstance(block, Text)]
     if len(texts) == len(content):
         return "\n\n".join(texts)

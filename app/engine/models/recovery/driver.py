@@ -26,7 +26,11 @@ from app.engine.models.catalog.providers import REACT
 from app.engine.models.failures import ABORTED, AttemptFailure, FailedAttempt, FailureKind
 from app.engine.models.react.reply import ReActReply, with_text_tools
 from app.engine.models.recovery.fallback import FallbackModels, all_failed, fallback_notice, request_to
-from app.engine.models.recovery.request_adaptation import without_temperature
+from app.engine.models.recovery.request_adaptation import (
+    has_result_pictures,
+    without_result_pictures,
+    without_temperature,
+)
 from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.models.recovery.source import ModelSource
 from app.engine.models.recovery.table import RECOVERY, RecoveryStep
@@ -122,6 +126,7 @@ class _Recovery:
         # The form of the request: what is sent, and the decoder of calls written as text.
         self.sent = request
         self._decoder: ReActReply | None = None
+        self._omits_pictures = False
         # The current attempt.
         self._number = 0
         self._has_begun = False
@@ -200,6 +205,9 @@ class _Recovery:
         self._number = 0
         given, learned = self._model_request, self.source.learned
         bare = given.model.removeprefix(REACT)
+        self._omits_pictures = learned is not None and not learned.takes_pictures(bare)
+        if self._omits_pictures:
+            given = without_result_pictures(given)
         is_text = bare != given.model or (learned is not None and not learned.calls_tools(bare))
         self._decoder = ReActReply(given, self._limits) if is_text else None
         self.sent = with_text_tools(given) if is_text else given
@@ -216,6 +224,8 @@ class _Recovery:
                 return self._try_again(failed)
             case "text_tools":
                 return self._try_text_tools()
+            case "no_result_pictures":
+                return self._try_without_result_pictures()
             case "no_temperature":
                 return self._try_without_temperature()
             case "other_model":
@@ -239,6 +249,13 @@ class _Recovery:
             return None
         notices = learned.refuse_tools(self.sent.model)
         return [*self._notices(notices), *self._adapt()]
+
+    def _try_without_result_pictures(self) -> list[ModelEvent] | None:
+        learned = self.source.learned
+        if learned is None or self._omits_pictures or not has_result_pictures(self._model_request):
+            return None
+        learned.refuse_pictures(self._model_request.model.removeprefix(REACT))
+        return self._adapt()
 
     def _try_without_temperature(self) -> list[ModelEvent] | None:
         learned = self.source.learned

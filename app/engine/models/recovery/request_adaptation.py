@@ -1,8 +1,9 @@
-"""Adapts requests to models that refuse them: tools as text, or no temperature."""
+"""Adapts requests to models that refuse them: tools as text, no pictures of tools, or no temperature."""
 
 import re
 from dataclasses import replace
 
+from app.engine.core.messages import PICTURE_OMITTED, Image, Text, ToolResultMessage, UserContent
 from app.engine.models.base import ModelRequest
 from app.engine.models.catalog import model_facts
 from app.protocol.notices import TemperatureLeftOut, ToolsAsText
@@ -26,6 +27,29 @@ def without_temperature(request: ModelRequest) -> ModelRequest:
     return replace(request, options=replace(request.options, temperature=None))
 
 
+def has_result_pictures(request: ModelRequest) -> bool:
+    return any(isinstance(one, ToolResultMessage) and _has_picture(one) for one in request.messages)
+
+
+def without_result_pictures(request: ModelRequest) -> ModelRequest:
+    """The request with a text in the place of each picture that a tool made; those of people stay."""
+    messages = (
+        replace(one, content=tuple(map(_text_for, one.content)))
+        if isinstance(one, ToolResultMessage) and _has_picture(one)
+        else one
+        for one in request.messages
+    )
+    return replace(request, messages=tuple(messages)) if has_result_pictures(request) else request
+
+
+def _has_picture(message: ToolResultMessage) -> bool:
+    return any(isinstance(block, Image) for block in message.content)
+
+
+def _text_for(block: UserContent) -> UserContent:
+    return block if isinstance(block, Text) else Text(f"\n{PICTURE_OMITTED}")
+
+
 class LearnedLimits:
     """What the models at one address have refused since the engine started. Ids are without `react/`.
 
@@ -35,6 +59,7 @@ class LearnedLimits:
 
     def __init__(self) -> None:
         self._without_tools: set[str] = set()
+        self._without_pictures: set[str] = set()
         self._refused_temperatures: set[tuple[str, float]] = set()
         self._noticed: set[tuple[str | None, str]] = set()
 
@@ -50,6 +75,13 @@ class LearnedLimits:
             return ()
         self._without_tools.add(model_id)
         return (ToolsAsText(model=model_id),)
+
+    def takes_pictures(self, model_id: str) -> bool:
+        """False if the model refused pictures; what the catalogue says is known to the provider's requests."""
+        return model_id not in self._without_pictures
+
+    def refuse_pictures(self, model_id: str) -> None:
+        self._without_pictures.add(model_id)
 
     def takes_temperature(self, request: ModelRequest) -> bool:
         """False if the temperature of this request would be refused."""

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from app.engine.models.failures import FailureKind
 
-RecoveryStep: TypeAlias = Literal["retry", "text_tools", "no_temperature", "other_model"]
+RecoveryStep: TypeAlias = Literal["retry", "text_tools", "no_result_pictures", "no_temperature", "other_model"]
 
 # Tried in order, each if it applies; after the last one the failure ends the reply. The caller shortens requests that
 # are too long, and may wait for a rate limit.
@@ -14,6 +14,7 @@ RECOVERY: Mapping[FailureKind, tuple[RecoveryStep, ...]] = {
     FailureKind.UNAVAILABLE: ("retry", "other_model"),
     FailureKind.TOO_LONG: (),
     FailureKind.NO_TOOLS: ("text_tools", "other_model"),
+    FailureKind.NO_PICTURES: ("no_result_pictures", "other_model"),
     FailureKind.NO_TEMPERATURE: ("no_temperature", "other_model"),
     FailureKind.NOT_AUTHORISED: ("other_model",),
     FailureKind.NO_CREDIT: ("other_model",),

@@ -56,6 +56,8 @@ def steps_after(kind: FailureKind) -> list[str]:
             return [WHOLE, TEXT, "other model"]
         case FailureKind.NO_TEMPERATURE:
             return [WHOLE, BARE, "other model"]
+        case FailureKind.NO_PICTURES:  # the request has none
+            return [WHOLE, "other model"]
         case FailureKind.NOT_AUTHORISED | FailureKind.NO_CREDIT | FailureKind.NOT_USABLE:
             return [WHOLE, "other model"]
         case FailureKind.TOO_LONG | FailureKind.CONTENT_FILTER | FailureKind.REJECTED:
