@@ -18,7 +18,7 @@ from app.engine.storage.database import Database
 from app.engine.storage.records.agents import ASSISTANT
 from app.protocol.agents import Agent, Personality
 from app.protocol.asks import Ask
-from app.protocol.blocks import ImageBlock, TextBlock
+from app.protocol.blocks import Block, ImageBlock, TextBlock, ToolResultBlock
 from app.protocol.conversations import Node
 from app.protocol.tasks import Task
 
@@ -153,12 +153,13 @@ async def _personality(database: Database, task: Task) -> Personality:
 
 def _without_pictures(node: Node) -> Node:
     """Replaces pictures by their names: they are separate files, and private."""
-    if not any(isinstance(block, ImageBlock) for block in node.blocks):
-        return node
-    blocks = tuple(
-        TextBlock(text=f"[A picture was here: {block.name or block.media_type}]")
-        if isinstance(block, ImageBlock)
-        else block
-        for block in node.blocks
-    )
-    return msgspec.structs.replace(node, blocks=blocks)
+    return msgspec.structs.replace(node, blocks=tuple(map(_without_picture, node.blocks)))
+
+
+def _without_picture(block: Block) -> Block:
+    if isinstance(block, ImageBlock):
+        return TextBlock(text=f"[A picture was here: {block.name or block.media_type}]")
+    if isinstance(block, ToolResultBlock) and block.images:
+        named = "".join(f"\n[A picture was here: {image.name or image.media_type}]" for image in block.images)
+        return msgspec.structs.replace(block, text=block.text + named, images=())
+    return block

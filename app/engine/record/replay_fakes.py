@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.agent.history.conversion import messages_of
+from app.engine.agent.history.conversion import messages_of, result_of
 from app.engine.agent.run.pending_asks import PendingAsks
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import EngineError
-from app.engine.core.messages import AssistantMessage, Image, StopReason, Text, Usage
+from app.engine.core.messages import AssistantMessage, StopReason, Text, Usage
 from app.engine.event_log import Frame
 from app.engine.models.base import ModelEvent, ModelNotice, ModelRequest, ReplyEnd, ReplyStart, RetryLater
 from app.engine.models.failures import FailureKind
@@ -22,7 +22,6 @@ from app.engine.record.replay_script import ReplayScript
 from app.engine.tools.base import Access, ExecutionMode, GuardedTool, OnUpdate, ParallelWhere, ToolError, ToolResult
 from app.protocol.asks import Approval, Ask, AskAnswerParams
 from app.protocol.base import JsonObject
-from app.protocol.blocks import ToolResultBlock
 from app.protocol.conversations import Node
 from app.protocol.events import AskUpdate, Delta, EventRecord
 
@@ -174,7 +173,7 @@ class RecordedTool:
         result = self._script.turn.results.get(call_id)
         if result is None:
             raise ToolError("The record has no result of this call.")
-        return _result(result)
+        return result_of(result)
 
 
 def _access(approval: Approval) -> Access:
@@ -186,11 +185,6 @@ def _access(approval: Approval) -> Access:
         approval.command,
         approval.preview,
     )
-
-
-def _result(block: ToolResultBlock) -> ToolResult:
-    images = tuple(Image(image.media_type, image.data) for image in block.images)
-    return ToolResult((Text(block.text), *images), block.details, block.summary, block.is_error, marks=block.marks)
 
 
 class RecordedPerson:

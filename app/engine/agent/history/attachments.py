@@ -10,7 +10,17 @@ from functools import partial
 from pathlib import Path
 
 from app.engine.core.errors import InvalidParams
-from app.engine.core.messages import Image, Message, ModelMessage, Text, UserContent, UserMessage, to_model_messages
+from app.engine.core.messages import (
+    AssistantContent,
+    Image,
+    Message,
+    ModelMessage,
+    Text,
+    ToolResultMessage,
+    UserContent,
+    UserMessage,
+    to_model_messages,
+)
 from app.engine.core.workspace_threads import in_workspace
 from app.protocol.blocks import Block, FileBlock, ImageBlock, TextBlock
 from app.regular_file import NotRegularFile, make_folder, open_regular, read_beginning, read_regular, write_atomically
@@ -22,6 +32,11 @@ _HEAD = 16
 _MOST_SIZES = 1000
 
 _LARGEST = 10 * 1024 * 1024  # the largest attachment accepted
+
+# At least this many and at most twice as many pictures of tool results are sent to a model.
+_PICTURES_OF_RESULTS = 10
+_EXTENSIONS = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
+_LONGEST_NAME = 60
 
 
 def media_type(head: bytes) -> str:
@@ -61,6 +76,10 @@ class Attachments:
         if len(self._sizes) > _MOST_SIZES:
             del self._sizes[next(iter(self._sizes))]
         return path
+
+    async def keep(self, pictures: Sequence[Image]) -> tuple[UserContent, ...]:
+        """The pictures of a tool as stored files; a text in the place of what is no picture or too large."""
+        return await asyncio.to_thread(lambda: tuple(_keep(one, self._folder) for one in pictures))
 
     def blocks(self, text: str, attachments: tuple[str, ...]) -> tuple[Block, ...]:
         """The blocks of a user message. A file's size is 0 (unknown) if it was accepted long ago."""
@@ -116,7 +135,33 @@ def _store_copy(path: Path, data: bytes, folder: Path) -> Path:
     """The path of the copy: a folder named by the content hash, with the original file name."""
     if path.is_relative_to(folder):
         return path
-    kept = folder / hashlib.sha256(data).hexdigest()[:32] / path.name
+    return _copied(data, folder, path.name)
+
+
+def _keep(picture: Image, folder: Path) -> UserContent:
+    """The picture as a stored file, whose extension tells its real type."""
+    if picture.path:
+        return picture
+    named = f" ({picture.name})" if picture.name else ""
+    if len(picture.data) > 2 * _LARGEST_PICTURE:
+        return Text(f"[A picture was here{named}; it has more than {_LARGEST_PICTURE // 2**20} MB.]")
+    try:
+        data = base64.b64decode(picture.data, validate=True)
+    except ValueError:
+        data = b""
+    kind = media_type(data[:_HEAD])
+    if not kind:
+        return Text(f"[A picture was here{named}; it could not be read.]")
+    if len(data) > _LARGEST_PICTURE:
+        return Text(f"[A picture was here{named}; it has more than {_LARGEST_PICTURE // 2**20} MB.]")
+    words = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in picture.name)
+    stem = words[:_LONGEST_NAME].strip("-.") or "picture"
+    name = picture.name[:_LONGEST_NAME] or "Picture"
+    return Image(kind, "", str(_copied(data, folder, stem + _EXTENSIONS[kind])), name)
+
+
+def _copied(data: bytes, folder: Path, name: str) -> Path:
+    kept = folder / hashlib.sha256(data).hexdigest()[:32] / name
     if kept.exists():
         os.utime(kept.parent)  # new mtime: cleanup must not remove it before its message is stored
     else:
@@ -126,25 +171,43 @@ def _store_copy(path: Path, data: bytes, folder: Path) -> Path:
 
 
 async def load_images(messages: Sequence[Message]) -> Sequence[ModelMessage]:
-    """The messages converted for a model, with attached images loaded; a missing image becomes a text."""
+    """The messages converted for a model, with stored images loaded; a missing image becomes a text.
+
+    Of the images in tool results only the newest are sent, since models accept a limited number.
+    """
     known = await to_model_messages(messages)
-    if not any(_is_stored(block) for message in known for block in _content_of(message)):
+    if not any(_is_stored(block) for message in known for block in message.content):
         return known
-    return await asyncio.to_thread(lambda: tuple(_with_images(message) for message in known))
+    return await asyncio.to_thread(_with_images, known)
 
 
-def _content_of(message: ModelMessage) -> tuple[UserContent, ...]:
-    return message.content if isinstance(message, UserMessage) else ()
-
-
-def _is_stored(block: UserContent) -> bool:
+def _is_stored(block: UserContent | AssistantContent) -> bool:
     return isinstance(block, Image) and not block.data
 
 
-def _with_images(message: ModelMessage) -> ModelMessage:
-    if not isinstance(message, UserMessage):
-        return message
-    return replace(message, content=tuple(_load_image(block) for block in message.content))
+def _with_images(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
+    in_results = sum(_pictures_in(message) for message in messages if isinstance(message, ToolResultMessage))
+    # Many at once, so that the beginning of a request rarely changes: providers cache it.
+    to_omit = max(0, (in_results - _PICTURES_OF_RESULTS - 1) // _PICTURES_OF_RESULTS * _PICTURES_OF_RESULTS)
+    loaded: list[ModelMessage] = []
+    for message in messages:
+        match message:
+            case ToolResultMessage() if to_omit and _pictures_in(message):
+                to_omit = max(0, to_omit - _pictures_in(message))
+                loaded.append(replace(message, content=tuple(map(_omitted, message.content))))
+            case UserMessage() | ToolResultMessage() if any(map(_is_stored, message.content)):
+                loaded.append(replace(message, content=tuple(map(_load_image, message.content))))
+            case _:
+                loaded.append(message)
+    return tuple(loaded)
+
+
+def _pictures_in(message: ToolResultMessage) -> int:
+    return sum(isinstance(block, Image) for block in message.content)
+
+
+def _omitted(block: UserContent) -> UserContent:
+    return block if isinstance(block, Text) else Text("[An earlier picture was here; only the newest are shown.]")
 
 
 def _load_image(block: UserContent) -> UserContent:
@@ -154,4 +217,4 @@ def _load_image(block: UserContent) -> UserContent:
         data = read_regular(Path(block.path), _LARGEST)
     except OSError:
         return Text(f"[A picture was here, {Path(block.path).name}; its file is gone.]")
-    return Image(block.media_type, base64.b64encode(data).decode())
+    return replace(block, data=base64.b64encode(data).decode(), path="")

@@ -107,7 +107,7 @@ def _user_content(blocks: Iterable[Block]) -> Iterable[UserContent]:
         if isinstance(block, TextBlock):
             yield Text(block.text)
         elif isinstance(block, ImageBlock):
-            yield Image(block.media_type, block.data, block.path)
+            yield image_of(block)
         elif isinstance(block, FileBlock):
             size = f", {block.size:,} bytes" if block.size else ""
             yield Text(f"[Attached: `{block.path}`{size}]")
@@ -139,16 +139,22 @@ def _result_message(node: Node) -> ToolResultMessage | None:
 
 def result_of(block: ToolResultBlock) -> ToolResult:
     """The tool result that a stored block was made from."""
-    images = tuple(Image(image.media_type, image.data) for image in block.images)
+    images = map(image_of, block.images)
     return ToolResult((Text(block.text), *images), block.details, block.summary, block.is_error, marks=block.marks)
+
+
+def image_of(block: ImageBlock) -> Image:
+    return Image(block.media_type, block.data, block.path, block.name)
+
+
+def _image_block(image: Image) -> ImageBlock:
+    return ImageBlock(media_type=image.media_type, data=image.data, path=image.path, name=image.name)
 
 
 def blocks_of(message: Message, execution_id: str = "", summary: str = "") -> tuple[Block, ...]:
     """A message as the blocks of a node; `execution_id` and `summary` belong to a tool result."""
     if isinstance(message, ToolResultMessage):
-        images = tuple(
-            ImageBlock(media_type=i.media_type, data=i.data) for i in message.content if isinstance(i, Image)
-        )
+        images = tuple(_image_block(block) for block in message.content if isinstance(block, Image))
         return (
             ToolResultBlock(
                 call_id=message.tool_call_id,
@@ -194,7 +200,7 @@ def _block_of(block: AssistantContent | UserContent) -> Block:
         case Thinking():
             return ThinkingBlock(text=block.text, signature=block.signature)
         case Image():
-            return ImageBlock(media_type=block.media_type, data=block.data, path=block.path)
+            return _image_block(block)
         case ToolCall():
             return ToolCallBlock(call_id=block.id, tool=block.name, arguments=block.arguments, invalid=block.invalid)
         case _:

@@ -21,6 +21,7 @@ from app.engine.agent.run.queued_messages import QueuedMessages
 from app.engine.agent.run.rate_limit_wait import RateLimitWait
 from app.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
 from app.engine.agent.run.repeat_detection import RepeatDetector
+from app.engine.agent.run.result_pictures import ResultPictures
 from app.engine.agent.run.resume import InterruptedTurn, TurnReplay
 from app.engine.agent.run.stop_policy import ModeDetector, StopPolicy
 from app.engine.agent.run.task_context import TaskContext, TaskTools, ToolAliases
@@ -109,6 +110,7 @@ class TaskBuilder:
         summaries = Summarizer(branch, recorder, state.set_activity, model, to_messages)
         window = ContextWindow(branch, recorder, summaries, self.database, options, warn)
         features = (
+            ResultPictures(self.attachments),
             RepeatDetector(context, history, warn, policy.end_as_stuck),
             TurnReplay(context, tools, executions, open_turn),
             ModeDetector(state),
