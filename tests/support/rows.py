@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from PySide6.QtCore import QObject, Signal, SignalInstance
+from PySide6.QtCore import QObject, QSize, Signal, SignalInstance
+from PySide6.QtGui import QImage
 
 from app.engine.tools.call_display import display_of, with_facts
 from app.protocol.asks import (
@@ -232,6 +233,7 @@ class KeptActions:
     def __init__(self) -> None:
         self.links: list[str] = []
         self.copied: list[str] = []
+        self.copied_pictures: list[QSize] = []
         self.answers: list[AskAnswerParams] = []
         self.older = 0
         self.branches = KeptBranches()
@@ -245,6 +247,9 @@ class KeptActions:
 
     def copy(self, text: str) -> None:
         self.copied.append(text)
+
+    def copy_picture(self, picture: QImage) -> None:
+        self.copied_pictures.append(picture.size())
 
     def answer(self, params: AskAnswerParams) -> None:
         self.answers.append(params)
@@ -377,6 +382,9 @@ class Answers:
 
     def copy(self, text: str) -> None:
         raise AssertionError(f"No card copies {text}.")
+
+    def copy_picture(self, picture: QImage) -> None:
+        raise AssertionError("No card copies a picture.")
 
     def answer(self, params: AskAnswerParams) -> None:
         self.given.append(params)

@@ -7,7 +7,7 @@ from app.cli.terminal.text import cut, escape_hidden, one_line, short_path
 from app.client.display_text import without_file_names
 from app.client.number_format import duration
 from app.client.safe_text import escape_hidden_line, output_text
-from app.protocol.blocks import CallDisplay, ResultFacts, ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import CallDisplay, ImageBlock, ResultFacts, ToolCallBlock, ToolResultBlock
 
 MOST_LINES = 40
 
@@ -77,7 +77,7 @@ def format_result(
     with_diff: bool = True,
     with_output: bool = True,
 ) -> str:
-    """One line for a finished call; below it the diff, or the end of a failed command's output."""
+    """One line for a finished call; below it the diff, or the end of a failed command's output, and the pictures."""
     display = call.display if call else _generic_display(result)
     sign = style.red(style.sign("cross")) if result.is_error else style.green(style.sign("dot"))
     facts = result.facts or ResultFacts()
@@ -92,7 +92,14 @@ def format_result(
     below = diff_lines(facts.diff, width, style) if with_diff else []
     if with_output and result.is_error and was_run and display.shows_output_end:
         below += [style.dim(f"    {one_line(text, width - 5)}") for text in _last_lines(result.text, facts)]
+    below += [style.dim(f"    {_picture_line(image)}") for image in result.images]
     return "\n".join([line, *below])
+
+
+def _picture_line(image: ImageBlock) -> str:
+    """The name of a picture and its file, which most terminals open by a click."""
+    name = one_line(image.name, 60) or "picture"
+    return f"{name}: {escape_hidden_line(image.path)}" if image.path else name
 
 
 def _generic_display(result: ToolResultBlock) -> CallDisplay:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 from PySide6.QtCore import QPoint, Qt, Signal, SignalInstance
-from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtGui import QContextMenuEvent, QImage
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from app.protocol.asks import AskAnswerParams
@@ -90,6 +90,8 @@ class RowActions(Protocol):
     def open_link(self, url: str) -> None: ...
 
     def copy(self, text: str, /) -> None: ...
+
+    def copy_picture(self, picture: QImage, /) -> None: ...
 
     def answer(self, params: AskAnswerParams, /) -> None: ...
 

@@ -8,7 +8,7 @@ from app.cli.rendering.transcript import TranscriptRenderer, with_label
 from app.cli.terminal.style import PLAIN, Style
 from app.engine.tools.call_display import with_displays
 from app.protocol.base import JsonObject
-from app.protocol.blocks import NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.events import AskUpdate, TaskMessage, TaskUpdate, TextDelta
 from app.protocol.notices import EndedProcess, LimitReached, TaskFailed, TaskStopped
 from app.protocol.tasks import Queued
@@ -330,3 +330,10 @@ def test_status_line_shows_the_number_of_queued_messages() -> None:
     waiting = Queued(id="q1", kind="steer", text="rather that", queued_at=datetime.now(UTC))
     shown.event(TaskUpdate(task=msgspec.structs.replace(task(), status="thinking", queue=(waiting,))))
     assert shown.status() == "thinking… · 1 not read yet"
+
+
+def test_pictures_of_a_result_are_named_with_their_files() -> None:
+    image = ImageBlock(media_type="image/png", path="/data/attachments/1/Figure-1.png", name="Figure 1")
+    block = ToolResultBlock(call_id="call_1", tool="python", text="", is_error=False, images=(image,))
+    shown = transcript().event(TaskMessage(node=with_displays(node("tool_result", block, identifier="node_result"))))
+    assert shown.splitlines()[1] == "    Figure 1: /data/attachments/1/Figure-1.png"

@@ -73,6 +73,7 @@ class ComparisonActions:
         self.context = conversation.context
         self.open_link = conversation.open_link
         self.copy = conversation.copy
+        self.copy_picture = conversation.copy_picture
         self.answer = conversation.answer
 
     def models(self) -> tuple[str, ...]:

@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QWidget
 from app.client.number_format import file_size
 from app.protocol.blocks import ImageBlock
 from app.regular_file import NotRegularFile, open_regular
-from app.window.rows.attachments import read_image
 from app.window.theme.style import set_tool_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.buttons import IconButton
 from app.window.widgets.labels import ElidedLabel, TextLabel
+from app.window.widgets.pictures import read_picture
 
 _REMOVERS = (Qt.Key.Key_Delete, Qt.Key.Key_Backspace)
 
@@ -72,7 +72,8 @@ class AttachmentView(QFrame):
 
 def _thumbnail(path: str, side: int) -> QPixmap | None:
     """The picture, decoded at its display size; None if the file is not a picture."""
-    return read_image(ImageBlock(media_type="", path=path), QSize(side, side))
+    picture = read_picture(ImageBlock(media_type="", path=path), QSize(side, side))
+    return None if picture.isNull() else QPixmap.fromImage(picture)
 
 
 def _size_of(path: str) -> str:

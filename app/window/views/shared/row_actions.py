@@ -95,6 +95,7 @@ class ConversationRowActions:
         self.branches = store.branches
         self.context = store.context
         self.copy = clipboard.setText
+        self.copy_picture = clipboard.setImage
         self.answer = store.asks.answer
         self.load_older = store.load_older
         self._models = models

@@ -1,0 +1,151 @@
+"""Pictures in the transcript: decoded when visible, enlarged, zoomed, copied and saved."""
+
+import base64
+import zlib
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.protocol.blocks import ImageBlock
+from app.window.rows.row import ImageRow
+from app.window.theme.theme import Theme
+from app.window.widgets.buttons import IconButton
+from app.window.widgets.picture_viewer import PictureViewer, suggested_name
+from app.window.widgets.pictures import PictureButton, picture_size
+from tests.support.rows import KeptActions, node
+from tests.window.rows.conftest import MakeRowView, part
+
+
+def stored(folder: Path, width: int, height: int, name: str = "Figure 1") -> ImageBlock:
+    path, picture = folder / "figure.png", QImage(width, height, QImage.Format.Format_RGB32)
+    picture.fill(QColor("teal"))
+    assert picture.save(str(path))
+    return ImageBlock(media_type="image/png", path=str(path), name=name)
+
+
+def row(image: ImageBlock) -> ImageRow:
+    return ImageRow("image", node("image", role="tool_result"), image)
+
+
+@pytest.fixture
+def over(qtbot: QtBot) -> QWidget:
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.show()
+    return window
+
+
+def viewer(image: ImageBlock, theme: Theme, over: QWidget, qtbot: QtBot, actions: KeptActions) -> PictureViewer:
+    shown = PictureViewer(image, theme, actions.copy_picture, over)
+    shown.open()
+    qtbot.waitUntil(lambda: shown.message.text() != "Opening…")
+    return shown
+
+
+def test_a_picture_takes_its_final_place_before_it_is_decoded(show: MakeRowView, tmp_path: Path, qtbot: QtBot) -> None:
+    row_view = show(row(stored(tmp_path, 1200, 600)))
+    button = part(row_view, PictureButton, "Picture Figure 1, enlarge")
+    height = row_view.height_for(700)
+    assert height == 240
+    qtbot.waitUntil(lambda: not button.picture.isNull())
+    assert row_view.height_for(700) == height
+    assert button.picture.size() == QSize(480, 240)
+
+
+def test_a_claimed_size_of_billions_of_pixels_is_never_decoded(
+    show: MakeRowView, tmp_path: Path, qtbot: QtBot, theme: Theme, over: QWidget, actions: KeptActions
+) -> None:
+    image = stored(tmp_path, 4, 4, "")
+    data = bytearray(Path(image.path).read_bytes())
+    data[16:24] = (60_000).to_bytes(4, "big") * 2
+    data[29:33] = zlib.crc32(data[12:29]).to_bytes(4, "big")
+    Path(image.path).write_bytes(data)
+    row_view = show(row(image))
+    assert row_view.height_for(700) <= 240
+    qtbot.waitUntil(lambda: not row_view.findChildren(PictureButton)[0].isVisible())
+    shown = viewer(image, theme, over, qtbot, actions)
+    assert shown.message.text() == "Picture cannot be shown: it is gone, damaged or too large."
+
+
+def test_the_size_of_a_stored_picture_and_of_one_in_the_node_is_read_from_its_beginning(tmp_path: Path) -> None:
+    image = stored(tmp_path, 640, 480)
+    data = base64.b64encode(Path(image.path).read_bytes()).decode()
+    assert picture_size(image) == picture_size(ImageBlock(media_type="image/png", data=data)) == QSize(640, 480)
+    assert not picture_size(ImageBlock(media_type="image/png", path=str(tmp_path / "gone.png"))).isValid()
+
+
+def test_the_viewer_fits_and_zooms_by_keys_and_wheel(
+    theme: Theme, tmp_path: Path, over: QWidget, qtbot: QtBot, actions: KeptActions
+) -> None:
+    shown = viewer(stored(tmp_path, 4000, 2000), theme, over, qtbot, actions)
+    fitted = shown.area.zoom
+    assert fitted < 0.5
+    QTest.keyClick(shown, Qt.Key.Key_1)
+    assert shown.zoom_button.text() == "100 %"
+    QTest.keyClick(shown, Qt.Key.Key_Plus)
+    assert shown.area.zoom == 1.25
+    wheel = QWheelEvent(
+        QPointF(20, 20),
+        QPointF(20, 20),
+        QPoint(),
+        QPoint(0, -240),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(shown.area.viewport(), wheel)
+    assert shown.area.zoom == pytest.approx(0.8)
+    QTest.keyClick(shown, Qt.Key.Key_0)
+    assert shown.area.zoom == pytest.approx(fitted)
+    shown.resize(600, 400)
+    assert shown.area.zoom < fitted
+    for _ in range(100):
+        QTest.keyClick(shown, Qt.Key.Key_Plus)
+    assert shown.area.zoom == 16
+
+
+def test_the_viewer_copies_and_saves_the_picture(
+    theme: Theme, tmp_path: Path, over: QWidget, qtbot: QtBot, actions: KeptActions
+) -> None:
+    image = stored(tmp_path, 40, 30)
+    shown = viewer(image, theme, over, qtbot, actions)
+    assert shown.message.text() == f"Figure 1 · 40 × 30 · {Path(image.path).stat().st_size} bytes"
+    (copy,) = (button for button in shown.findChildren(IconButton) if button.accessibleName() == "Copy picture")
+    copy.click()
+    assert actions.copied_pictures == [QSize(40, 30)]
+    target = tmp_path / "copy.png"
+    shown.save(str(target))
+    assert target.read_bytes() == Path(image.path).read_bytes()
+    assert shown.message.text() == f"Saved as {target}."
+    shown.save(str(tmp_path / "missing" / "copy.png"))
+    assert shown.message.text() == "Not saved: No such file or directory."
+
+
+def test_every_control_of_the_viewer_has_a_name_and_escape_closes(
+    theme: Theme, tmp_path: Path, over: QWidget, qtbot: QtBot, actions: KeptActions
+) -> None:
+    shown = viewer(stored(tmp_path, 40, 30), theme, over, qtbot, actions)
+    assert all(button.accessibleName() for button in shown.findChildren(IconButton))
+    assert shown.area.accessibleName() == "Picture Figure 1"
+    QTest.keyClick(shown.area, Qt.Key.Key_Escape)
+    assert not shown.isVisible()
+
+
+@pytest.mark.parametrize(
+    ("name", "suggested"),
+    [
+        ("Figure 1", "Figure-1.png"),
+        ("../../etc/passwd", "etc-passwd.png"),
+        ("shot.png", "shot.png"),
+        ("", "picture.png"),
+        ("...", "picture.png"),
+    ],
+)
+def test_the_suggested_file_name_is_safe(name: str, suggested: str) -> None:
+    assert suggested_name(ImageBlock(media_type="image/png", data="", name=name)) == suggested
