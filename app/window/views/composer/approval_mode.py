@@ -208,7 +208,7 @@ class _Confirmation(QWidget):
         buttons.addWidget(allow)
         buttons.addStretch(1)
         column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
+        column.setContentsMargins(0, theme.tokens.space_close, 0, theme.tokens.space_close)
         column.addWidget(TextLabel(theme, warning, tone="waiting", wrap=True))
         column.addLayout(buttons)
         allow.clicked.connect(self._on_allowed)
