@@ -3,8 +3,18 @@
 from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QButtonGroup, QFormLayout, QPushButton, QRadioButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QFormLayout,
+    QPushButton,
+    QRadioButton,
+    QSizePolicy,
+    QStyle,
+    QStyleOptionButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.client.rule_text import REMEMBERED, offer_text
 from app.client.safe_text import escape_hidden_line
@@ -16,8 +26,8 @@ from app.window.widgets.containers import FlowLayout
 from app.window.widgets.labels import TextLabel
 
 _SCOPES: tuple[GrantScope, ...] = ("conversation", "workspace", "user")
-_LONGEST_TITLE = 70
 _HOUR_S = 3600.0
+_LEAST_WIDTH = 6  # of a title, in times of its height
 _PERIODS: dict[str, float | None] = {
     "Until I revoke it": None,
     "For an hour": _HOUR_S,
@@ -33,6 +43,25 @@ class ChosenOffer:
     offer: int
     scope: GrantScope
     expires_s: float | None
+
+
+class OfferButton(QRadioButton):
+    """Shortens its text in the middle if space is short, so that a long path does not widen the card."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+
+    def minimumSizeHint(self) -> QSize:
+        height = super().minimumSizeHint().height()
+        return QSize(_LEAST_WIDTH * height, height)
+
+    def initStyleOption(self, option: QStyleOptionButton) -> None:
+        super().initStyleOption(option)
+        space = self.style().subElementRect(QStyle.SubElement.SE_RadioButtonContents, option, self).width()
+        option.text = self.fontMetrics().elidedText(  # pyright: ignore[reportAttributeAccessIssue] -- PySide6's stubs omit the fields of QStyleOption
+            self.text(), Qt.TextElideMode.ElideMiddle, space, Qt.TextFlag.TextShowMnemonic
+        )
 
 
 class OffersView(QWidget):
@@ -63,7 +92,7 @@ class OffersView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, theme.tokens.space_tight, 0, 0)
         column.setSpacing(theme.tokens.space_close)
-        column.addWidget(TextLabel(theme, "What may run without asking from now on?", bold=True))
+        column.addWidget(TextLabel(theme, "What may run without asking from now on?", bold=True, wrap=True))
         column.addLayout(self._kinds)
         column.addWidget(self._covers)
         column.addLayout(self._examples)
@@ -82,7 +111,7 @@ class OffersView(QWidget):
             button.hide()
             button.deleteLater()
         for index, offer in enumerate(offers):
-            button = QRadioButton(_title(offer))
+            button = OfferButton(_title(offer))
             button.setAccessibleName(f"{offer_text(offer)}. {escape_hidden_line(offer.covers)}")
             self._group.addButton(button, index)
             self._kinds.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
@@ -111,9 +140,5 @@ class OffersView(QWidget):
 
 
 def _title(offer: GrantOffer) -> str:
-    """On one line, with the end of a long path, and without the ampersands that Qt would take for shortcuts."""
-    text = offer_text(offer)
-    if len(text) > _LONGEST_TITLE:
-        half = _LONGEST_TITLE // 2
-        text = f"{text[:half]}…{text[-half:]}"
-    return text.replace("&", "&&")
+    """Without the ampersands that Qt would take for shortcuts."""
+    return offer_text(offer).replace("&", "&&")
