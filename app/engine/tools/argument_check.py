@@ -16,6 +16,7 @@ import regex
 
 from app.engine.core.fair_share import short_switches
 from app.engine.tools.base import ToolError
+from app.engine.tools.patterns import compile_pattern
 from app.protocol.base import JsonObject, JsonValue
 
 _NUMBER = re.compile(r"[+-]?(\d++\.?\d*+|\.\d++)([eE][+-]?\d++)?\Z")
@@ -346,7 +347,7 @@ class _BoundPattern:
     """Replaces Python's patterns, which can backtrack without end and block the engine."""
 
     def __init__(self, pattern: "re.Pattern[str]") -> None:
-        self._pattern = regex.compile(pattern.pattern)
+        self._pattern = compile_pattern(pattern.pattern)
 
     def search(self, text: str) -> object:
         return self._pattern.search(text, concurrent=True, timeout=_MATCH_LIMIT_S)

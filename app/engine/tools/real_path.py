@@ -14,6 +14,8 @@ from app.engine.tools.base import ToolContext, ToolError
 from app.engine.tools.plain_text import is_text
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+# The longest path that Linux takes, PATH_MAX; resolving one of a million characters takes minutes.
+_LONGEST = 4_096
 _STEPS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 
@@ -21,6 +23,8 @@ def resolve(path: str, context: ToolContext) -> Path:
     """Resolve the path of a tool argument; a relative one starts at the workspace, `~/` at the home directory."""
     if "\0" in path:
         raise ToolError("A path cannot hold a NUL character.")
+    if len(path) > _LONGEST:
+        raise ToolError(f"A path of {len(path):,} characters: the system takes {_LONGEST:,} at most.")
     if path == "~" or path.startswith("~/"):
         path = context.environment.get("HOME", "~") + path[1:]
     try:

@@ -186,7 +186,7 @@ async def test_search_results_are_limited(context: ToolContext, code: Tool) -> N
 
 
 async def test_invalid_pattern_is_explained(context: ToolContext, code: Tool) -> None:
-    assert "is no regular expression" in str(await failure(code, {"action": "search", "pattern": "("}))
+    assert "is no usable regular expression" in str(await failure(code, {"action": "search", "pattern": "("}))
     assert "search needs `pattern`" in str(await failure(code, {"action": "search"}))
 
 

@@ -55,7 +55,9 @@ class CodeArguments(Struct, frozen=True):
     end_line: Annotated[int, Meta(ge=0, description="read: last line; 0 for the end of the file.")] = 0
     pattern: Annotated[str, Meta(description="search: regular expression.")] = ""
     literal: Annotated[bool, Meta(description="search: treat the pattern as plain text.")] = False
-    glob: Annotated[str, Meta(description="list, search: only these files, such as *.py or src/**/*.ts.")] = ""
+    glob: Annotated[
+        str, Meta(max_length=1_000, description="list, search: only these files, such as *.py or src/**/*.ts.")
+    ] = ""
     ignored: Annotated[bool, Meta(description="list, search: include files ignored by .gitignore.")] = False
 
 

@@ -12,6 +12,7 @@ import regex
 from app.engine.tools.base import ToolError
 from app.engine.tools.code.text_file import decode
 from app.engine.tools.file_walk import LONGEST_S, LeavesOut, TooLong, is_file, is_folder, matches, walk
+from app.engine.tools.patterns import compile_pattern
 from app.engine.tools.plain_text import clean_name
 from app.regular_file import open_regular, read_regular
 
@@ -86,11 +87,10 @@ def search(
 ) -> SearchResult:
     """Search a file, or all text files below a folder. Stops soon after `is_cancelled` turns true."""
     try:
-        compiled = regex.compile(regex.escape(pattern) if literal else pattern, regex.MULTILINE)
-    except regex.error as error:
-        raise ToolError(
-            f"The pattern is no regular expression: {error}. Set literal to search for it as text."
-        ) from error
+        compiled = compile_pattern(regex.escape(pattern) if literal else pattern, regex.MULTILINE)
+    except ValueError as error:
+        advice = "Search for a part of it." if literal else "Set literal to search for it as text."
+        raise ToolError(f"The pattern is no usable regular expression: {error}. {advice}") from error
     deadline = time.monotonic() + _PATIENCE_S
     found = SearchResult()
     try:

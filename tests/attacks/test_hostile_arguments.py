@@ -1,0 +1,139 @@
+"""Hostile arguments for every tool: a clear error for the model, a short one for people, nothing left running.
+
+What the policy would ask about is not executed: no value here may do anything on this machine.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pytest
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.models.reply.builder import parse_arguments
+from app.engine.permissions.policy import decide
+from app.engine.tools.argument_check import check_in_time
+from app.engine.tools.base import Tool, ToolContext, ToolError, ToolResult
+from app.engine.tools.registry import NAMES, bind
+from app.protocol.base import JsonObject, JsonValue
+from tests.attacks.campaign import Campaign
+from tests.support.loop_parts import make_tool_context, text_of
+
+_LONGEST_ERROR, _LONGEST_SUMMARY = 40_000, 200
+# Far above what a call takes on a busy machine, far below what blocks a task.
+_PATIENCE_S = 20.0
+
+
+def _deep(levels: int) -> JsonValue:
+    value: JsonValue = "x"
+    for _ in range(levels):
+        value = {"a": [value]}
+    return value
+
+
+def _values(campaign: Campaign) -> dict[str, JsonValue]:
+    size = campaign.rounds(1_000_000, 10_000_000)
+    return {
+        "nothing": None,
+        "an empty text": "",
+        "NUL": "a\0b",
+        "escape sequences": "\x1b]0;title\x07\x1b[2J\u202etxt.exe",
+        "line feeds": "a\r\nb\n\n",
+        "a long text": "x" * size,
+        "a long line of slashes": "a/" * (size // 2),
+        "a path upwards": "../../../../../../nothing-here",
+        "a link to itself": "loop/x",
+        "a link outwards": "out/file",
+        "a named pipe": "pipe",
+        "a pattern that explodes": "(a+)+$" * 10,
+        "an address with a name": "http://localhost@evil.test/",
+        "another scheme": "javascript:alert(1)",
+        "deep JSON": _deep(40),
+        "deeper JSON": _deep(400),
+        "a huge number": 1e300,
+        "a negative number": -1,
+        "not a number": "NaN",
+        "many items": cast(JsonValue, ["x"] * 100_000),
+        "many names": {f"n{index}": index for index in range(20_000)},
+    }
+
+
+def _calls(tool: Tool, values: dict[str, JsonValue]) -> Iterator[tuple[str, JsonObject]]:
+    """Each action with each hostile value in the place of each argument, alone and beside plausible others."""
+    properties = cast(dict[str, JsonObject], tool.parameters["properties"])
+    actions = cast(list[str], properties.get("action", {}).get("enum", []))
+    plausible: JsonObject = {name: _plausible(schema) for name, schema in properties.items()}
+    for action in actions or [""]:
+        head: JsonObject = {"action": action} if action else {}
+        for name in properties:
+            for kind, value in values.items():
+                yield f"{action} {name}: {kind}", {**head, name: value}
+                yield f"{action} {name}: {kind}, with others", {**plausible, **head, name: value}
+    yield "no arguments", {}
+    yield "arguments that nobody knows", {"__proto__": {}, "": 1, "\0": _deep(30)}
+
+
+def _plausible(schema: JsonObject) -> JsonValue:
+    kinds: dict[JsonValue, JsonValue] = {"string": "a", "integer": 1, "number": 1, "boolean": False, "array": []}
+    kind = schema.get("type")
+    return kinds.get(kind if isinstance(kind, str) else None)
+
+
+@pytest.fixture
+async def context(tmp_path: Path) -> AsyncGenerator[ToolContext]:
+    made = make_tool_context(tmp_path)
+    (made.workspace / "loop").symlink_to("loop")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").write_text("of somebody else", encoding="utf-8")
+    (made.workspace / "out").symlink_to(tmp_path / "outside")
+    (made.workspace / "a").write_text("text\n", encoding="utf-8")
+    os.mkfifo(made.workspace / "pipe")
+    yield made
+    await made.sessions.all.close()
+    assert await made.processes.end() == ()
+    assert (tmp_path / "outside" / "file").read_text(encoding="utf-8") == "of somebody else"
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_tool_answers_hostile_arguments_with_a_clear_error(
+    name: str, context: ToolContext, tmp_path: Path
+) -> None:
+    campaign = Campaign()
+    (tool,) = bind(context, (name,))
+    calls = list(_calls(tool, _values(campaign)))
+    most = campaign.rounds(60, len(calls))
+    for label, arguments in campaign.random(name).sample(calls, min(most, len(calls))):
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                result = await _called(tool, arguments, context, tmp_path)
+        except ToolError as error:
+            assert str(error).strip(), label
+            assert len(str(error)) <= _LONGEST_ERROR, (label, len(str(error)))
+            assert len(error.summary) <= _LONGEST_SUMMARY, (label, error.summary)
+        except TimeoutError:
+            pytest.fail(f"{name}, {label}: no answer in {time.monotonic() - began:.0f} s")
+        else:
+            assert result is None or len(text_of(result)) <= 200_000, label
+        campaign.count("tool calls")
+
+
+async def _called(tool: Tool, arguments: JsonObject, context: ToolContext, private: Path) -> ToolResult | None:
+    """The call as the loop makes it; None if the policy does not allow it unasked."""
+    received = parse_arguments(msgspec.json.encode(arguments).decode())
+    if received is None:
+        return None  # refused before it reaches a tool
+    tool.display(received)
+    cancel = CancelSignal()
+    prepared = tool.prepare_arguments(received)
+    checked = await check_in_time(tool.name, tool.parameters, prepared, lambda: cancel.is_set)
+    access = await asyncio.to_thread(tool.access, checked)
+    decision = decide(access, context.workspace, "ask", frozenset(), private / "private")
+    if decision.verdict != "allow":
+        return None
+    tool.allow("call", access)
+    return await tool.execute("call", checked, cancel, lambda _: None)
