@@ -73,6 +73,10 @@ def main() -> int:
         from app.engine.sandbox.network_child import main as network_child
 
         return network_child(arguments[1:])
+    if arguments[:1] == ["page-markdown"]:
+        from app.engine.tools.web.markdown_child import main as page_markdown
+
+        return page_markdown(arguments[1:])
     if arguments in _WINDOWS:
         reason = no_window(os.environ)
         if reason is None:

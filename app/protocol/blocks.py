@@ -53,6 +53,7 @@ ToolIcon = Literal[
     "changed_file",
     "folder",
     "search",
+    "page",
     "question",
     "message",
     "completion",

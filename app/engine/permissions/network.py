@@ -72,6 +72,28 @@ def judge_connection(
     return f"it leads to {inside}, inside the local network or this machine" if inside is not None else None
 
 
+def leads_astray(
+    host: str, port: int, resolved: Sequence[str], listed: Sequence[str], own_port: int | None
+) -> str | None:
+    """The reason why a tool may not connect to an allowed host at these addresses, None if it may.
+
+    A name must not lead into the local network unless it is in `listed`, and `localhost` not out of this machine.
+    """
+    if port == own_port and any(is_this_machine(one) for one in resolved):
+        return "the engine's own port is closed to tools"
+    literal = f"[{host}]" if ":" in host else host
+    rules = AddressRules((literal,), own_port=own_port)
+    if listed and judge_address(f"https://{literal}:{port}/", AddressRules(tuple(listed))).verdict == "allow":
+        return None
+    found = judge_address(f"https://{literal}:{port}/", rules, resolved=resolved)
+    if found.verdict == "deny":
+        return found.reason
+    if host in resolved or host == "localhost" or host.endswith(".localhost"):
+        return None
+    inside = next((one for one in resolved if not is_public(one)), None)
+    return f"it leads to {inside}, inside the local network or this machine" if inside is not None else None
+
+
 def _needs_network(words: Sequence[str], depth: int) -> bool:
     rest = list(words)
     # Options, durations and variables come before the command.

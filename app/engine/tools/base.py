@@ -1,6 +1,6 @@
 """The interface of tools: `Tool`, its arguments, its result, its context."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, TypeVar, cast
@@ -127,13 +127,47 @@ class Access:
         return self.tier in ("write", "run")
 
 
+class AddressGuard(Protocol):
+    """Judges web addresses by the rules of now, where a tool opens them.
+
+    `approved` are addresses that this task may open although no rule does: a person or the mode allowed a call that
+    named them. Deny rules hold for them too.
+    """
+
+    def refusal(self, tool: str, url: str, approved: Sequence[str] = ()) -> str | None:
+        """The reason why the tool may not open the address, None if it may."""
+        ...
+
+    def connection_refusal(
+        self, tool: str, host: str, port: int, resolved: Sequence[str], approved: Sequence[str] = ()
+    ) -> str | None:
+        """The reason why the tool may not connect to a host that has these IP addresses, None if it may.
+
+        The engine's own port is closed, and a public name must not lead into the local network.
+        """
+        ...
+
+
+class ClosedAddresses:
+    """Opens nothing: for a context in which no tool runs."""
+
+    def refusal(self, tool: str, url: str, approved: Sequence[str] = ()) -> str | None:
+        return "no address is open"
+
+    def connection_refusal(
+        self, tool: str, host: str, port: int, resolved: Sequence[str], approved: Sequence[str] = ()
+    ) -> str | None:
+        return "no address is open"
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """The task's context for a tool. `output_dir` is for output too long for a result; `environment` has no keys.
 
     `processes` ends what the task has started; `sessions` keep what a tool leaves to the next call or task of the
     conversation. Commands run in the `sandbox`, if there is one. `redactor` knows the app's own keys, which no result
-    may hold. `checkpoints` keep what changes of files replace; without them changes cannot be undone.
+    may hold. `checkpoints` keep what changes of files replace; without them changes cannot be undone. Web addresses are
+    opened if `addresses` lets them.
     """
 
     task_id: str
@@ -145,6 +179,7 @@ class ToolContext:
     sandbox: CommandSandbox | None = None
     redactor: Redactor = field(default_factory=Redactor)
     checkpoints: Checkpoints | None = None
+    addresses: AddressGuard = field(default_factory=ClosedAddresses)
 
 
 class AgentTool(Protocol):

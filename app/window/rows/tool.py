@@ -29,6 +29,7 @@ TOOL_ICONS: dict[ToolIcon, str] = {
     "changed_file": "file-pen",
     "folder": "folder",
     "search": "text-search",
+    "page": "globe",
     "question": "circle-question-mark",
     "message": "message-square",
     "completion": "flag",

@@ -3,6 +3,7 @@
 import pytest
 
 from app.engine.permissions.addresses import AddressRules, Malformed, judge_address, parse_address
+from app.engine.permissions.network import leads_astray
 
 RULES = AddressRules(
     allowed=("localhost", "127.0.0.1", "docs.example.org", "*.example.com", "a.example:3000"),
@@ -59,3 +60,23 @@ def test_redirects_forms_and_what_a_name_resolves_to_are_judged_too() -> None:
     assert judge_address(listed, RULES, resolved=["10.0.0.5"]).verdict == "deny"
     assert judge_address("http://localhost/", RULES, resolved=["203.0.113.1"]).verdict == "deny"
     assert judge_address("http://localhost/", RULES, resolved=["127.0.0.1", "::1"]).verdict == "allow"
+
+
+def test_a_name_may_not_lead_inside_and_localhost_not_outside() -> None:
+    assert leads_astray("intra.example", 80, ("10.1.2.3",), (), None) is not None
+    assert leads_astray("intra.example", 80, ("93.184.216.34", "192.168.0.1"), (), None) is not None
+    assert leads_astray("intra.example", 80, ("10.1.2.3",), ("intra.example",), None) is None
+    assert leads_astray("www.example", 443, ("93.184.216.34",), (), None) is None
+    assert leads_astray("localhost", 80, ("127.0.0.1", "::1"), (), None) is None
+    assert leads_astray("localhost", 80, ("93.184.216.34",), (), None) is not None
+    assert leads_astray("10.1.2.3", 80, ("10.1.2.3",), (), None) is None  # allowed by its number
+
+
+def test_the_engines_own_port_is_closed_under_every_name() -> None:
+    for host, resolved in (
+        ("localhost", "127.0.0.1"),
+        ("own.example", "127.0.0.1"),
+        ("::1", "::1"),
+        ("a.b", "0.0.0.0"),
+    ):
+        assert leads_astray(host, 8765, (resolved,), ("*.example", host), 8765) is not None

@@ -13,6 +13,7 @@ from app.engine.agent.history.visible_history import ToModelMessages
 from app.engine.agent.loop.agent import Agent, AgentOptions
 from app.engine.agent.loop.features import hooks_of, listeners_of, stream_of
 from app.engine.agent.prompt.system_prompt import TaskSystemPrompt
+from app.engine.agent.run.address_guard import TaskAddresses
 from app.engine.agent.run.approvals import Approvals
 from app.engine.agent.run.limits import DailyBudget, TaskLimits
 from app.engine.agent.run.pause_gate import PauseGate
@@ -96,8 +97,9 @@ class TaskBuilder:
         sandbox = self._sandbox(task, environment)
         workspace, outputs = Path(task.workspace), self.paths.outputs / task.id
         sessions = ConversationSessions(self.sessions, task.conversation_id)
+        addresses = TaskAddresses(state, self.grants, self.settings, self.paths)
         tool_context = ToolContext(
-            task.id, workspace, outputs, environment, processes, sessions, sandbox, self.redactor
+            task.id, workspace, outputs, environment, processes, sessions, sandbox, self.redactor, addresses=addresses
         )
         tools = TaskTools(
             self.replace_tools(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)
