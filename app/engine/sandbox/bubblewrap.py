@@ -4,6 +4,8 @@ Linux only. https://github.com/containers/bubblewrap
 """
 
 import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.engine.sandbox.profile import SandboxProfile
@@ -15,8 +17,23 @@ SANDBOX_PROCESS = "bwrap"
 _PROBE_S = 5.0
 # As process 1 `true` leaves no process of bubblewrap behind, which nobody would reap.
 _PROBED = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--unshare-net", "--as-pid-1")
-# The only way into the network is the engine's proxy.
-_LIMITS = ("--unshare-pid", "--unshare-ipc", "--unshare-net", "--cap-drop", "ALL")
+_LIMITS = ("--unshare-pid", "--unshare-ipc", "--cap-drop", "ALL")
+# The only way out of it is the engine's proxy.
+_OWN_NETWORK = ("--unshare-net",)
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """How a process joins the network of others: its starting thread calls `enter`, or its command line has a `prefix`.
+
+    The process inherits `inherited`, which bubblewrap closes by `options`; `enter` needs `held`. Close them all.
+    """
+
+    enter: Callable[[], None] | None = None
+    held: tuple[int, ...] = ()
+    prefix: tuple[str, ...] = ()
+    inherited: tuple[int, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 def problem_of(program: str) -> str:
@@ -46,13 +63,14 @@ def bubblewrapped(
     folder: Path,
     profile: SandboxProfile,
     pinned: list[PinnedPath],
+    joining: Joining | None,
     *,
     by_descriptor: bool,
 ) -> list[str]:
     """The command line that runs `arguments` in `folder` within the profile. Call it in a thread.
 
     The process needs the descriptors of `pinned`, which bubblewrap closes. `by_descriptor`: mount these open files, not
-    what is at their paths.
+    what is at their paths. It gets a network of its own if it is not `joining` one.
     """
     closed, unchanged = profile.closed(), profile.unchanged()
     hidden = tuple(dict.fromkeys((*profile.hidden(), *closed)))
@@ -75,7 +93,8 @@ def bubblewrapped(
     mounts.sort(key=lambda mount: len(mount[0].parts))
     options = [word for path, how in mounts for word in (*how, str(path))]
     sealed = [word for path in folders for word in ("--remount-ro", str(path))]
-    return [program, *options, *sealed, *_LIMITS, "--chdir", str(folder), "--", *arguments]
+    prefix, network = ((), _OWN_NETWORK) if joining is None else (joining.prefix, joining.options)
+    return [*prefix, program, *options, *sealed, *_LIMITS, *network, "--chdir", str(folder), "--", *arguments]
 
 
 def _mount(one: PinnedPath, by_descriptor: bool) -> list[str]:

@@ -2,30 +2,22 @@
 
 import os
 import socket
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from weakref import WeakSet
 
 from app.engine.core.workspace_threads import in_workspace
-from app.engine.sandbox import landlock, network_child
-from app.engine.sandbox.bubblewrap import bubblewrapped
+from app.engine.sandbox import landlock
+from app.engine.sandbox.bubblewrap import Joining, bubblewrapped
 from app.engine.sandbox.form import sandbox_of
-from app.engine.sandbox.network_proxy import Judge, NetworkProxy
+from app.engine.sandbox.loopback import Loopback
+from app.engine.sandbox.network_proxy import Judge, NetworkProxy, ProxyAccess, network_program
 from app.engine.sandbox.profile import SandboxProfile
 from app.engine.sandbox.protected_files import pin
 from app.engine.sandbox.workspace_guard import WorkspaceGuard
-
-_PROXY = f"http://127.0.0.1:{network_child.PORT}"
-_OWN_HOSTS = "localhost,127.0.0.1,::1"
-# Both spellings are in use; curl reads http_proxy in lower case alone.
-_PROXY_VARIABLES = {
-    **{name: _PROXY for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")},
-    **{name: _OWN_HOSTS for name in ("no_proxy", "NO_PROXY")},
-}
 
 
 def refuse_all(host: str, port: int, addresses: Sequence[str]) -> str | None:
@@ -34,28 +26,29 @@ def refuse_all(host: str, port: int, addresses: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start. The process inherits `descriptors`, unless the thread that starts it calls `restrict` first.
+    """What to start. The process inherits `descriptors`; `held` are for `enter`, which the starting thread calls first.
 
-    Made by `prepare_launch`. Close it when the process has started, or has not.
+    `enter` changes its thread for good. Made by `prepare_launch`. Close it when the process has started, or has not.
     """
 
     arguments: list[str]
     folder: Path
     environment: Mapping[str, str]
     descriptors: list[int] = field(default_factory=list[int])
-    restrict: Callable[[], None] | None = None
-    # From which the socket comes that the proxy serves.
-    proxied: socket.socket | None = None
+    held: list[int] = field(default_factory=list[int])
+    enter: Callable[[], None] | None = None
+    proxy: ProxyAccess | None = None
 
     def close(self) -> None:
-        while self.descriptors:
-            os.close(self.descriptors.pop())
+        for descriptors in (self.descriptors, self.held):
+            while descriptors:
+                os.close(descriptors.pop())
 
     def abandon(self) -> None:
         """Close it and do not start it."""
         self.close()
-        if self.proxied is not None:
-            self.proxied.close()
+        if self.proxy is not None:
+            self.proxy.connection.close()
 
 
 # Those whose commands run now, or left processes in the background: they can exchange files.
@@ -63,10 +56,14 @@ _busy: WeakSet["CommandSandbox"] = WeakSet()
 
 
 class CommandSandbox:
-    """The sandbox of one task; `judge` says where its commands that have the network may connect."""
+    """The sandbox of one task, or of a session; `judge` says where its commands that have the network may connect.
 
-    def __init__(self, profile: SandboxProfile, judge: Judge = refuse_all) -> None:
+    Its commands share the `loopback` of their conversation, once there is one.
+    """
+
+    def __init__(self, profile: SandboxProfile, judge: Judge = refuse_all, loopback: Loopback | None = None) -> None:
         self.profile = profile
+        self.loopback = loopback or Loopback()
         self.proxy = NetworkProxy(judge)
         self._guard = WorkspaceGuard(profile.workspace, profile.output_dir / "not-kept")
         self._moved: list[str] = []
@@ -84,19 +81,23 @@ class CommandSandbox:
             writable = (*profile.writable(), profile.temporary)
             rules = landlock.ruleset(writable, profile.readable(), profile.hidden(), network=network)
             inside = profile.environment(environment, str(profile.temporary))
-            return Launch(arguments, folder, inside, [rules], partial(landlock.enter, rules))
+            return Launch(arguments, folder, inside, held=[rules], enter=partial(landlock.enter, rules))
         files = [one for folder in profile.writable() for one in pin(folder)]
         descriptors, inside = [one.descriptor for one in files], profile.environment(environment, "/tmp")
-        proxied = None
+        proxy = None
         if network:
-            proxied, theirs = socket.socketpair()
+            ours, theirs = socket.socketpair()
+            proxy = ProxyAccess(ours)
             descriptors.append(theirs.detach())
-            arguments = [*_network_child(), str(descriptors[-1]), *arguments]
-            inside |= _PROXY_VARIABLES
+            arguments = [*network_program(), str(descriptors[-1]), *arguments]
+            inside |= proxy.variables
+        joining = self.loopback.joining()
         wrapped = bubblewrapped(
-            sandbox.program, arguments, folder, profile, files, by_descriptor=sandbox.binds_descriptors
+            sandbox.program, arguments, folder, profile, files, joining, by_descriptor=sandbox.binds_descriptors
         )
-        return Launch(wrapped, folder, inside, descriptors, proxied=proxied)
+        joining = joining or Joining()
+        descriptors += joining.inherited
+        return Launch(wrapped, folder, inside, descriptors, list(joining.held), joining.enter, proxy)
 
     @property
     def is_needed_to_look(self) -> bool:
@@ -116,6 +117,7 @@ class CommandSandbox:
         self.has_background = has_background
         if not has_background:
             _busy.discard(self)
+            self.loopback.leave(self)
             await self.proxy.close()
         elif not of_latest:
             self.proxy.close_latest()
@@ -160,15 +162,6 @@ async def prepare_launch(
         if not sandbox.has_background:
             _busy.discard(sandbox)
         raise
-    if launch.proxied is not None:
-        sandbox.proxy.expect(launch.proxied)
+    if launch.proxy is not None:
+        sandbox.proxy.expect(launch.proxy)
     return launch
-
-
-@cache
-def _network_child() -> tuple[str, ...]:
-    """An installed bundle's executable is errand itself; else the text goes along, whose file may be hidden inside."""
-    if getattr(sys, "frozen", False):
-        return (sys.executable, "sandbox-network")
-    text = Path(network_child.__file__).read_text(encoding="utf-8")
-    return (os.path.realpath(sys.executable), "-I", "-S", "-c", text)

@@ -4,18 +4,24 @@ It does CONNECT and plain HTTP, one request for each connection.
 """
 
 import asyncio
+import base64
+import hmac
+import os
 import re
+import secrets
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import TypeAlias
 
 from app.engine.core.errors import FolderNotAnswering
 from app.engine.core.workspace_threads import in_workspace
+from app.engine.sandbox import network_child
 
 # The reason why a host at these addresses may not be reached, None if it may.
 Judge: TypeAlias = Callable[[str, int, Sequence[str]], str | None]
@@ -32,6 +38,11 @@ _REQUEST = re.compile(
 )
 # Of the connection to the proxy.
 _OWN_HEADERS = (b"proxy-", b"connection:", b"keep-alive:")
+_USER = "errand"
+_OWN_HOSTS = "localhost,127.0.0.1,::1"
+# Both spellings are in use; curl reads http_proxy in lower case alone.
+_VARIABLES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
+_UNPROXIED = ("no_proxy", "NO_PROXY")
 
 
 class _Refused(Exception):
@@ -57,6 +68,28 @@ class _Request:
         return b"\r\n".join((self.method + b" " + self.path + b" HTTP/1.1", *kept, b"Connection: close", b"", b""))
 
 
+@dataclass(frozen=True, slots=True)
+class ProxyAccess:
+    """The proxy of one command: the connection from which its socket comes, and the password that it asks for.
+
+    Commands without the network may share the localhost on which the socket listens.
+    """
+
+    connection: socket.socket
+    password: str = field(default_factory=partial(secrets.token_hex, 16))
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """For the environment of the command; the network program adds the port."""
+        url = f"http://{_USER}:{self.password}{network_child.NO_PORT}"
+        return {**dict.fromkeys(_VARIABLES, url), **dict.fromkeys(_UNPROXIED, _OWN_HOSTS)}
+
+    def admits(self, headers: Sequence[bytes]) -> bool:
+        wanted = base64.b64encode(f"{_USER}:{self.password}".encode())
+        given = [value.split() for name, _, value in (line.partition(b":") for line in headers) if _is_login(name)]
+        return any(len(one) == 2 and hmac.compare_digest(one[1], wanted) for one in given)
+
+
 @dataclass(slots=True)
 class NetworkProxy:
     """Serves the sandboxes of one task until `close`."""
@@ -68,12 +101,13 @@ class NetworkProxy:
     _latest: set[socket.socket] = field(default_factory=set[socket.socket])
     _lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_LOOKUPS))
 
-    def expect(self, connection: socket.socket) -> None:
-        """Wait for the socket to serve, which arrives on this connection, or for its end."""
+    def expect(self, access: ProxyAccess) -> None:
+        """Wait for the socket to serve, which arrives on its connection, or for the end of that."""
+        connection = access.connection
         connection.setblocking(False)
         self._sockets.add(connection)
         self._latest = {connection}
-        asyncio.get_running_loop().add_reader(connection, self._on_handover, connection)
+        asyncio.get_running_loop().add_reader(connection, self._on_handover, access)
 
     def close_latest(self) -> None:
         """The last command has ended and left no process: its socket would keep its network alive."""
@@ -92,7 +126,8 @@ class NetworkProxy:
         self._sockets.discard(one)
         one.close()
 
-    def _on_handover(self, connection: socket.socket) -> None:
+    def _on_handover(self, access: ProxyAccess) -> None:
+        connection = access.connection
         descriptors: list[int] = []
         with suppress(OSError):
             _, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
@@ -103,13 +138,13 @@ class NetworkProxy:
             self._sockets.add(listener)
             if connection in self._latest:
                 self._latest.add(listener)
-            self._listen(listener)
+            self._listen(listener, access)
 
-    def _listen(self, listener: socket.socket) -> None:
+    def _listen(self, listener: socket.socket, access: ProxyAccess) -> None:
         if listener in self._sockets:
-            asyncio.get_running_loop().add_reader(listener, self._on_connection, listener)
+            asyncio.get_running_loop().add_reader(listener, self._on_connection, listener, access)
 
-    def _on_connection(self, listener: socket.socket) -> None:
+    def _on_connection(self, listener: socket.socket, access: ProxyAccess) -> None:
         try:
             client, _ = listener.accept()
         except BlockingIOError:
@@ -117,33 +152,35 @@ class NetworkProxy:
         except OSError:
             loop = asyncio.get_running_loop()
             loop.remove_reader(listener)
-            loop.call_later(_PAUSE_S, self._listen, listener)
+            loop.call_later(_PAUSE_S, self._listen, listener, access)
             return
         if len(self._tasks) >= _MOST_CONNECTIONS:
             client.close()
             return
         client.setblocking(False)
-        task = asyncio.get_running_loop().create_task(self._serve(client), name="proxy of a sandbox")
+        task = asyncio.get_running_loop().create_task(self._serve(client, access), name="proxy of a sandbox")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, client: socket.socket) -> None:
+    async def _serve(self, client: socket.socket, access: ProxyAccess) -> None:
         with suppress(OSError, asyncio.IncompleteReadError):
             reader, writer = await asyncio.open_connection(sock=client, limit=_LARGEST_HEAD)
             try:
-                await self._answer(reader, writer)
+                await self._answer(reader, writer, access)
             except _Refused as refused:
                 writer.write(_refusal(refused))
                 await writer.drain()
             finally:
                 writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, access: ProxyAccess) -> None:
         try:
             async with asyncio.timeout(_HEAD_S):
                 request = _parsed(await reader.readuntil(b"\r\n\r\n"))
         except (asyncio.LimitOverrunError, TimeoutError) as error:
             raise _Refused(HTTPStatus.BAD_REQUEST, "The request was too long or too slow.") from error
+        if not access.admits(request.headers):
+            raise _Refused(HTTPStatus.PROXY_AUTHENTICATION_REQUIRED, "This is the network of another command.")
         there, out = await self._connected(request.host, request.port)
         try:
             if request.method == b"CONNECT":
@@ -173,6 +210,22 @@ class NetworkProxy:
         raise _Refused(HTTPStatus.BAD_GATEWAY, f"{host}:{port} does not answer.")
 
 
+def _is_login(name: bytes) -> bool:
+    return name.strip().lower() == b"proxy-authorization"
+
+
+@cache
+def network_program() -> tuple[str, ...]:
+    """Begins a command that has the network; see network_child.py for its arguments.
+
+    An installed bundle's executable is errand itself; else the text goes along, whose file may be hidden inside.
+    """
+    if getattr(sys, "frozen", False):
+        return (sys.executable, "sandbox-network")
+    text = Path(network_child.__file__).read_text(encoding="utf-8")
+    return (os.path.realpath(sys.executable), "-I", "-S", "-c", text)
+
+
 def _parsed(head: bytes) -> _Request:
     first, *headers = head[:-4].split(b"\r\n")
     found = _REQUEST.fullmatch(first)
@@ -191,6 +244,8 @@ def _refusal(refused: _Refused) -> bytes:
     status = refused.status
     # Tools show the status line of a refused CONNECT, not its body.
     head = f"HTTP/1.1 {status.value} {refused}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}"
+    if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+        head += f'\r\nProxy-Authenticate: Basic realm="{_USER}"'
     return f"{head}\r\nConnection: close\r\n\r\n".encode() + body
 
 

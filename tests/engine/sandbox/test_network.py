@@ -65,6 +65,7 @@ def by_policy(*listed: str, own_port: int | None = None) -> Judge:
 
 
 _CURL = "curl -sS --noproxy '' --max-time 5"
+_TO_PROXY = "exec 3<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}"
 
 
 async def test_a_command_reaches_a_listed_host_through_the_proxy(sandboxed: ToolContext) -> None:
@@ -156,7 +157,7 @@ async def test_a_server_of_the_command_itself_is_reached(sandboxed: ToolContext)
     ["GET / HTTP/1.1", "CONNECT localhost HTTP/1.1", "GET ftp://x/ HTTP/1.1", "CONNECT http://x:80 HTTP/1.1", "x" * 9],
 )
 async def test_what_is_no_request_for_a_proxy_is_refused(sandboxed: ToolContext, request_text: str) -> None:
-    talk = f"exec 3<>/dev/tcp/127.0.0.1/3128; printf '{request_text}\\r\\n\\r\\n' >&3; head -n1 <&3"
+    talk = f"{_TO_PROXY}; printf '{request_text}\\r\\n\\r\\n' >&3; head -n1 <&3"
     assert "400 This proxy takes" in await run_shell(opened(sandboxed, anything), talk)
 
 

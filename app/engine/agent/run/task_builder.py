@@ -36,6 +36,7 @@ from app.engine.permissions.grants import Grants
 from app.engine.permissions.network import judge_connection, own_port
 from app.engine.sandbox.form import is_sandboxed, short_text
 from app.engine.sandbox.launch import CommandSandbox
+from app.engine.sandbox.loopback import Loopback
 from app.engine.sandbox.profile import DeniedFolders, SandboxProfile
 from app.engine.storage.database import Database
 from app.engine.tools.base import GuardedTool, ToolContext
@@ -178,7 +179,8 @@ class TaskBuilder:
             mode=mode,
             denied=partial(self._denied_folders, task),
         )
-        return CommandSandbox(profile, self._judge_connection)
+        loopback = self.sessions.get(task.conversation_id, Loopback, Loopback)
+        return CommandSandbox(profile, self._judge_connection, loopback)
 
     def _denied_folders(self, task: Task) -> DeniedFolders:
         denied = self.grants.denied("shell", task.conversation_id, task.workspace)

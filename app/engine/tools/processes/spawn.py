@@ -6,18 +6,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TypeVar
 
 from app.engine.core import resources
 from app.engine.sandbox.launch import Launch
+from app.engine.sandbox.loopback import in_own_thread
 from app.engine.tools.processes import watchdog
 from app.engine.tools.processes.marks import ProcessMark, note_session, stamped
 from app.engine.tools.processes.process_table import OOM_SCORE, children_of, has_proc
-
-T = TypeVar("T")
 
 CHUNK = 256 * 1024
 # Output of background processes after the end of their command is discarded at this interval.
@@ -154,29 +151,10 @@ def _opened(launch: Launch, mark: ProcessMark, stdout: int, stderr: int) -> "sub
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,
-            pass_fds=launch.descriptors if launch.restrict is None else (),
+            pass_fds=launch.descriptors,
         )
 
-    return started() if launch.restrict is None else _in_own_thread(launch.restrict, started)
-
-
-def _in_own_thread(restrict: Callable[[], None], started: Callable[[], T]) -> T:
-    """Landlock restricts one thread and what it starts: nothing must run between fork and exec."""
-    result: Future[T] = Future()
-
-    def work() -> None:
-        try:
-            restrict()
-            process = started()
-        except BaseException as error:  # noqa: BLE001 -- raised to the caller
-            result.set_exception(error)
-        else:
-            result.set_result(process)
-
-    thread = threading.Thread(target=work, name="start restricted")
-    thread.start()
-    thread.join()
-    return result.result()
+    return started() if launch.enter is None else in_own_thread(launch.enter, started)
 
 
 @contextmanager

@@ -205,6 +205,8 @@ class ShellCommand:
         # The mark stays until the end of the task: a scan may miss a process that forks at that moment.
         running = termination.running((mark,)) if spawn.may_have_leftovers(child.pid) else ()
         running = termination.without_sandbox(running)
+        if running and self._sandbox is not None:
+            self._sandbox.loopback.adopt(self._sandbox, running[0].pid)
         code, seconds = child.exit.result() if end == "exited" else None, time.monotonic() - started
         return CommandResult(end, code, seconds, ended, running, await self._not_kept(bool(running)))
 

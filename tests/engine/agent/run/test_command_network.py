@@ -13,7 +13,7 @@ from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.skipif(find_sandbox().form != "bubblewrap", reason="bubblewrap has a network of its own")
 # It succeeds only where the proxy is.
-_CURL = "curl -s --noproxy '*' -o out --max-time 5 http://127.0.0.1:3128/ && cat out"
+_CURL = "curl -s --noproxy '*' -o out --max-time 5 http://${HTTP_PROXY#*@}/ && cat out"
 _THERE = "This proxy takes CONNECT"
 
 
