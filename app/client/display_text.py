@@ -12,7 +12,7 @@ from app.protocol.context import ContextPart, PromptPartName
 from app.protocol.conversations import Node
 from app.protocol.data import DataImportResult
 from app.protocol.engine import SandboxStatus
-from app.protocol.tasks import ApproveMode, LimitKind, Task
+from app.protocol.tasks import ApproveMode, LimitKind, Task, TodoItem, TodoStatus
 from app.protocol.usage import UsageReportParams, UsageRow
 
 # The name of a part, and the noun for its items; empty if there is only one.
@@ -53,6 +53,8 @@ ALL_WARNINGS = {
     "the network.",
     True: "Nothing will be asked in this conversation. Commands run in a sandbox: they can change only the workspace.",
 }
+
+TODO_STATES: dict[TodoStatus, str] = {"pending": "To do", "in_progress": "In progress", "done": "Done"}
 
 _MOST = 1e12
 _NUMBER = re.compile(r"(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+", re.ASCII)
@@ -222,3 +224,19 @@ def unpriced_text(row: UsageRow) -> str:
     if not row.unpriced_turns:
         return ""
     return f"The price is not known for {count(row.unpriced_turns, 'turn')}: the money is that of the others."
+
+
+def is_all_done(items: tuple[TodoItem, ...]) -> bool:
+    return all(item.status == "done" for item in items)
+
+
+def todo_text(items: tuple[TodoItem, ...]) -> str:
+    """How much of a to-do list is done: `3 of 7`."""
+    done = sum(item.status == "done" for item in items)
+    return f"All {done} done" if done == len(items) else f"{done} of {len(items)}"
+
+
+def current_item(items: tuple[TodoItem, ...]) -> TodoItem | None:
+    """The step in progress, else the next one; None if all are done."""
+    found = next((item for item in items if item.status == "in_progress"), None)
+    return found or next((item for item in items if item.status == "pending"), None)

@@ -57,6 +57,7 @@ ToolIcon = Literal[
     "question",
     "message",
     "completion",
+    "plan",
 ]
 CallRole = Literal["call", "message", "question", "completion"]
 

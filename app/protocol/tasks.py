@@ -34,6 +34,7 @@ NetworkMode = Literal["off", "asked", "on"]
 ApproveMode = Literal["ask", "edits", "plan", "never", "all"]
 
 QueuedKind = Literal["steer", "follow_up"]
+TodoStatus = Literal["pending", "in_progress", "done"]
 
 
 class Queued(Wire, frozen=True, kw_only=True):
@@ -44,6 +45,13 @@ class Queued(Wire, frozen=True, kw_only=True):
     text: str
     queued_at: Timestamp
     attachments: tuple[str, ...] = ()
+
+
+class TodoItem(Wire, frozen=True, kw_only=True):
+    """A step of the agent's plan."""
+
+    text: str
+    status: TodoStatus = "pending"
 
 
 class Allowance(Wire, frozen=True, kw_only=True):
@@ -76,7 +84,7 @@ class Task(Wire, frozen=True, kw_only=True):
     (`refused`); a last reply cut off at the model's output limit (`cut`). `refused_calls` counts refused calls,
     `acting_calls` the allowed calls that do more than read. `approve` is the approval mode, which may change while
     the task runs. `attended`: a person can be asked; without one, what needs approval is denied unless the mode
-    allows it.
+    allows it. `todo` is the agent's plan as it last wrote it; empty if it wrote none.
     """
 
     id: str
@@ -121,6 +129,7 @@ class Task(Wire, frozen=True, kw_only=True):
     summarises: bool = False
     summarised: bool = False
     follows: str | None = None
+    todo: tuple[TodoItem, ...] = ()
     owner: str = "local"
     ended_at: Timestamp | None = None
 

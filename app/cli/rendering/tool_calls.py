@@ -4,14 +4,16 @@ from collections.abc import Iterator
 
 from app.cli.terminal.style import Style
 from app.cli.terminal.text import cut, escape_hidden, one_line, short_path
-from app.client.display_text import without_file_names
+from app.client.display_text import todo_text, without_file_names
 from app.client.number_format import duration
 from app.client.safe_text import escape_hidden_line, output_text
 from app.protocol.blocks import CallDisplay, ImageBlock, ResultFacts, ToolCallBlock, ToolResultBlock
+from app.protocol.tasks import TodoItem
 
 MOST_LINES = 40
 
 _LAST_LINES = 3
+_MOST_TODO = 12
 
 
 def diff_lines(diff: str, width: int, style: Style) -> list[str]:
@@ -111,3 +113,23 @@ def _last_lines(text: str, facts: ResultFacts) -> list[str]:
     """The end of a failed command's output; for an older result that of its text."""
     lines = output_text(text if facts.last_lines is None else "\n".join(facts.last_lines)).splitlines()
     return [line for line in lines if line.strip()][-_LAST_LINES:]
+
+
+def todo_lines(items: tuple[TodoItem, ...], before: tuple[TodoItem, ...], style: Style, width: int) -> list[str]:
+    """How much is done, and the items that `before` does not have, as a checklist; the first of a long list."""
+    known = set(before)
+    new = [item for item in items if item not in known]
+    lines = [style.dim(f"  plan: {todo_text(items)}" if items else "  the plan was removed")]
+    lines += (_todo_line(item, style, width) for item in new[:_MOST_TODO])
+    return [*lines, style.dim(f"    … {len(new) - _MOST_TODO} more")] if len(new) > _MOST_TODO else lines
+
+
+def _todo_line(item: TodoItem, style: Style, width: int) -> str:
+    text = one_line(escape_hidden_line(item.text), max(12, width - 6))
+    match item.status:
+        case "done":
+            return f"  {style.green(style.sign('tick'))} {style.dim(text)}"
+        case "in_progress":
+            return f"  {style.blue(style.sign('now'))} {style.bold(text)}"
+        case "pending":
+            return f"  {style.sign('open')} {text}"

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from app.cli.rendering.asks import ask_lines, outcome_text
-from app.cli.rendering.tool_calls import format_result, format_running
+from app.cli.rendering.tool_calls import format_result, format_running, todo_lines
 from app.cli.terminal.markdown import MarkdownStream
 from app.cli.terminal.style import Style
 from app.cli.terminal.text import cut, one_line, plain, usage_line, wrapped
@@ -46,7 +46,7 @@ from app.protocol.events import (
     TextDelta,
 )
 from app.protocol.notices import LimitReached, TaskFailed
-from app.protocol.tasks import Task, TaskStopReason
+from app.protocol.tasks import Task, TaskStopReason, TodoItem
 
 
 class TranscriptRenderer:
@@ -71,6 +71,7 @@ class TranscriptRenderer:
         self._previewed: set[str] = set()
         self._ended: set[str] = set()
         self._mode_shown: set[str] = set()
+        self._todo: dict[str, tuple[TodoItem, ...]] = {}
         self._names: dict[str, str] = {}
         self._agents: dict[str, str] = {}  # by task id
         self._speaker = ""
@@ -138,7 +139,7 @@ class TranscriptRenderer:
         self.task = task
         self._agents[task.id] = task.agent_id
         if task.ended_at is None or task.id in self._ended:
-            return self._mode_line(task)
+            return self._mode_line(task) + self._todo_lines(task)
         self._ended.add(task.id)
         return self._end_line() + self._badge(task)
 
@@ -148,6 +149,14 @@ class TranscriptRenderer:
             return ""
         self._mode_shown.add(task.id)
         return self._end_line() + self.style.dim("taken as a task\n")
+
+    def _todo_lines(self, task: Task) -> str:
+        """The to-do list when it is new, afterwards the items that have changed."""
+        before = self._todo.get(task.id, ())
+        if task.todo == before:
+            return ""
+        self._todo[task.id] = task.todo
+        return self._end_line() + "\n".join(todo_lines(task.todo, before, self.style, self.width)) + "\n"
 
     def _node(self, node: Node) -> str:
         if node.id in self._nodes or node.status == "streaming":

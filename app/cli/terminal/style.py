@@ -16,6 +16,8 @@ _UNICODE = {
     "sep": " · ",
     "arrow": "→",
     "bullet": "•",
+    "now": "▸",
+    "open": "☐",
 }
 _ASCII = {
     "dot": "*",
@@ -27,6 +29,8 @@ _ASCII = {
     "sep": " - ",
     "arrow": "->",
     "bullet": "-",
+    "now": ">",
+    "open": ".",
 }
 
 
@@ -42,7 +46,7 @@ class Style:
     mark: str = ""
 
     def sign(self, name: str) -> str:
-        """One of dot, tick, cross, ask, warn, bar, sep, arrow, bullet."""
+        """One of dot, tick, cross, ask, warn, bar, sep, arrow, bullet, now, open."""
         return (_UNICODE if self.unicode else _ASCII)[name]
 
     def paint(self, code: str, text: str) -> str:

@@ -16,6 +16,7 @@ from app.engine.data.conversation_files import default_workspace
 from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart
 from app.engine.storage.records.transfer import Bundle
 from app.engine.storage.records.turns import TurnRow
+from app.engine.tools.todo import LONGEST_ITEM, MOST_ITEMS
 from app.paths import Paths
 from app.protocol.blocks import Block, FileBlock, ImageBlock, ToolResultBlock
 from app.protocol.conversations import Conversation, Node, TurnTaking
@@ -176,6 +177,7 @@ def _ended_task(task: Task, task_ids: set[str], at: datetime, now: datetime) -> 
         queue=(),
         resumes=False,
         retry_at=None,
+        todo=tuple(msgspec.structs.replace(item, text=item.text[:LONGEST_ITEM]) for item in task.todo[:MOST_ITEMS]),
         follows=task.follows if task.follows in task_ids else None,
     )
     if task.status in END_STATUSES and task.ended_at is not None:

@@ -208,6 +208,7 @@ def _initial_task(record: TaskRecord) -> Task:
         summarised=False,
         resumes=False,
         decided=None,
+        todo=(),
         ended_at=None,
     )
 

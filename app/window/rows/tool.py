@@ -33,6 +33,7 @@ TOOL_ICONS: dict[ToolIcon, str] = {
     "question": "circle-question-mark",
     "message": "message-square",
     "completion": "flag",
+    "plan": "list-checks",
 }
 
 _MAX_LINES = 20

@@ -56,6 +56,7 @@ class WindowSettings(msgspec.Struct):
     maximized: bool = False
     sidebar_width: int = 280
     sidebar_hidden: bool = False
+    todo_folded: bool = False
     theme: ThemeMode = "system"
     motion: bool | None = None
     reading_family: str = ""
@@ -108,6 +109,10 @@ class WindowStateStore(QObject):
             approve="ask" if options.approve == "all" else options.approve,
             network="asked" if options.network == "on" else options.network,
         )
+        self.save_soon()
+
+    def set_todo_open(self, is_open: bool) -> None:
+        self.settings.todo_folded = not is_open
         self.save_soon()
 
     def add_closed(self, conversation_id: str) -> None:

@@ -11,7 +11,7 @@ from app.protocol.base import JsonObject
 from app.protocol.blocks import ImageBlock, NoticeBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.events import AskUpdate, TaskMessage, TaskUpdate, TextDelta
 from app.protocol.notices import EndedProcess, LimitReached, TaskFailed, TaskStopped
-from app.protocol.tasks import Queued
+from app.protocol.tasks import Queued, TodoItem
 from tests.support.protocol_events import approval, node, question, task
 
 
@@ -337,3 +337,12 @@ def test_pictures_of_a_result_are_named_with_their_files() -> None:
     block = ToolResultBlock(call_id="call_1", tool="python", text="", is_error=False, images=(image,))
     shown = transcript().event(TaskMessage(node=with_displays(node("tool_result", block, identifier="node_result"))))
     assert shown.splitlines()[1] == "    Figure 1: /data/attachments/1/Figure-1.png"
+
+
+def test_plan_is_shown_once_and_then_what_changes() -> None:
+    shown, look, work = transcript(), TodoItem(text="look"), TodoItem(text="work")
+    planned = msgspec.structs.replace(task(), todo=(look, work))
+    begun = msgspec.structs.replace(planned, todo=(msgspec.structs.replace(look, status="in_progress"), work))
+    assert shown.event(TaskUpdate(task=planned)) == "  plan: 0 of 2\n  ☐ look\n  ☐ work\n"
+    assert shown.event(TaskUpdate(task=begun)) == "  plan: 0 of 2\n  ▸ look\n"
+    assert shown.event(TaskUpdate(task=begun)) == ""

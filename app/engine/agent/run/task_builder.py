@@ -45,6 +45,7 @@ from app.engine.tools.processes.termination import ProcessSweep
 from app.engine.tools.registry import bind
 from app.engine.tools.sessions import ConversationSessions, ToolSessions
 from app.engine.tools.shell.environment import environment_of_commands
+from app.engine.tools.todo import Todo
 from app.paths import Paths
 from app.protocol.agents import Personality
 from app.protocol.tasks import Task
@@ -159,7 +160,9 @@ class TaskBuilder:
     ) -> tuple[GuardedTool, ...]:
         ask_user = AskUser(UserQuestions(state, self.asks).ask)
         tools = (*bind(tool_context, personality.tools), ask_user)
-        return tools if task.mode == "chat" else (*tools, SendUpdate(), completion)  # a chat has nothing to complete
+        if task.mode == "chat":  # it has nothing to plan and to complete
+            return tools
+        return (*tools, SendUpdate(), Todo(state.set_todo), completion)
 
     def _sandbox(self, task: Task, environment: Mapping[str, str]) -> CommandSandbox | None:
         values = self.settings.values

@@ -10,7 +10,7 @@ from app.engine.agent.run.limits import TaskLimits
 from app.engine.core.errors import IllegalMove
 from app.engine.event_log import EventLog
 from app.protocol.events import TaskUpdate
-from app.protocol.tasks import Allowance, DecidedMode, LimitKind, Task, TaskMode, TaskStatus, TaskStopReason
+from app.protocol.tasks import Allowance, DecidedMode, LimitKind, Task, TaskMode, TaskStatus, TaskStopReason, TodoItem
 from app.protocol.usage import Usage, add_usage
 
 END_STATUSES: frozenset[TaskStatus] = frozenset({"completed", "cancelled", "error"})
@@ -146,6 +146,9 @@ class TaskState:
     def set_mode(self, mode: TaskMode, decided: DecidedMode) -> None:
         """Publish the mode; `mode` stays `auto` if the task decided itself."""
         self.set(msgspec.structs.replace(self.task, mode=mode, decided=decided))
+
+    def set_todo(self, items: tuple[TodoItem, ...]) -> None:
+        self.set(msgspec.structs.replace(self.task, todo=items))
 
     def set_near_limits(self, limits: Iterable[LimitKind]) -> None:
         """Publish which limits are near."""

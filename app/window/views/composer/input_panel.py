@@ -1,4 +1,4 @@
-"""The panel below the transcript: status line, agents, queue, options and composer of one conversation."""
+"""The panel below the transcript: status line, agents, to-do list, queue, options and composer of one conversation."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,6 +25,7 @@ from app.window.views.composer.drop_payload import PastedFiles, drop_payload
 from app.window.views.composer.queue_view import QueueView
 from app.window.views.composer.status_line import StatusLineView
 from app.window.views.composer.task_options_bar import TaskOptionsView
+from app.window.views.composer.todo_view import TodoView
 from app.window.views.usage.context_bar import ContextBarView
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class InputPanelView(QWidget):
         self.context = ContextBarView(self._context, theme)
         self.agents = AgentsBarView(store, stores.tasks, theme)
         self.status = StatusLineView(theme, self.context)
+        self.todo = TodoView(theme)
         self.queue = QueueView(store.queue, theme)
         self.approval_mode = ApprovalModeView(theme)
         self.task_options = TaskOptionsView(theme, self.approval_mode)
@@ -96,7 +98,7 @@ class InputPanelView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_wide)
         column.setSpacing(tokens.space_close)
-        for part in (self.agents, self.status, self.queue, self.composer):
+        for part in (self.agents, self.status, self.todo, self.queue, self.composer):
             column.addWidget(part)
         self._connect()
         self.show_task()
@@ -120,6 +122,7 @@ class InputPanelView(QWidget):
         self._context.show_task(task)
         self.context.lock(self._store.context.locked)
         self.status.setVisible(task is not None)
+        self.todo.show_task(task)
         self.queue.show_entries()
         self._show_option_defaults()
         if task is not None:

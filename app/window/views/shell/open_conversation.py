@@ -191,6 +191,8 @@ class OpenConversationFactory(QObject):
         settings = self.state.settings
         if not conversation_id:
             view.input_panel.set_options(settings.options)
+        view.input_panel.todo.set_open(not settings.todo_folded)
+        view.input_panel.todo.opened.connect(self.state.set_todo_open)
         view.composer.set_text(settings.drafts.get(conversation_id, ""))
         view.composer.attachments.restore(settings.attached.get(conversation_id, []))
         if conversation_id in settings.places:

@@ -1,0 +1,65 @@
+"""The to-do list: each call replaces it, it is stored with the task, and what is too much is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.tools.argument_check import check_arguments
+from app.engine.tools.base import ToolError
+from app.engine.tools.todo import LONGEST_ITEM, MOST_ITEMS, Todo
+from app.protocol.base import JsonObject, JsonValue
+from app.protocol.tasks import TodoItem
+from tests.support.engine_parts import crash, engine_parts
+from tests.support.model_replies import DONE, results, shell
+from tests.support.model_server import Call, ModelServer, Reply
+
+
+async def _list(arguments: JsonObject) -> tuple[TodoItem, ...]:
+    shown: list[tuple[TodoItem, ...]] = []
+    tool = Todo(shown.append)
+    checked = check_arguments(tool.name, tool.parameters, tool.prepare_arguments(arguments))
+    await tool.execute("call_1", checked, CancelSignal(), lambda result: None)
+    return shown[-1]
+
+
+async def test_names_that_other_agents_use_are_understood() -> None:
+    assert await _list({"todos": [{"content": "one", "status": "completed"}, "two\nlines", {"text": "three"}]}) == (
+        TodoItem(text="one", status="done"),
+        TodoItem(text="two lines"),
+        TodoItem(text="three"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("items", "why"),
+    [
+        ([{"text": "x"}] * (MOST_ITEMS + 1), "more than 50 items"),
+        ([{"text": "x" * (LONGEST_ITEM + 1)}], "more than 500 characters"),
+        ([{"text": " \n"}], "Item 1 has no text"),
+        ([{"text": "x", "status": "later"}], "later"),
+        ([7], "items"),
+        ("x", "items"),
+    ],
+)
+async def test_list_that_is_too_much_or_wrong_is_refused(items: object, why: str) -> None:
+    with pytest.raises(ToolError, match=why):
+        await _list({"items": items})  # pyright: ignore[reportArgumentType] -- wrong on purpose
+
+
+async def test_list_is_part_of_the_task_and_survives_a_crash(tmp_path: Path) -> None:
+    items: JsonValue = [{"text": "look", "status": "done"}, {"text": "work", "status": "in_progress"}]
+    turns = [Reply(calls=(Call("todo", {"items": items}),)), shell("sleep 30")]
+    (tmp_path / "later").mkdir()
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        task = await engine.start()
+        at_work = await engine.watcher.task(task.id, lambda now: now.current_tool == "shell")
+        wanted = (TodoItem(text="look", status="done"), TodoItem(text="work", status="in_progress"))
+        assert at_work.todo == wanted
+        assert results(engine.watcher.nodes())[0].text == "The list is shown: 1 of 2 done."
+        crash(engine, tmp_path / "later")
+        await engine.services.runner.stop(task.id, "me")
+        await engine.watcher.end(task.id)
+    async with engine_parts(tmp_path / "later", ModelServer(turns=[DONE])) as engine:
+        stored = await engine.services.database.tasks.get(task.id)
+        assert stored is not None and (stored.status, stored.todo) == ("interrupted", wanted)

@@ -1,0 +1,79 @@
+"""The to-do list above the input: one line and the list, folded and unfolded, hidden without one."""
+
+from datetime import UTC, datetime
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.protocol.tasks import Task, TodoItem
+from app.window.theme.theme import Theme
+from app.window.views.composer.todo_view import TodoView
+
+_NOW = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+def _task(*items: TodoItem, is_over: bool = False) -> Task:
+    return Task(
+        id="task_1",
+        conversation_id="conv_1",
+        agent_id="agent_1",
+        prompt="go",
+        status="completed" if is_over else "thinking",
+        model="m",
+        workspace="/w",
+        started_at=_NOW,
+        todo=items,
+        ended_at=_NOW if is_over else None,
+    )
+
+
+_ITEMS = (
+    TodoItem(text="look", status="done"),
+    TodoItem(text="work", status="in_progress"),
+    TodoItem(text="test"),
+)
+_DONE = tuple(TodoItem(text=item.text, status="done") for item in _ITEMS)
+
+
+def test_line_has_the_progress_and_the_current_step_and_the_list_has_all(qapp: QApplication, theme: Theme) -> None:
+    view = TodoView(theme)
+    view.show_task(_task(*_ITEMS))
+    assert view.line.accessibleName() == "1 of 3 · work"
+    assert view.texts == ("Done: look", "In progress: work", "To do: test")
+    view.show_task(_task(*_ITEMS[:2]))
+    assert view.texts == ("Done: look", "In progress: work")
+    view.close()
+
+
+def test_list_folds_by_keyboard_and_says_so(qapp: QApplication, theme: Theme) -> None:
+    view = TodoView(theme)
+    told: list[bool] = []
+    view.opened.connect(told.append)
+    view.show_task(_task(*_ITEMS))
+    QTest.keyClick(view.line, Qt.Key.Key_Left)
+    assert (told, view.scroll_area.isHidden()) == ([False], True)
+    QTest.keyClick(view.line, Qt.Key.Key_Return)
+    assert (told, view.scroll_area.isHidden()) == ([False, True], False)
+    view.close()
+
+
+def test_it_is_hidden_without_a_list_and_where_an_ended_task_had_done_all(qapp: QApplication, theme: Theme) -> None:
+    view = TodoView(theme)
+    view.show_task(None)
+    assert view.isHidden()
+    view.show_task(_task(*_DONE, is_over=True))
+    assert view.isHidden()
+    view.show_task(_task(*_ITEMS, is_over=True))
+    assert view.isVisible() and view.line.accessibleName() == "1 of 3 · work"
+    view.show_task(_task())
+    assert view.isHidden()
+    view.close()
+
+
+def test_list_that_is_done_stays_for_a_last_look(qapp: QApplication, theme: Theme) -> None:
+    view = TodoView(theme)
+    view.show_task(_task(*_ITEMS))
+    view.show_task(_task(*_DONE, is_over=True))
+    assert view.isVisible() and view.line.accessibleName() == "All 3 done"
+    view.close()
