@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from app.engine.permissions import windows_shells
 from app.engine.permissions.command_rules import (
+    SYSTEM_FOLDERS,
     CommandRule,
     allowed_by_prefix,
     allowed_exactly,
@@ -27,11 +28,10 @@ from app.engine.permissions.programs.table import PROGRAMS
 from app.engine.permissions.searches import against_search
 from app.engine.permissions.shell.expansion import expanded, start_of
 from app.engine.permissions.shell.grammar import Loop, NotPlain, PlainCommand, check_text, parse
-from app.engine.permissions.shell.nested_code import FoundCommands, find_commands
+from app.engine.permissions.shell.nested_code import FoundCommands, find_commands, is_interpreter
 from app.engine.permissions.shell.scanner import program_name
 from app.engine.permissions.verdict import Finding, ask, deny, strictest
 
-_SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/sbin", "/usr/sbin"))
 _NULL = "/dev/null"
 _MOST_FOLDERS = 4
 # Words that patterns and loops may make of a line: each is looked up on the disk.
@@ -240,11 +240,24 @@ class _Judge:
         self.runs.append(words)
         name = words[0]
         if "/" in name:
-            if os.path.dirname(name) not in _SYSTEM_FOLDERS:
+            if self._places.is_of_skill(name):
+                yield from self._script(words, folders)
+                return
+            if os.path.dirname(name) not in SYSTEM_FOLDERS:
                 yield ask("program", f"{name} is not in a system folder", "high")
                 return
             name = os.path.basename(name)
         yield from self._program((name, *words[1:]), folders)
+
+    def _script(self, words: tuple[str, ...], folders: tuple[str, ...]) -> Iterator[Finding]:
+        """A script of a skill, by its full path: nobody can say what it does, but a person can allow it."""
+        rule = allowed_by_prefix(self._rules, words)
+        yield from self._words_against(words, folders, is_known=False)
+        if rule is None:
+            yield ask("program", f"{words[0]} is a script of a skill")
+            return
+        yield from self._changes_against(words, folders)
+        yield _granted(rule)
 
     def _redirects(self, command: PlainCommand, folders: tuple[str, ...]) -> Iterator[Finding]:
         for redirect in command.redirects:
@@ -289,7 +302,7 @@ class _Judge:
             assert rule is not None
             yield from self._words_against(words, folders, is_known=words[0] in _MOVES_FILES)
             yield from self._changes_against(words, folders)
-            yield Finding("allow", "grant", f"you allowed `{' '.join(rule.argv)} …` before")
+            yield _granted(rule)
             return
         if words[0] == "git" and (start := git_call(words[1:]).folder):
             folders = tuple(_joined(folders, start))
@@ -299,6 +312,8 @@ class _Judge:
                 continue
             if not usage.takes_folders and any(map(os.path.isdir, _joined(folders, path))):
                 yield ask("operand", f"`{words[0]}` follows the links in a folder")
+            if self._places.is_of_skill(path):
+                continue
             if against := judge_operand(path, folders, self._places, is_known=True):
                 yield against
         yield Finding("allow", "read-only command", f"`{words[0]}` only looks, in the workspace")
@@ -349,12 +364,16 @@ class _Judge:
 
     def _words_against(self, words: tuple[str, ...], folders: tuple[str, ...], *, is_known: bool) -> Iterator[Finding]:
         """Looks for paths among words of which nothing is known, the values of flags included."""
-        for word in words[1:]:
+        for word in words[2:] if self._runs_script(words) else words[1:]:
             value = word.partition("=")[2] if word.startswith("-") or "=" in word else word
             if word.startswith("-") and not value and word[:2] != "--" and ("/" in word or ".." in word or "~" in word):
                 value = word[2:]  # a path attached to a short flag
             if value and (against := judge_operand(value, folders, self._places, is_known=is_known)):
                 yield against
+
+    def _runs_script(self, words: tuple[str, ...]) -> bool:
+        """True for an interpreter with a script of a skill."""
+        return len(words) > 1 and is_interpreter(words[0]) and self._places.is_of_skill(words[1])
 
     def _changes_against(self, words: tuple[str, ...], folders: tuple[str, ...]) -> Iterator[Finding]:
         """A grant does not cover changing files that configure tools or agents: as operands of what moves files, and
@@ -365,6 +384,10 @@ class _Judge:
                 finding = judge_path("write", word, folder, self._places, True)
                 if finding.verdict != "allow":
                     yield ask("operand", finding.reason, "high")
+
+
+def _granted(rule: CommandRule) -> Finding:
+    return Finding("allow", "grant", f"you allowed `{' '.join(rule.argv)} …` before")
 
 
 def _risky_flag(words: tuple[str, ...]) -> str | None:

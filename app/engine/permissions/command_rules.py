@@ -15,6 +15,7 @@ from app.engine.permissions.programs.git import subcommand
 from app.engine.permissions.shell.nested_code import SHELLS, WRAPPERS, FoundCommand, is_interpreter, runs_code
 from app.engine.permissions.shell.scanner import program_name
 
+SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/sbin", "/usr/sbin"))
 # Programs that need a subcommand in a rule.
 _WITH_SUBCOMMANDS = frozenset(
     {"git", "npm", "yarn", "pnpm", "bun", "deno", "pip", "pip3", "uv", "poetry", "cargo", "go", "docker", "podman"}

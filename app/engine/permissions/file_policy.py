@@ -1,14 +1,11 @@
 """Judges the paths that a call of a file tool reads and writes."""
 
-import os
 from collections.abc import Iterable
-from functools import cache
 
 from app.engine.permissions.grants import is_below
 from app.engine.permissions.paths import Places, judge_path
 from app.engine.permissions.verdict import Finding, ask, deny, strictest
 from app.engine.tools.base import Access
-from app.paths import USER_SKILLS
 from app.protocol.asks import GrantedCall, Risk
 
 _RISKS: tuple[Risk, ...] = ("low", "medium", "high")
@@ -64,11 +61,6 @@ def denied_folder(access: Access, denied: Iterable[GrantedCall]) -> str | None:
 
 
 def _of_read(path: str, places: Places) -> Finding:
-    if any(places.is_inside(path, skills) for skills in _skills(places.home)) and not places.closed_folder_of(path):
+    if any(places.is_inside(path, skills) for skills in places.skills) and not places.closed_folder_of(path):
         return Finding("allow", "path", "reading a skill of yours")
     return judge_path("read", path, places.workspace, places, False)
-
-
-@cache
-def _skills(home: str) -> tuple[str, ...]:
-    return tuple(os.path.realpath(os.path.join(home, place)) for place in USER_SKILLS)

@@ -9,6 +9,7 @@ from typing import Literal
 from app.engine.core.file_names import is_protected, is_secret
 from app.engine.permissions import windows_paths
 from app.engine.permissions.verdict import Finding, ask, deny
+from app.paths import USER_SKILLS
 
 PathOperation = Literal["read", "list", "search", "write", "patch", "create_dir", "delete"]
 CLOSED_SYSTEM = ("/etc", "/sys", "/proc", "/boot")
@@ -48,6 +49,23 @@ class Places:
         own = self.own_workspaces
         # The last root is where the workspace really is.
         return bool(own) and _real(own) not in self.roots and self.is_inside(self.roots[-1], _real(own))
+
+    @cached_property
+    def skills(self) -> tuple[str, ...]:
+        """Where the skills of the person are: as it is named, and really."""
+        return _named_and_real(tuple(os.path.join(self.home, place) for place in USER_SKILLS))
+
+    def is_of_skill(self, path: str) -> bool:
+        """True for a file of a skill of the person, by its full path; commands may read it, and change it as little as
+        anything outside the workspace.
+        """
+        if not os.path.isabs(path) or os.path.normpath(path) != path or not self._is_below_skills(path):
+            return False
+        real = os.path.realpath(path)
+        return self._is_below_skills(real) and self.closed_folder_of(real) is None and not is_secret(real)
+
+    def _is_below_skills(self, path: str) -> bool:
+        return any(path != folder and self.is_inside(path, folder) for folder in self.skills)
 
     def closed_folder_of(self, path: str) -> str | None:
         """The closed folder that holds the path; a workspace that the app made is open though it is in its data."""

@@ -4,9 +4,10 @@ Only what is listed here is offered: programs that check, test or build the file
 that change nothing outside it. For the rest a person can write a rule.
 """
 
+import os
 import re
 
-from app.engine.permissions.command_rules import TARGET_PROGRAMS, can_be_prefix, inner_words
+from app.engine.permissions.command_rules import SYSTEM_FOLDERS, TARGET_PROGRAMS, can_be_prefix, inner_words
 from app.engine.permissions.shell.nested_code import is_interpreter
 from app.engine.permissions.shell.scanner import program_name
 
@@ -123,6 +124,8 @@ def _length(words: tuple[str, ...]) -> int:
     if inner != words:
         return len(words) - len(inner) + _length(inner) if inner and _length(inner) else 0
     name = program_name(words[0]) if words else ""
+    if words and words[0].startswith("/") and os.path.dirname(words[0]) not in SYSTEM_FOLDERS:
+        return 1  # a script of a skill: other programs by their path are asked about in red, and never offered
     if words[:2] == ("git", "push") and words[2:3] and words[2] in ("-u", "--set-upstream"):
         return 4 if len(words) > 3 and _is_name(words[3]) and ":" not in words[3] else 0
     second, third = (words[at] if len(words) > at and _is_name(words[at]) else "" for at in (1, 2))
