@@ -55,6 +55,16 @@ class Paths:
         return self.home / "keys"
 
     @property
+    def skills(self) -> Path:
+        """Where installed skills come from, and which skills are switched off."""
+        return self.home / "skills.json"
+
+    @property
+    def staging(self) -> Path:
+        """Copies of repositories while a skill of theirs is read."""
+        return self.home / "staging"
+
+    @property
     def workspaces(self) -> Path:
         """Scratch folders, for the tour."""
         return self.home / "workspaces"

@@ -41,6 +41,7 @@ COMMANDS = (
     Entry("explain", "what the permission policy decides about a command, and why", "commands.explain:EXPLAIN"),
     Entry("search", "full-text search in all conversations", "commands.conversations:SEARCH"),
     Entry("grants", "what is allowed without asking, and how to take it back", "commands.grants:GRANTS"),
+    Entry("skills", "what agents can read up on: list, show, install, remove", "commands.skills:SKILLS"),
     Entry("models", "providers and models that were found", "commands.models:MODELS"),
     Entry("usage", "tokens and money that were used", "commands.usage:USAGE"),
     Entry("export", "write conversations to a file", "commands.conversations:EXPORT"),

@@ -52,6 +52,7 @@ from app.engine.server.endpoint_file import new_token, remove_endpoint, take_eng
 from app.engine.server.services import Services
 from app.engine.server.session import AccessToken
 from app.engine.server.websocket_server import Server, bind_loopback
+from app.engine.skills.skills import Skills
 from app.engine.storage.database import Database
 from app.engine.storage.records import agents, commands
 from app.engine.storage.sqlite.backups import DailyBackups
@@ -270,6 +271,7 @@ async def open_services(
         settings=settings,
         grants=grants,
         sessions=sessions,
+        skills=Skills(paths, Path.home()),
         paths=paths,
         instance_id=new_id("engine"),
         version=version("errand-desktop"),

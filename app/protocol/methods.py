@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from app.protocol import agents, asks, context, conversations, data, engine, executions, settings, tasks, usage
+from app.protocol import agents, asks, context, conversations, data, engine, executions, settings, skills, tasks, usage
 from app.protocol.base import JsonValue, Wire
 from app.protocol.engine import HealthUpdate
 from app.protocol.events import Delta, EventRecord, Resync
@@ -20,6 +20,7 @@ METHODS = (
     *usage.METHODS,
     *context.METHODS,
     *data.METHODS,
+    *skills.METHODS,
 )
 
 

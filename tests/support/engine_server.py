@@ -28,6 +28,7 @@ from app.engine.server.route import ServedMethod
 from app.engine.server.services import Services
 from app.engine.server.session import AccessToken
 from app.engine.server.websocket_server import Server, bind_loopback
+from app.engine.skills.skills import Skills
 from app.engine.storage.database import Database
 from app.engine.tools.sessions import ToolSessions
 from app.paths import Paths
@@ -231,6 +232,7 @@ async def engine_server(
         settings=settings,
         grants=Grants(),
         sessions=ToolSessions(),
+        skills=Skills(paths, paths.home / "home"),
         paths=paths,
         instance_id=instance_id,
         version="0",

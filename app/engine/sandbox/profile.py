@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engine.core.file_names import SECRETS_AT_HOME, is_secret_name
+from app.paths import USER_SKILLS
 from app.protocol.engine import SandboxMode
 
 # Keys of the system, sockets of services that start programs outside the sandbox, and boot files.
@@ -107,8 +108,14 @@ class SandboxProfile:
         return tuple(dict.fromkeys((*folders, *inside)))
 
     def readable(self) -> tuple[Path, ...]:
-        """What can be read although it lies in something hidden."""
-        return tuple(real for path in (self.output_dir,) if (real := _existing(path)) is not None)
+        """What can be read although it lies in something hidden: the task's output, and the skills of the person."""
+        shut = (self.private, *self.closed())
+        skills = [real for path in self._skills() if (real := _existing(path)) is not None]
+        open_skills = [real for real in skills if not any(real.is_relative_to(one) for one in shut)]
+        return (*(real for path in (self.output_dir,) if (real := _existing(path)) is not None), *open_skills)
+
+    def _skills(self) -> tuple[Path, ...]:
+        return tuple(home / place for home in dict.fromkeys(self.homes) for place in USER_SKILLS)
 
     def environment(self, environment: Mapping[str, str], temporary: str) -> dict[str, str]:
         """The variables of a sandboxed command; `temporary` is the task's own folder as the command sees it."""

@@ -7,7 +7,18 @@ import msgspec
 
 from app.engine.core.errors import EngineError
 from app.engine.server import json_rpc
-from app.engine.server.handlers import agents, asks, context, conversations, data, engine, executions, settings, tasks
+from app.engine.server.handlers import (
+    agents,
+    asks,
+    context,
+    conversations,
+    data,
+    engine,
+    executions,
+    settings,
+    skills,
+    tasks,
+)
 from app.engine.server.idempotent_commands import ClientCommand, IdempotentCommands
 from app.engine.server.json_rpc import BadFrame, check_depth, id_of, read_request
 from app.engine.server.route import ServedMethod
@@ -33,6 +44,7 @@ ROUTES: tuple[ServedMethod, ...] = (
     *context.PROMPT_HANDLERS,
     *conversations.COMPARISON_HANDLERS,
     *settings.HANDLERS,
+    *skills.HANDLERS,
 )
 
 _log = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ from app.engine.event_log import EventLog
 from app.engine.models.custom_servers import CustomServers
 from app.engine.models.router import ModelRouter
 from app.engine.permissions.grants import Grants
+from app.engine.skills.skills import Skills
 from app.engine.storage.database import Database
 from app.engine.tools.sessions import ToolSessions
 from app.paths import Paths
@@ -96,6 +97,7 @@ class Services:
     settings: Settings
     grants: Grants
     sessions: ToolSessions
+    skills: Skills
     paths: Paths
     instance_id: str
     version: str

@@ -4,7 +4,7 @@ The front matter is parsed without a YAML library, which a hostile repository co
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -77,27 +77,60 @@ def _in_one_line(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
+    """`is_own`: it lies in a folder of the person, not of the workspace."""
+
     name: str
     description: str
     file: Path
+    is_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSkills:
+    """`skills` in the order of their precedence, also those whose name is taken; `unread` are beyond the limit."""
+
+    skills: tuple[Skill, ...] = ()
+    broken: tuple[Path, ...] = ()
+    unread: tuple[Path, ...] = ()
+
+
+def find_skills(workspace: Path | None, home: Path, disabled: Collection[str] = ()) -> FoundSkills:
+    """All skills for a workspace, or the person's own. Blocking: call it in a thread."""
+    own = _own_folders(home)
+    places = [*(_folders_of_workspace(workspace, home) if workspace is not None else ()), *own]
+    files = list({file: within for folder, within in reversed(places) for file in reversed(_files(folder))}.items())
+    files.reverse()
+    found: list[Skill] = []
+    broken: list[Path] = []
+    names: set[str] = set()
+    looked_at = 0
+    while looked_at < min(len(files), _MOST_READ) and len(names) < _MOST:
+        file, within = files[looked_at]
+        looked_at += 1
+        skill = _read(file, within, is_own=(within, within) in own)
+        if skill is None:
+            broken.append(file)
+            continue
+        found.append(skill)
+        if str(file) not in disabled:
+            names.add(skill.name)
+    return FoundSkills(tuple(found), tuple(broken), tuple(file for file, _ in files[looked_at:]))
 
 
 def skills_part(context: PromptContext) -> PromptPart | None:
-    """If two skills share a name, the nearest wins: the workspace, then its parent folders, then the user's own."""
+    """If two skills share a name, the nearest wins: the workspace, then its parent folders, then the user's own.
+
+    Skills that a person switched off are left out.
+    """
+    looked = find_skills(context.workspace, context.home, context.disabled_skills)
+    if looked == FoundSkills():
+        return None
     found: dict[str, Skill] = {}
-    broken: list[Path] = []
-    files = [(file, within) for folder, within in _folders(context) for file in _files(folder)]
-    looked_at = 0
-    while looked_at < min(len(files), _MOST_READ) and len(found) < _MOST:
-        file, within = files[looked_at]
-        looked_at += 1
-        skill = _read(file, within)
-        if skill is None:
-            broken.append(file)
-        else:
+    for skill in looked.skills:
+        if str(skill.file) not in context.disabled_skills:
             found.setdefault(skill.name, skill)
-    remarks = [*_broken_remarks(broken), *_unread_remarks(files[looked_at:])]
-    if not files:
+    remarks = [*_broken_remarks(looked.broken), *_unread_remarks(looked.unread)]
+    if not found and not remarks:
         return None
     lines = "\n".join(f"- {skill.name}: {skill.description} (`{skill.file}`)" for skill in found.values())
     return PromptPart(
@@ -108,24 +141,27 @@ def skills_part(context: PromptContext) -> PromptPart | None:
     )
 
 
-def _broken_remarks(broken: list[Path]) -> list[PromptRemark]:
+def _broken_remarks(broken: tuple[Path, ...]) -> list[PromptRemark]:
     if not broken:
         return []
     return [PromptRemark(code="no_front_matter", path=clean_name(str(broken[0])), count=len(broken) - 1)]
 
 
-def _unread_remarks(files: list[tuple[Path, Path]]) -> list[PromptRemark]:
+def _unread_remarks(files: tuple[Path, ...]) -> list[PromptRemark]:
     if not files:
         return []
-    return [PromptRemark(code="too_many_skills", path=clean_name(str(files[0][0])), most=_MOST)]
+    return [PromptRemark(code="too_many_skills", path=clean_name(str(files[0])), most=_MOST)]
 
 
-def _folders(context: PromptContext) -> Iterator[tuple[Path, Path]]:
+def _folders_of_workspace(workspace: Path, home: Path) -> Iterator[tuple[Path, Path]]:
     """Pairs of a skills folder and the root folder that its links must not leave."""
-    workspace_roots = workspace_folders(context.workspace, context.home)
-    for folder in reversed(workspace_roots):
-        yield from ((folder / place, workspace_roots[0]) for place in _SKILL_FOLDERS)
-    yield from ((context.home / place, context.home / place) for place in USER_SKILLS)
+    roots = workspace_folders(workspace, home)
+    for folder in reversed(roots):
+        yield from ((folder / place, roots[0]) for place in _SKILL_FOLDERS)
+
+
+def _own_folders(home: Path) -> tuple[tuple[Path, Path], ...]:
+    return tuple((home / place, home / place) for place in USER_SKILLS)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -142,7 +178,7 @@ def _is_file(file: Path) -> bool:
         return False
 
 
-def _read(file: Path, within: Path) -> Skill | None:
+def _read(file: Path, within: Path, *, is_own: bool) -> Skill | None:
     fields = front_matter((read_inside(file, within, _HEAD_BYTES) or b"").decode("utf-8", "replace"))
     name, description = fields.get("name"), fields.get("description")
     # The path goes into the prompt: a folder name must not inject lines into it.
@@ -150,4 +186,4 @@ def _read(file: Path, within: Path) -> Skill | None:
         return None
     if len(description) > _LONGEST_DESCRIPTION:
         description = f"{description[:_LONGEST_DESCRIPTION]}…"
-    return Skill(name, description, file)
+    return Skill(name, description, file, is_own)

@@ -12,9 +12,11 @@ from string import Template
 from app.engine.agent.prompt.skills import skills_part
 from app.engine.agent.prompt.texts import prompt_text
 from app.engine.agent.prompt.workspace import PromptContext, read_inside, workspace_folders, workspace_part
+from app.engine.core.skill_state import disabled_skills
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.storage.database import Database
 from app.engine.storage.records import tasks
+from app.paths import Paths
 from app.protocol.context import PromptPart
 from app.protocol.notices import PromptRemark, Remark
 from app.protocol.tasks import ApproveMode, Task, TaskMode
@@ -101,9 +103,10 @@ def remarks_of(parts: Iterable[PromptPart]) -> Iterator[PromptRemark | Remark]:
 class TaskSystemPrompt:
     """The system prompt of one task. `role` is the personality's own prompt."""
 
-    def __init__(self, task: Task, role: str, database: Database) -> None:
+    def __init__(self, task: Task, role: str, database: Database, paths: Paths) -> None:
         self._task = task
         self._role = role
+        self._paths = paths
         self._database = database
 
     async def parts(self) -> tuple[PromptPart, ...]:
@@ -112,15 +115,19 @@ class TaskSystemPrompt:
         if known:
             return known
         task = self._task
-        parts = await current_parts(self._role, Path(task.workspace), task.mode, task.approve)
+        parts = await current_parts(self._role, Path(task.workspace), task.mode, self._paths, task.approve)
         self._database.journal.put(tasks.add(self._task.id, parts))
         return parts
 
 
 async def current_parts(
-    role: str, workspace: Path, mode: TaskMode, approve: ApproveMode = "ask"
+    role: str, workspace: Path, mode: TaskMode, paths: Paths, approve: ApproveMode = "ask"
 ) -> tuple[PromptPart, ...]:
     """The parts that a task would get if it started now. Raises `FolderNotAnswering` if they cannot be read."""
     now = datetime.now(UTC).astimezone()
-    context = PromptContext(role, workspace, mode, Path.home(), now, approve)
-    return await in_workspace(workspace, lambda: read_parts(context))
+
+    def read() -> tuple[PromptPart, ...]:
+        disabled = disabled_skills(paths.skills)
+        return read_parts(PromptContext(role, workspace, mode, Path.home(), now, approve, disabled))
+
+    return await in_workspace(workspace, read)

@@ -22,7 +22,10 @@ _LONGEST_NAME = 80
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
-    """`role` is the personality's own prompt. `workspace` is a real path, `home` the user's home directory."""
+    """`role` is the personality's own prompt. `workspace` is a real path, `home` the user's home directory.
+
+    `disabled_skills` are the SKILL.md files of skills that are switched off.
+    """
 
     role: str
     workspace: Path
@@ -30,6 +33,7 @@ class PromptContext:
     home: Path
     now: datetime
     approve: ApproveMode = "ask"
+    disabled_skills: frozenset[str] = frozenset()
 
 
 def workspace_folders(workspace: Path, home: Path) -> tuple[Path, ...]:

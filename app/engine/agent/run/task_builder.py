@@ -147,7 +147,7 @@ class TaskBuilder:
         for listener in listeners_of(features):
             agent.subscribe(listener)
         queue.attach(agent)
-        prompt = TaskSystemPrompt(task, personality.system_prompt, self.database)
+        prompt = TaskSystemPrompt(task, personality.system_prompt, self.database, self.paths)
         return TaskRun(context, gate, recorder, policy, completion, agent, prompt, window, processes, sandbox)
 
     def _tools(

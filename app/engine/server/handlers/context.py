@@ -137,7 +137,7 @@ async def get(services: Services, session: ClientSession, params: PromptGetParam
     given = params.workspace or ""
     workspace = await in_workspace(Path(given), lambda: _workspace(given))
     mode = "chat" if params.chat else "auto"
-    return PromptGetResult(parts=await current_parts(personality.system_prompt, workspace, mode))
+    return PromptGetResult(parts=await current_parts(personality.system_prompt, workspace, mode, services.paths))
 
 
 def _workspace(given: str) -> Path:

@@ -1,0 +1,175 @@
+"""`errand skills`: list, show, install, remove, switch on and off."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from app.cli.arguments import UsageError, workspace_path
+from app.cli.command import Command
+from app.cli.options import Argument, CommandOptions, Flag, Option
+from app.cli.terminal.terminal import Terminal
+from app.cli.terminal.text import escape_hidden_line
+from app.client.connection import Connection
+from app.client.launch import connect
+from app.client.skill_text import file_lines, origin_text, source_text, text_parts
+from app.paths import Paths
+from app.protocol.skills import (
+    SKILL_ENABLE,
+    SKILL_INSTALL,
+    SKILL_LIST,
+    SKILL_PREVIEW,
+    SKILL_REMOVE,
+    Skill,
+    SkillEnableParams,
+    SkillInstallParams,
+    SkillListParams,
+    SkillPreview,
+    SkillPreviewParams,
+    SkillRemoveParams,
+)
+
+_USAGE = """Say what to do:
+  errand skills                        list the skills for this folder
+  errand skills show NAME              all of a skill: its text, its files and its scripts; also a FOLDER or an ADDRESS
+  errand skills install FOLDER         show all of it, then install it if you say yes; or https://… of a git repository
+  errand skills remove NAME            delete an installed skill
+  errand skills on NAME, errand skills off NAME"""
+
+
+class SkillsOptions(CommandOptions, frozen=True, kw_only=True):
+    words: Annotated[
+        tuple[str, ...], Argument("WHAT", "list (the default), show, install, remove, on or off, and which")
+    ] = ()
+    path: Annotated[str, Option("--path", "with show and install: the folder of the skill in the source", "DIR")] = ""
+    ref: Annotated[str, Option("--ref", "with show and install: a branch or tag", "NAME")] = ""
+    workspace: Annotated[str | None, Option("--workspace", "whose skills (default: this folder)", "DIR")] = None
+    yes: Annotated[bool, Flag("--yes", "with install and remove: yes to what is asked; nobody has to be there")] = False
+    json: Annotated[bool, Flag("--json", "with list and show: one JSON object a line")] = False
+
+
+async def skills(options: SkillsOptions, paths: Paths, terminal: Terminal) -> int:
+    async with await connect(paths, "errand skills") as connection:
+        match options.words or ("list",):
+            case ["list"]:
+                await _list(connection, options, terminal)
+            case ["show", which]:
+                _show(await _preview(connection, await _source(connection, which, options), options), options, terminal)
+            case ["install", source]:
+                await _install(connection, _place(source), options, terminal)
+            case ["remove", name]:
+                await _remove(connection, await _named(connection, name, options), options, terminal)
+            case ["on" | "off" as state, name]:
+                skill = await _named(connection, name, options)
+                await connection.call(SKILL_ENABLE, SkillEnableParams(file=skill.file, is_enabled=state == "on"))
+                terminal.line(f"{skill.name} is {state}, from the next task on.")
+            case _:
+                raise UsageError(_USAGE)
+    return 0
+
+
+SKILLS = Command(SkillsOptions, skills)
+
+
+async def _all(connection: Connection, options: SkillsOptions) -> tuple[Skill, ...]:
+    found = await connection.call(SKILL_LIST, SkillListParams(workspace=workspace_path(options.workspace)))
+    return found.skills
+
+
+async def _list(connection: Connection, options: SkillsOptions, terminal: Terminal) -> None:
+    found = await connection.call(SKILL_LIST, SkillListParams(workspace=workspace_path(options.workspace)))
+    style = terminal.style
+    for skill in found.skills:
+        if options.json:
+            terminal.line(msgspec.json.encode(skill).decode())
+            continue
+        terminal.line(f"{style.bold(escape_hidden_line(skill.name))}  {escape_hidden_line(skill.description)}")
+        terminal.line(f"  {style.dim(origin_text(skill))}")
+        terminal.line(f"  {style.dim(escape_hidden_line(skill.file))}")
+    if not found.skills and not options.json:
+        terminal.note(
+            "There are no skills here. Install one: errand skills install FOLDER, or https://… of a repository"
+        )
+    for file in found.broken:
+        terminal.note(f"errand: {escape_hidden_line(file)} is left out: it has no name and description at its top.")
+
+
+async def _named(connection: Connection, name: str, options: SkillsOptions) -> Skill:
+    matching = [skill for skill in await _all(connection, options) if name in (skill.name, skill.file)]
+    if not matching:
+        raise UsageError(f"No skill has the name {name!r}. See them with: errand skills")
+    if len(matching) > 1:
+        files = "\n".join(f"  {skill.file}" for skill in matching)
+        raise UsageError(f"{len(matching)} skills have the name {name!r}. Name one by its file:\n{files}")
+    return matching[0]
+
+
+async def _source(connection: Connection, which: str, options: SkillsOptions) -> str:
+    """What to preview: a skill by its name, a folder (`./x`) or an address."""
+    if "/" in which:
+        return _place(which)
+    return str(Path((await _named(connection, which, options)).file).parent)
+
+
+def _place(source: str) -> str:
+    return source if "://" in source else os.path.abspath(os.path.expanduser(source))
+
+
+async def _preview(connection: Connection, source: str, options: SkillsOptions) -> SkillPreview:
+    params = SkillPreviewParams(source=source, path=options.path, ref=options.ref)
+    found = await connection.call(SKILL_PREVIEW, params)
+    if found.preview is None:
+        choices = "\n".join(f"  --path {escape_hidden_line(choice)}" for choice in found.choices)
+        raise UsageError(f"There are several skills in it. Say which:\n{choices}")
+    return found.preview
+
+
+def _show(preview: SkillPreview, options: SkillsOptions, terminal: Terminal) -> None:
+    if options.json:
+        terminal.line(msgspec.json.encode(preview).decode())
+        return
+    style = terminal.style
+    terminal.line(f"{style.bold(escape_hidden_line(preview.name))}  {escape_hidden_line(preview.description)}")
+    terminal.line(style.dim(source_text(preview)))
+    for line in file_lines(preview):
+        terminal.line(f"  {line}")
+    for name, text in text_parts(preview):
+        terminal.line(f"\n{style.bold(name)}")
+        for line in text.splitlines():
+            terminal.line(f"  {line}")
+
+
+async def _install(connection: Connection, source: str, options: SkillsOptions, terminal: Terminal) -> None:
+    preview = await _preview(connection, source, options)
+    _show(preview, options, terminal)
+    if preview.problem:
+        raise UsageError(preview.problem)
+    question = f"Install {preview.name}? Agents are told of it then; its scripts run only if you allow them."
+    if not await _is_confirmed(question, options, terminal):
+        terminal.note("Nothing was installed.")
+        return
+    params = SkillInstallParams(
+        source=preview.source, path=preview.path, ref=preview.ref, fingerprint=preview.fingerprint
+    )
+    made = (await connection.call(SKILL_INSTALL, params)).skill
+    terminal.line(f"{made.name} was installed in {escape_hidden_line(str(Path(made.file).parent))}.")
+
+
+async def _remove(connection: Connection, skill: Skill, options: SkillsOptions, terminal: Terminal) -> None:
+    changed = " Files in it were changed since it was installed." if skill.is_changed else ""
+    folder = escape_hidden_line(str(Path(skill.file).parent))
+    if not await _is_confirmed(f"Delete {folder}?{changed}", options, terminal):
+        terminal.note("Nothing was deleted.")
+        return
+    await connection.call(SKILL_REMOVE, SkillRemoveParams(file=skill.file))
+    terminal.line(f"{skill.name} was deleted.")
+
+
+async def _is_confirmed(question: str, options: SkillsOptions, terminal: Terminal) -> bool:
+    if options.yes:
+        return True
+    if not terminal.interactive:
+        raise UsageError(f"{question} Nobody is there to ask: say yes with --yes.")
+    terminal.line(question)
+    return (await terminal.ask("[y/N] ")).strip().lower() in ("y", "yes")
