@@ -37,6 +37,11 @@ class Paths:
         return self.home / "attachments"
 
     @property
+    def replaced(self) -> Path:
+        """What tasks replaced in files, named by its hash, to undo changes."""
+        return self.home / "replaced"
+
+    @property
     def logs(self) -> Path:
         return self.home / "logs"
 
@@ -117,7 +122,16 @@ class Paths:
             str(self.home).encode()
         except UnicodeEncodeError as error:
             raise OSError(errno.EILSEQ, "its name is not UTF-8", ascii(str(self.home))) from error
-        folders = (self.copies, self.outputs, self.attachments, self.logs, self.keys, self.workspaces, self.run)
+        folders = (
+            self.copies,
+            self.outputs,
+            self.attachments,
+            self.replaced,
+            self.logs,
+            self.keys,
+            self.workspaces,
+            self.run,
+        )
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A directory that also holds other files stays readable: other users may be meant to read those.
         is_new = not any(self.home.iterdir())

@@ -173,11 +173,11 @@ def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-def write_atomically(path: Path, data: bytes, *, folder: int | None = None) -> None:
+def write_atomically(path: Path, data: bytes, *, folder: int | None = None, mode: int | None = None) -> None:
     """Replace or create a regular file; keeps permissions and, if allowed, the owner. Raises OSError.
 
-    `path` must be a real path, or a name in `folder`, a descriptor. A link there is refused, as is anything else
-    that is not a regular file.
+    With `mode` it gets these permissions. `path` must be a real path, or a name in `folder`, a descriptor. A link there
+    is refused, as is anything else that is not a regular file.
     """
     old = None
     with suppress(FileNotFoundError):
@@ -185,6 +185,8 @@ def write_atomically(path: Path, data: bytes, *, folder: int | None = None) -> N
     with atomic_writer(path, overwrite=True, mode=0o666, folder=folder) as file:
         if old:
             _keep_rights(file.fileno(), old)
+        if mode is not None and os.name == "posix":
+            os.fchmod(file.fileno(), mode)
         file.write(data)
 
 

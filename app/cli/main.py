@@ -35,6 +35,9 @@ COMMANDS = (
         "context", "what the newest turn of a task sent to its model, by part and size", "commands.task_details:CONTEXT"
     ),
     Entry("output", "the tool calls of a task, or all that one of them gave", "commands.task_details:OUTPUT"),
+    Entry("changes", "the files that a task changed, and what in them", "commands.changes:CHANGES"),
+    Entry("undo", "undo what a task changed in files: all, a file, a step, or a piece", "commands.changes:UNDO"),
+    Entry("redo", "redo what was undone", "commands.changes:REDO"),
     Entry(
         "replay", "play a record offline, and see what the agent loop does differently today", "commands.start:REPLAY"
     ),

@@ -8,6 +8,7 @@ from app.client.safe_text import escape_hidden, escape_hidden_line
 from app.protocol.asks import Approval, Ask, ReachedLimit, UnknownCall
 from app.protocol.base import JsonObject
 from app.protocol.blocks import SummaryBlock, TextBlock, ToolCallBlock
+from app.protocol.changes import ChangedFile
 from app.protocol.context import ContextPart, PromptPartName
 from app.protocol.conversations import Node
 from app.protocol.data import DataImportResult
@@ -240,3 +241,21 @@ def current_item(items: tuple[TodoItem, ...]) -> TodoItem | None:
     """The step in progress, else the next one; None if all are done."""
     found = next((item for item in items if item.status == "in_progress"), None)
     return found or next((item for item in items if item.status == "pending"), None)
+
+
+CHANGES_NOT_SEEN = "What commands change in files is not recorded, and cannot be undone here."
+
+
+def file_state_text(file: ChangedFile) -> str:
+    """What became of a changed file, in a word or two; empty if it is simply changed."""
+    match file.state:
+        case "undone":
+            return "undone"
+        case "changed_since":
+            return "changed since"
+        case "not_kept":
+            return "cannot be undone"
+        case "changed":
+            hunks = f"{len(file.undone_hunks)} of its parts undone" if file.undone_hunks else ""
+            steps = "partly undone" if file.undone_steps else hunks
+            return steps or ("new" if file.is_new else "deleted" if file.is_deleted else "")

@@ -32,6 +32,8 @@ from app.engine.agent.tasks.locks import AgentLocks
 from app.engine.agent.tasks.restart import mark_interrupted, restore_asks
 from app.engine.agent.tasks.runner import AgentTaskRunner
 from app.engine.background import Background
+from app.engine.checkpoints.contents import ContentStore
+from app.engine.checkpoints.undo import Checkpoints
 from app.engine.core import process_hardening, resources
 from app.engine.core.errors import EngineError
 from app.engine.core.heartbeat import Heartbeat, LoopLatency, new_heartbeat
@@ -230,6 +232,7 @@ async def open_services(
     windows = partial(window_of, models=models, settings=settings)
     attachments = Attachments(paths.attachments)
     sessions = ToolSessions()
+    checkpoints = Checkpoints(log, database, ContentStore(paths.replaced))
     stack.push_async_callback(sessions.close)
     builder = TaskBuilder(
         log,
@@ -250,6 +253,9 @@ async def open_services(
     stack.push_async_callback(runner.close)
     conversation_agents = ConversationAgents(log, database, locks, paths)
     background.start(Remover(log, database, locks, grants, paths).sweep(), name="sweep of left files")
+    background.keep(
+        partial(checkpoints.run_pruning, lambda: settings.values.keep_changes_days), "pruning of changes", _RESTART_S
+    )
     if not settings.values.database_url:
         copies = DailyBackups(paths.database, paths.copies, database.health)
         background.keep(copies.run, "daily copies", _RESTART_S)
@@ -272,6 +278,7 @@ async def open_services(
         grants=grants,
         sessions=sessions,
         skills=Skills(paths, Path.home()),
+        checkpoints=checkpoints,
         paths=paths,
         instance_id=new_id("engine"),
         version=version("errand-desktop"),

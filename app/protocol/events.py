@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 from app.protocol.agents import Agent, Personality
 from app.protocol.asks import Ask, Grant
 from app.protocol.base import Wire
+from app.protocol.changes import Change
 from app.protocol.conversations import Conversation, Node
 from app.protocol.tasks import AgentPlan, Task
 
@@ -59,6 +60,12 @@ class AskUpdate(Wire, frozen=True, kw_only=True, tag="askUpdate"):
     ask: Ask
 
 
+class ChangeUpdate(Wire, frozen=True, kw_only=True, tag="changeUpdate"):
+    """A task is about to change a file, a person undoes or redoes a change, or one failed (the same id again)."""
+
+    change: Change
+
+
 class PersonalityUpdate(Wire, frozen=True, kw_only=True, tag="personalityUpdate"):
     """A personality was created or changed; sent to every client."""
 
@@ -86,6 +93,7 @@ Event: TypeAlias = (
     | TaskMessage
     | TaskPlan
     | AskUpdate
+    | ChangeUpdate
     | GrantUpdate
     | PersonalityUpdate
     | PersonalityDeleted

@@ -4,7 +4,20 @@ from typing import Literal
 
 import msgspec
 
-from app.protocol import agents, asks, context, conversations, data, engine, executions, settings, skills, tasks, usage
+from app.protocol import (
+    agents,
+    asks,
+    changes,
+    context,
+    conversations,
+    data,
+    engine,
+    executions,
+    settings,
+    skills,
+    tasks,
+    usage,
+)
 from app.protocol.base import JsonValue, Wire
 from app.protocol.engine import HealthUpdate
 from app.protocol.events import Delta, EventRecord, Resync
@@ -16,6 +29,7 @@ METHODS = (
     *conversations.METHODS,
     *agents.METHODS,
     *executions.METHODS,
+    *changes.METHODS,
     *settings.METHODS,
     *usage.METHODS,
     *context.METHODS,

@@ -18,6 +18,7 @@ from app.protocol.events import (
     AgentDeleted,
     AgentUpdate,
     AskUpdate,
+    ChangeUpdate,
     ConversationDeleted,
     ConversationUpdate,
     Delta,
@@ -88,7 +89,7 @@ class Picture:
                 self.asks[ask.id] = ask
             case GrantUpdate(grant=grant):
                 self.grants[grant.id] = grant
-            case TaskPlan() | PersonalityUpdate() | PersonalityDeleted():
+            case TaskPlan() | ChangeUpdate() | PersonalityUpdate() | PersonalityDeleted():
                 pass
             case _:
                 assert_never(event)

@@ -15,6 +15,8 @@ from app.engine.agent.tasks.chats import Chats
 from app.engine.agent.tasks.comparison import ModelComparison
 from app.engine.agent.tasks.conversation_agents import ConversationAgents
 from app.engine.agent.tasks.locks import AgentLocks
+from app.engine.checkpoints.contents import ContentStore
+from app.engine.checkpoints.undo import Checkpoints
 from app.engine.core.errors import AgentBusy, Conflict, NotFound
 from app.engine.core.heartbeat import LoopLatency
 from app.engine.core.secrets import KeyStore
@@ -233,6 +235,7 @@ async def engine_server(
         grants=Grants(),
         sessions=ToolSessions(),
         skills=Skills(paths, paths.home / "home"),
+        checkpoints=Checkpoints(log, database, ContentStore(paths.replaced)),
         paths=paths,
         instance_id=instance_id,
         version="0",

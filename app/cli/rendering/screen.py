@@ -15,6 +15,7 @@ from app.protocol.events import (
     AgentDeleted,
     AgentUpdate,
     AskUpdate,
+    ChangeUpdate,
     ConversationDeleted,
     ConversationUpdate,
     Delta,
@@ -160,6 +161,8 @@ def conversation_of(message: ShownMessage) -> str:
             return conversation_id
         case AskUpdate(ask=ask):
             return ask.conversation_id
+        case ChangeUpdate(change=change):
+            return change.conversation_id
         case ConversationUpdate(conversation=conversation):
             return conversation.id
         case AgentUpdate(agent=agent):

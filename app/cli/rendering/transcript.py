@@ -34,6 +34,7 @@ from app.protocol.events import (
     AgentDeleted,
     AgentUpdate,
     AskUpdate,
+    ChangeUpdate,
     ConversationDeleted,
     ConversationUpdate,
     Event,
@@ -95,6 +96,7 @@ class TranscriptRenderer:
                 | ConversationDeleted()
                 | AgentDeleted()
                 | TaskPlan()
+                | ChangeUpdate()
                 | GrantUpdate()
                 | PersonalityUpdate()
                 | PersonalityDeleted()

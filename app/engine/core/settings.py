@@ -216,6 +216,11 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "Folders besides the workspace that commands in the sandbox may change, with ; between; ~ is your home.",
         ),
     ] = ""
+    keep_changes_days: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=3_650),
+        _setting("Undo of changes", "Days for which what tasks replaced in files is kept, to undo their changes."),
+    ] = 30
     database_url: Annotated[
         str,
         _setting(

@@ -31,7 +31,7 @@ def default_workspace(paths: Paths, conversation_id: str) -> Path:
 
 
 def delete_files(paths: Paths, files: Iterable[str], used: frozenset[str]) -> None:
-    """Delete long output, pictures that are not in `used`, and empty workspaces; other files stay."""
+    """Delete long output, pictures and replaced contents not in `used`, and empty workspaces; other files stay."""
     for file in map(Path, files):
         if file.parent == paths.outputs:
             _delete_folder(file)
@@ -40,6 +40,9 @@ def delete_files(paths: Paths, files: Iterable[str], used: frozenset[str]) -> No
                 file.rmdir()
         elif file.parent.parent == paths.attachments and str(file) not in used:
             _delete_picture(file)
+        elif file.parent.parent == paths.replaced and file.name not in used:
+            with suppress(OSError):
+                file.unlink()
 
 
 def unused_pictures(paths: Paths, used: frozenset[str]) -> tuple[str, ...]:
@@ -115,6 +118,7 @@ def _parts(paths: Paths) -> tuple[DataPart, ...]:
         _part("Copies of the records", paths.copies, "Made daily and before updates (five of each), and your backups"),
         _part("Pictures", paths.attachments, "Copies of pictures that you attached"),
         _part("Long output", paths.outputs, "What commands wrote, where it was too long for a message"),
+        _part("Replaced files", paths.replaced, "What tasks replaced in your files, to undo their changes"),
         _part("Workspaces", paths.workspaces, "Folders for tasks that were given none, and the files made in them"),
         _part("Caches", paths.cache, "Downloads of package managers that ran in the sandbox"),
         _part("Logs", paths.logs, "For finding errors; no texts of conversations"),

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import msgspec
 
+from app.engine.checkpoints.contents import ContentStore
 from app.engine.core.errors import AgentBusy, Conflict, EngineError, InvalidParams, NotFound
 from app.engine.data import conversation_files
 from app.engine.event_log import EventLog
@@ -25,6 +26,7 @@ _log = logging.getLogger(__name__)
 # Folders of long output checked per start: listing and querying more takes seconds.
 _MOST_AT_START = 10_000
 _PIECE = 500
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ConversationLocks(Protocol):
@@ -42,6 +44,7 @@ class Remover:
         self._locks = locks
         self._grants = grants
         self._paths = paths
+        self._contents = ContentStore(paths.replaced)
 
     async def delete(self, conversation_id: str) -> None:
         """Raises `Conflict` unless it is archived, `AgentBusy` while a task runs."""
@@ -148,12 +151,16 @@ class Remover:
             *conversation_files.output_folders(self._paths, await stats.task_ids(conversation_id)),
             conversation_files.default_workspace(self._paths, conversation_id),
         )
-        return (*map(str, places), *sorted(await stats.pictures(conversation_id)))
+        contents = await self._database.changes.contents_of(conversation_id)
+        replaced = (str(self._contents.path_of(one)) for one in sorted(contents))
+        return (*map(str, places), *sorted(await stats.pictures(conversation_id)), *replaced)
 
     async def _delete_files(self, files: list[str]) -> None:
         pictures = str(self._paths.attachments)
         named = any(file.startswith(pictures) for file in files)
         used = await self._database.storage_stats.pictures() if named else frozenset[str]()
+        if any(file.startswith(str(self._paths.replaced)) for file in files):
+            used |= await self._database.changes.contents(_EVER)
         await asyncio.to_thread(conversation_files.delete_files, self._paths, files, used)
 
     async def _delete_unused_pictures(self) -> None:

@@ -10,6 +10,7 @@ from app.engine.server import json_rpc
 from app.engine.server.handlers import (
     agents,
     asks,
+    changes,
     context,
     conversations,
     data,
@@ -36,6 +37,7 @@ ROUTES: tuple[ServedMethod, ...] = (
     *agents.HANDLERS,
     *agents.PERSONALITY_HANDLERS,
     *executions.HANDLERS,
+    *changes.HANDLERS,
     *asks.GRANT_HANDLERS,
     *settings.MODEL_HANDLERS,
     *data.HANDLERS,

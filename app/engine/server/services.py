@@ -10,6 +10,7 @@ from app.engine.agent.tasks.chats import Chats
 from app.engine.agent.tasks.comparison import ModelComparison
 from app.engine.agent.tasks.conversation_agents import ConversationAgents
 from app.engine.agent.tasks.locks import AgentLocks
+from app.engine.checkpoints.undo import Checkpoints
 from app.engine.core.heartbeat import LoopLatency
 from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import Settings
@@ -98,6 +99,7 @@ class Services:
     grants: Grants
     sessions: ToolSessions
     skills: Skills
+    checkpoints: Checkpoints
     paths: Paths
     instance_id: str
     version: str

@@ -11,6 +11,7 @@ from app.engine.core.errors import StorageError
 from app.engine.storage.records import agents
 from app.engine.storage.records.agents import AgentStore, PersonalityStore
 from app.engine.storage.records.asks import AskStore
+from app.engine.storage.records.changes import ChangeStore
 from app.engine.storage.records.commands import CommandStore
 from app.engine.storage.records.conversation_tree import TreeStore
 from app.engine.storage.records.conversations import ConversationStore
@@ -58,6 +59,7 @@ class Database:
         self.prompts = PromptStore(reader)
         self.asks = AskStore(reader)
         self.grants = GrantStore(reader)
+        self.changes = ChangeStore(reader)
         self.events = EventStore(reader)
         self.commands = CommandStore(reader)
         self.removals = RemovalStore(reader)

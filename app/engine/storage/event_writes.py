@@ -2,12 +2,24 @@
 
 from typing import assert_never
 
-from app.engine.storage.records import agents, asks, conversations, events, grants, nodes, removal, tasks, turns
+from app.engine.storage.records import (
+    agents,
+    asks,
+    changes,
+    conversations,
+    events,
+    grants,
+    nodes,
+    removal,
+    tasks,
+    turns,
+)
 from app.engine.storage.sqlite.statements import Write
 from app.protocol.events import (
     AgentDeleted,
     AgentUpdate,
     AskUpdate,
+    ChangeUpdate,
     ConversationDeleted,
     ConversationUpdate,
     EventRecord,
@@ -36,6 +48,7 @@ def _change(
         | TaskMessage
         | TaskPlan
         | AskUpdate
+        | ChangeUpdate
         | GrantUpdate
         | PersonalityUpdate
         | PersonalityDeleted
@@ -54,6 +67,8 @@ def _change(
             return turns.save_plan(plan)
         case AskUpdate(ask=ask):
             return asks.save(ask)
+        case ChangeUpdate(change=change):
+            return changes.save(change)
         case GrantUpdate(grant=grant):
             return grants.save(grant)
         case PersonalityUpdate() | PersonalityDeleted():

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from app.protocol.changes import Change
+
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
@@ -29,11 +31,11 @@ class Checkpoints(Protocol):
         """Store a content, and return its id. Called in a thread; raises OSError."""
         ...
 
-    async def record(self, call_id: str, change: FileChange) -> str:
-        """Commit that the change is about to be made, and return its id."""
+    async def record(self, call_id: str, change: FileChange) -> Change:
+        """Commit that the change is about to be made."""
         ...
 
-    def failed(self, change_id: str) -> None:
+    def failed(self, change: Change) -> None:
         """The change was not made after all."""
         ...
 

@@ -11,6 +11,7 @@ from app.protocol.events import (
     AgentDeleted,
     AgentUpdate,
     AskUpdate,
+    ChangeUpdate,
     ConversationDeleted,
     ConversationUpdate,
     Delta,
@@ -90,6 +91,8 @@ class Stores:
                 self.personalities.apply(event)
             case GrantUpdate():
                 self.grants.apply(event)
+            case ChangeUpdate():
+                pass
             case TaskPlan():
                 pass  # the transcript shows its effects
             case _:

@@ -28,6 +28,8 @@ from app.engine.agent.run.stop_policy import ModeDetector, StopPolicy
 from app.engine.agent.run.task_context import TaskContext, TaskTools, ToolAliases
 from app.engine.agent.run.task_run import TaskRun
 from app.engine.agent.run.task_state import TaskState
+from app.engine.checkpoints.contents import ContentStore
+from app.engine.checkpoints.recorder import TaskCheckpoints
 from app.engine.core.messages import Message
 from app.engine.core.settings import Settings, folders_of, hosts_of
 from app.engine.event_log import EventLog
@@ -100,8 +102,18 @@ class TaskBuilder:
         workspace, outputs = Path(task.workspace), self.paths.outputs / task.id
         sessions = ConversationSessions(self.sessions, task.conversation_id)
         addresses = TaskAddresses(state, self.grants, self.settings, self.paths)
+        checkpoints = TaskCheckpoints(lambda: state.task, self.log, ContentStore(self.paths.replaced))
         tool_context = ToolContext(
-            task.id, workspace, outputs, environment, processes, sessions, sandbox, self.redactor, addresses=addresses
+            task.id,
+            workspace,
+            outputs,
+            environment,
+            processes,
+            sessions,
+            sandbox,
+            self.redactor,
+            addresses=addresses,
+            checkpoints=checkpoints,
         )
         tools = TaskTools(
             self.replace_tools(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)

@@ -54,6 +54,8 @@ def conversation_of(event: Event) -> str | None:
             return node.conversation_id
         case protocol.TaskPlan(conversation_id=conversation_id):
             return conversation_id
+        case protocol.ChangeUpdate(change=change):
+            return change.conversation_id
         case protocol.AskUpdate(ask=ask):
             return ask.conversation_id
         case (

@@ -16,6 +16,7 @@ from app.engine.storage.sqlite.statements import Write, from_json, to_json, upse
 from app.engine.storage.sqlite.tables import (
     agents,
     asks,
+    changes,
     commands,
     conversations,
     events,
@@ -43,6 +44,7 @@ _DELETE_ROWS = (
     turns.delete().where(turns.c.task_id.in_(_TASKS)),
     prompts.delete().where(prompts.c.task_id.in_(_TASKS)),
     asks.delete().where(asks.c.task_id.in_(_TASKS)),
+    changes.delete().where(changes.c.conversation_id == _ID),
     tasks.delete().where(tasks.c.conversation_id == _ID),
     agents.delete().where(agents.c.conversation_id == _ID),
     nodes.delete().where(nodes.c.conversation_id == _ID),
@@ -79,6 +81,7 @@ def _delete_newest(key: Column[str] | Column[int], of: ColumnElement[bool]) -> D
 _IN_SLICES = (
     _delete_newest(tool_executions.c.number, tool_executions.c.task_id.in_(_TASKS)),
     _delete_newest(asks.c.id, asks.c.task_id.in_(_TASKS)),
+    _delete_newest(changes.c.number, changes.c.conversation_id == _ID),
     _delete_newest(nodes.c.number, nodes.c.conversation_id == _ID),
 )
 

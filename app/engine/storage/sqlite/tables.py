@@ -184,6 +184,25 @@ events = Table(
     Column("body", Text, nullable=False),
 )
 
+# Changes of files by tasks, in the order in which they were recorded. `before` and `after` name stored contents.
+changes = Table(
+    "changes",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("task_id", Text, ForeignKey("tasks.id"), nullable=False),
+    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
+    Column("path", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("before", Text, nullable=False),
+    Column("after", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Index("changes_by_task", "task_id", "path"),
+    Index("changes_by_conversation", "conversation_id", "task_id"),
+    Index("changes_by_path", "path", "number"),
+    Index("changes_by_time", "at"),
+)
+
 # The result of each command of each client: a command sent twice is executed once, also across restarts.
 commands = Table(
     "commands",

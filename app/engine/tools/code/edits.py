@@ -160,28 +160,63 @@ def diff_texts(
     before: str, after: str, name: str, longest: int = _LONGEST_DIFF_TEXT, lines_before: int = 0
 ) -> TextDiff:
     """`lines_before` is the number of lines of the file before these parts of it."""
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    lines = list(_hunks(old, new, lines_before))
-    added = sum(line.startswith("+") for line in lines)
-    removed = sum(line.startswith("-") for line in lines)
-    text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    hunks = text_hunks(before, after, lines_before)
+    added, removed = sum(hunk.added for hunk in hunks), sum(hunk.removed for hunk in hunks)
+    text = "".join(f"{hunk.header}\n{hunk.text}" for hunk in hunks)
     is_cut = len(text) > longest
     if is_cut:
         text = text[:longest].rpartition("\n")[0] + "\n… the rest of the diff is left out\n"
-    return TextDiff(f"--- {name}\n+++ {name}\n{text}" if lines else "", added, removed, is_cut)
+    return TextDiff(f"--- {name}\n+++ {name}\n{text}" if hunks else "", added, removed, is_cut)
 
 
-def _hunks(old: list[str], new: list[str], lines_before: int) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """A piece of a unified diff: lines `old_at` to `old_end` of one text became `new_at` to `new_end` of the other.
+
+    Without the lines of context, and counted from 0. `text` has the lines below the `header`.
+    """
+
+    header: str
+    text: str
+    added: int
+    removed: int
+    old_at: int
+    old_end: int
+    new_at: int
+    new_end: int
+
+
+def text_hunks(before: str, after: str, lines_before: int = 0) -> list[Hunk]:
+    old, new = text_lines(before), text_lines(after)
+    hunks: list[Hunk] = []
     for group in _LineMatcher(old, new).get_grouped_opcodes(_CONTEXT):
         first_old, last_old, first_new, last_new = group[0][1], group[-1][2], group[0][3], group[-1][4]
         old_range = _range(lines_before + first_old, lines_before + last_old)
-        yield f"@@ -{old_range} +{_range(lines_before + first_new, lines_before + last_new)} @@\n"
-        for tag, first_old, last_old, first_new, last_new in group:
+        header = f"@@ -{old_range} +{_range(lines_before + first_new, lines_before + last_new)} @@"
+        lines: list[str] = []
+        added = removed = 0
+        for tag, at, end, new_at, new_end in group:
             if tag == "equal":
-                yield from (f" {line}" for line in old[first_old:last_old])
+                lines += (f" {line}" for line in old[at:end])
                 continue
-            yield from (f"-{line}" for line in old[first_old:last_old])
-            yield from (f"+{line}" for line in new[first_new:last_new])
+            lines += (f"-{line}" for line in old[at:end])
+            lines += (f"+{line}" for line in new[new_at:new_end])
+            added, removed = added + new_end - new_at, removed + end - at
+        text = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+        changed = [opcode for opcode in group if opcode[0] != "equal"]
+        first, last = changed[0], changed[-1]
+        hunks.append(Hunk(header, text, added, removed, first[1], last[2], first[3], last[4]))
+    return hunks
+
+
+def text_lines(text: str) -> list[str]:
+    """The lines as diffs count them, with their ends."""
+    return text.splitlines(keepends=True)
+
+
+def changed_ranges(old: list[str], new: list[str]) -> list[tuple[int, int, int, int]]:
+    """Lines of the old text, from and to, and what they became, from and to."""
+    return [opcode[1:] for opcode in _LineMatcher(old, new).get_opcodes() if opcode[0] != "equal"]
 
 
 def _range(first: int, end: int) -> str:

@@ -162,14 +162,14 @@ class Code:
     ) -> ToolResult:
         """Make the change once what it replaces is committed."""
         checkpoints, folder = self._context.checkpoints, self._context.workspace
-        change_id = ""
+        recorded = None
         if checkpoints is not None and prepared.change is not None:
-            change_id = await checkpoints.record(call_id, prepared.change)
+            recorded = await checkpoints.record(call_id, prepared.change)
         try:
             return await in_workspace(folder, lambda: write(prepared), _PATIENCE_S)
         except ToolError:
-            if checkpoints is not None and change_id:
-                checkpoints.failed(change_id)
+            if checkpoints is not None and recorded is not None:
+                checkpoints.failed(recorded)
             raise
 
     def _run(

@@ -1,17 +1,36 @@
-"""Smaller pages of the search index. No table changes.
+"""Smaller pages of the search index, and the changes of files.
 
 From here on nodes, tasks and prompts hold notices as data, which an older Errand cannot read.
 """
 
 from alembic import op
+from sqlalchemy import BigInteger, Column, ForeignKey, Integer, Text
 
 revision = "0015"
 down_revision = "0014"
 branch_labels = None
 depends_on = None
 
+_NUMBER = BigInteger().with_variant(Integer(), "sqlite")
+
 
 def upgrade() -> None:
+    op.create_table(
+        "changes",
+        Column("number", _NUMBER, primary_key=True),
+        Column("id", Text, nullable=False, unique=True),
+        Column("task_id", Text, ForeignKey("tasks.id"), nullable=False),
+        Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
+        Column("path", Text, nullable=False),
+        Column("at", Text, nullable=False),
+        Column("before", Text, nullable=False),
+        Column("after", Text, nullable=False),
+        Column("body", Text, nullable=False),
+    )
+    op.create_index("changes_by_task", "changes", ["task_id", "path"])
+    op.create_index("changes_by_conversation", "changes", ["conversation_id", "task_id"])
+    op.create_index("changes_by_path", "changes", ["path", "number"])
+    op.create_index("changes_by_time", "changes", ["at"])
     connection = op.get_bind()
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("INSERT INTO node_search (node_search, rank) VALUES ('pgsz', 1000)")

@@ -1,0 +1,70 @@
+"""What a task changed in files: shown, undone and redone by the command line, also after the engine was killed."""
+
+import os
+import signal
+from pathlib import Path
+
+from app.paths import Paths
+from tests.support.command_line import Errand
+from tests.support.model_server import Call, ModelServer, Reply
+
+MODEL = ("--model", "openai_compatible/test-model", "--api-base")
+
+
+def write(name: str, content: str) -> Call:
+    return Call("code", {"action": "write", "path": name, "content": content})
+
+
+async def worked(errand: Errand, server: ModelServer) -> str:
+    """The id of a task that has ended."""
+    found = await errand.run("run", "--approve", "all", "--json", *MODEL, server.url, "go")
+    assert found.code == 0, found.err
+    return str(found.lines[-1]["id"])
+
+
+async def test_changes_are_listed_compared_undone_and_redone(errand: Errand, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("one\ntwo\n")
+    replies = [Reply(calls=(write("a.txt", "one\n2\n"),)), Reply(calls=(write("b/c.txt", "c\n"),)), Reply(text="Done.")]
+    async with ModelServer(turns=replies) as server:
+        task = await worked(errand, server)
+    shown = (await errand.run("changes", task)).out
+    assert shown.splitlines()[:3] == ["2 files · +2 −1", "  +1 −1  a.txt", "  +1 −0  b/c.txt · new"]
+    diff = (await errand.run("changes", task, "--diff", "--file", "a.txt")).out
+    assert diff == "--- a.txt\n+++ a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
+    assert (await errand.run("undo", task, "--step", "2")).out == "Undone in 1 file.\n"
+    assert not (workspace / "b").exists()
+    assert (await errand.run("undo", task)).out == "Undone in 1 file.\n"
+    assert (workspace / "a.txt").read_text() == "one\ntwo\n"
+    assert (await errand.run("redo", task)).out == "Redone in 2 files.\n"
+    assert ((workspace / "a.txt").read_text(), (workspace / "b/c.txt").read_text()) == ("one\n2\n", "c\n")
+
+
+async def test_a_file_changed_since_is_overwritten_only_on_demand(errand: Errand, workspace: Path) -> None:
+    async with ModelServer(turns=[Reply(calls=(write("a.txt", "new\n"),)), Reply(text="Done.")]) as server:
+        task = await worked(errand, server)
+    (workspace / "a.txt").write_text("mine\n")
+    refused = await errand.run("undo", task)
+    assert (refused.code, refused.out) == (1, "")
+    assert "a.txt was changed since by somebody else." in refused.err and "--overwrite" in refused.err
+    assert (await errand.run("undo", task, "--overwrite")).code == 0
+    assert not (workspace / "a.txt").exists()
+    assert (await errand.run("redo", task, "--file", "a.txt")).code == 0
+    assert (workspace / "a.txt").read_text() == "mine\n"
+
+
+async def test_changes_can_be_undone_after_the_engine_was_killed(errand: Errand, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("old\n")
+    async with ModelServer(turns=[Reply(calls=(write("a.txt", "new\n"),)), Reply(text="Done.")]) as server:
+        task = await worked(errand, server)
+    os.kill(errand.engine_pid(), signal.SIGKILL)
+    assert list(Paths(errand.home).replaced.glob("*/*"))
+    assert (await errand.run("undo", task)).code == 0
+    assert (workspace / "a.txt").read_text() == "old\n"
+
+
+async def test_what_is_not_there_is_refused_in_words(errand: Errand) -> None:
+    async with ModelServer(turns=[Reply(text="Done.")]) as server:
+        task = await worked(errand, server)
+    assert "has changed no files" in (await errand.run("changes", task)).out
+    refused = await errand.run("undo", task)
+    assert (refused.code, refused.err) == (2, "errand: This task has changed no files.\n")

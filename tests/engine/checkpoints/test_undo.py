@@ -1,0 +1,276 @@
+"""Undoing and redoing real files that a task's tool changed, in a whole engine."""
+
+import os
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from app.engine.core.errors import NotFound
+from app.protocol.events import ChangeUpdate
+from tests.engine.checkpoints.parts import Work, work_in
+
+LINES = "".join(f"line {number}\n" for number in range(1, 31))
+
+
+@pytest.fixture
+async def work(tmp_path: Path) -> AsyncGenerator[Work]:
+    async with work_in(tmp_path) as made:
+        yield made
+
+
+def with_lines(**changed: str) -> str:
+    """LINES with other texts, by `lN`."""
+    lines = LINES.splitlines(keepends=True)
+    for name, text in changed.items():
+        lines[int(name[1:]) - 1] = text + "\n"
+    return "".join(lines)
+
+
+async def test_what_a_task_changed_is_listed_with_counts_and_steps(work: Work) -> None:
+    work.put("a.txt", "one\ntwo\n")
+    await work.write(1, "a.txt", "one\n2\n3\n")
+    await work.write(2, "new/b.txt", "b\n")
+    found = await work.changes()
+    assert [(file.name, file.state, file.added, file.removed, file.steps) for file in found.files] == [
+        ("a.txt", "changed", 2, 1, (1,)),
+        ("new/b.txt", "changed", 1, 0, (2,)),
+    ]
+    assert [file.is_new for file in found.files] == [False, True]
+    assert [(step.step, step.files, step.added, step.removed) for step in found.steps] == [(1, 1, 2, 1), (2, 1, 1, 0)]
+
+
+async def test_a_task_without_changes_has_none(work: Work) -> None:
+    assert (await work.services.checkpoints.changes(work.task.id, None)).tasks == ()
+    assert (await work.services.checkpoints.changes(None, work.task.conversation_id)).tasks == ()
+    with pytest.raises(NotFound, match="changed no files"):
+        await work.undo()
+
+
+async def test_all_changes_are_undone_and_redone(work: Work) -> None:
+    work.put("a.txt", "one\n")
+    await work.write(1, "a.txt", "1\n")
+    await work.write(2, "a.txt", "2\n")
+    await work.write(2, "new/deep/b.txt", "b\n")
+    await work.do(3, action="create_dir", path="empty")
+    result = await work.undo()
+    assert (len(result.changes), result.conflicts) == (3, ())
+    assert work.read("a.txt") == "one\n"
+    assert sorted(os.listdir(work.folder)) == ["a.txt"]
+    assert {file.state for file in (await work.files()).values()} == {"undone"}
+    await work.redo()
+    assert (work.read("a.txt"), work.read("new/deep/b.txt")) == ("2\n", "b\n")
+    assert (work.folder / "empty").is_dir()
+    assert (await work.files())["a.txt"].steps == (1, 2)
+
+
+async def test_one_file_is_undone_alone(work: Work) -> None:
+    for name in ("a", "b"):
+        work.put(name, "old\n")
+        await work.write(1, name, "new\n")
+    await work.undo("a")
+    assert (work.read("a"), work.read("b")) == ("old\n", "new\n")
+    with pytest.raises(NotFound, match="nothing to undo"):
+        await work.undo("a")
+    await work.redo("a")
+    assert work.read("a") == "new\n"
+
+
+async def test_one_step_is_undone_while_other_steps_stay(work: Work) -> None:
+    work.put("a", LINES)
+    await work.write(1, "a", with_lines(l3="first"))
+    await work.write(2, "a", with_lines(l3="first", l20="second"))
+    await work.write(3, "a", with_lines(l3="first", l20="second", l28="third"))
+    await work.undo(step=2)
+    assert work.read("a") == with_lines(l3="first", l28="third")
+    file = (await work.files())["a"]
+    assert (file.steps, file.undone_steps, file.added, file.removed) == ((1, 3), (2,), 2, 2)
+    await work.undo(step=1)
+    await work.redo(step=2)
+    assert work.read("a") == with_lines(l20="second", l28="third")
+    await work.redo()
+    assert work.read("a") == with_lines(l3="first", l20="second", l28="third")
+
+
+async def test_a_step_that_later_steps_changed_again_is_not_undone_alone(work: Work) -> None:
+    work.put("a", "one\n")
+    await work.write(1, "a", "two\n")
+    await work.write(2, "a", "three\n")
+    result = await work.undo(step=1)
+    assert [conflict.text for conflict in result.conflicts] == [
+        "a was left as it is: later changes touch the same lines: undo those first."
+    ]
+    assert work.read("a") == "three\n"
+    await work.undo(step=2)
+    await work.undo(step=1)
+    assert work.read("a") == "one\n"
+
+
+async def test_one_hunk_is_undone_and_redone(work: Work) -> None:
+    work.put("a", LINES)
+    await work.write(1, "a", with_lines(l3="first", l20="second"))
+    (diff,) = await work.diff("a")
+    assert [(hunk.added, hunk.removed) for hunk in diff.hunks] == [(1, 1), (1, 1)]
+    await work.undo("a", hunk=diff.hunks[0].id)
+    assert work.read("a") == with_lines(l20="second")
+    file = (await work.files())["a"]
+    assert (file.added, file.removed, len(file.undone_hunks)) == (1, 1, 1)
+    (left,) = (await work.diff("a"))[0].hunks
+    assert "+second" in left.text
+    await work.redo("a", hunk=file.undone_hunks[0].change_id)
+    assert work.read("a") == with_lines(l3="first", l20="second")
+    await work.undo("a")
+    assert work.read("a") == LINES
+
+
+async def test_a_file_with_an_undone_hunk_is_undone_and_redone_as_it_was(work: Work) -> None:
+    work.put("a", LINES)
+    await work.write(1, "a", with_lines(l3="first", l20="second"))
+    await work.undo("a", hunk=(await work.diff("a"))[0].hunks[1].id)
+    await work.undo("a")
+    assert work.read("a") == LINES
+    await work.redo("a")
+    assert work.read("a") == with_lines(l3="first")
+    await work.redo("a")
+    assert work.read("a") == with_lines(l3="first", l20="second")
+
+
+async def test_a_hunk_of_an_older_diff_is_not_guessed(work: Work) -> None:
+    work.put("a", LINES)
+    await work.write(1, "a", with_lines(l3="first"))
+    (diff,) = await work.diff("a")
+    await work.write(2, "a", with_lines(l3="other"))
+    result = await work.undo("a", hunk=diff.hunks[0].id)
+    assert "has changed meanwhile" in result.conflicts[0].text
+    assert work.read("a") == with_lines(l3="other")
+
+
+async def test_a_file_that_somebody_changed_since_is_only_overwritten_on_demand_and_can_be_restored(work: Work) -> None:
+    work.put("a", "old\n")
+    await work.write(1, "a", "new\n")
+    await work.write(1, "b", "b\n")
+    work.put("a", "mine\n")
+    result = await work.undo()
+    assert [(one.text, one.can_overwrite) for one in result.conflicts] == [
+        ("a was changed since by somebody else.", True)
+    ]
+    assert (work.read("a"), work.read("b")) == ("mine\n", "b\n")
+    assert (await work.files())["a"].state == "changed_since"
+    await work.undo("a", overwrite=True)
+    assert work.read("a") == "old\n"
+    await work.redo("a")
+    assert work.read("a") == "mine\n"
+
+
+async def test_what_a_person_changed_between_two_steps_stays(work: Work) -> None:
+    work.put("a", LINES)
+    await work.write(1, "a", with_lines(l3="first"))
+    work.put("a", with_lines(l3="first", l15="mine"))
+    await work.write(2, "a", with_lines(l3="first", l15="mine", l28="second"))
+    assert [hunk.added for hunk in (await work.diff("a"))[0].hunks] == [1, 1]
+    await work.undo("a")
+    assert work.read("a") == with_lines(l15="mine")
+
+
+async def test_another_task_that_changed_the_file_is_named(work: Work) -> None:
+    work.put("a", "old\n")
+    await work.write(1, "a", "new\n")
+    other = await work.parts.start()
+    second = Work(work.parts, await work.parts.watcher.end(other.id))
+    await second.write(1, "a", "newer\n")
+    assert (await work.undo()).conflicts[0].text == "a was changed since by another task."
+    await second.undo()
+    await work.undo()
+    assert work.read("a") == "old\n"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"\xef\xbb\xbfone\r\ntwo\r\n",
+        "ä\n".encode("latin-1"),
+        "\ufeffone\r\n".encode("utf-16-le"),
+        b"bin\0ary\xff",
+        b"",
+        b"no newline",
+    ],
+    ids=["bom and crlf", "latin-1", "utf-16", "binary", "empty", "no last newline"],
+)
+async def test_bytes_and_permissions_are_restored_exactly(work: Work, before: bytes) -> None:
+    file = work.put("f", before, 0o751)
+    await work.write(1, "f", "something else\n")
+    after = file.read_bytes()
+    file.chmod(0o600)
+    await work.undo("f")
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (before, 0o751)
+    await work.redo("f")
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (after, 0o600)
+
+
+async def test_a_hunk_keeps_encoding_and_line_ends(work: Work) -> None:
+    text = LINES.replace("line 10\n", "zehn ä\n")
+    file = work.put("f", b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    edits = [{"old": "line 2\n", "new": "zwei\n"}, {"old": "line 25\n", "new": "fünf\n"}]
+    await work.do(1, action="edit", path="f", edits=edits)
+    await work.undo("f", hunk=(await work.diff("f"))[0].hunks[0].id)
+    wanted = text.replace("line 25\n", "fünf\n").replace("\n", "\r\n").encode()
+    assert file.read_bytes() == b"\xef\xbb\xbf" + wanted
+
+
+async def test_a_file_that_is_gone_comes_back_with_its_folders(work: Work) -> None:
+    work.put("d/a", "old\n")
+    await work.write(1, "d/a", "new\n")
+    (work.folder / "d/a").unlink()
+    (work.folder / "d").rmdir()
+    assert (await work.undo("d/a")).conflicts[0].can_overwrite
+    await work.undo("d/a", overwrite=True)
+    assert work.read("d/a") == "old\n"
+
+
+async def test_folders_that_hold_other_files_stay(work: Work) -> None:
+    await work.write(1, "d/a", "new\n")
+    work.put("d/mine", "mine\n")
+    await work.undo()
+    assert os.listdir(work.folder / "d") == ["mine"]
+
+
+async def test_what_a_link_leads_to_now_is_not_touched(work: Work, tmp_path: Path) -> None:
+    work.put("d/a", "old\n")
+    await work.write(1, "d/a", "new\n")
+    (work.folder / "d").rename(work.folder / "moved")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a").write_text("new\n")
+    (work.folder / "d").symlink_to(outside)
+    result = await work.undo(overwrite=True)
+    assert "was left as it is" in result.conflicts[0].text
+    assert (outside / "a").read_text() == "new\n"
+
+
+async def test_contents_that_are_not_kept_any_more_are_said(work: Work) -> None:
+    work.put("a", "old\n")
+    await work.write(1, "a", "new\n")
+    for file in work.services.paths.replaced.glob("*/*"):
+        file.unlink()
+    file = (await work.files())["a"]
+    assert (file.state, file.can_undo) == ("not_kept", False)
+    assert "is not kept any more" in (await work.undo("a")).conflicts[0].text
+    assert work.read("a") == "new\n"
+
+
+async def test_clients_learn_of_each_change_and_of_its_undoing(work: Work) -> None:
+    await work.write(1, "a", "new\n")
+    await work.undo()
+    seen = [event.change for event in work.parts.watcher.events if isinstance(event, ChangeUpdate)]
+    assert [(change.kind, change.step, change.added, change.by) for change in seen] == [
+        ("edit", 1, 1, ""),
+        ("undo", 1, 0, "a person"),
+    ]
+
+
+async def test_the_users_git_index_is_not_touched(work: Work) -> None:
+    index = work.put(".git/index", b"DIRC")
+    before = index.stat().st_mtime_ns
+    await work.write(1, "a", "new\n")
+    await work.undo()
+    assert (index.read_bytes(), index.stat().st_mtime_ns) == (b"DIRC", before)
