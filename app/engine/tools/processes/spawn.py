@@ -111,9 +111,13 @@ class Child:
 
 
 def start(
-    launch: Launch, mark: ProcessMark, on_stdout: Callable[[bytes], None], on_stderr: Callable[[bytes], None]
+    launch: Launch,
+    mark: ProcessMark,
+    on_stdout: Callable[[bytes], None],
+    on_stderr: Callable[[bytes], None],
+    stdin: int = subprocess.DEVNULL,
 ) -> Child:
-    """Start a command. Raises OSError or ValueError if the system refuses.
+    """Start a command that reads from the descriptor `stdin`. Raises OSError or ValueError if the system refuses.
 
     Blocks until the program is loaded, about 0.5 ms: `Popen` uses vfork only if nothing must run between fork and
     exec, so the engine itself carries the marks for that moment.
@@ -128,7 +132,7 @@ def start(
         raise
     try:
         with stamped(mark), resources.lowered(err_write), _offered_to_the_oom_killer():
-            process = _opened(launch, mark, out_write, err_write)
+            process = _opened(launch, mark, stdin, out_write, err_write)
     except BaseException:
         os.close(out_read)
         os.close(err_read)
@@ -141,13 +145,13 @@ def start(
     return Child(process.pid, Pipe(out_read, on_stdout), Pipe(err_read, on_stderr), _watch(process))
 
 
-def _opened(launch: Launch, mark: ProcessMark, stdout: int, stderr: int) -> "subprocess.Popen[bytes]":
+def _opened(launch: Launch, mark: ProcessMark, stdin: int, stdout: int, stderr: int) -> "subprocess.Popen[bytes]":
     def started() -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
             launch.arguments,
             cwd=launch.folder,
             env={**launch.environment, **mark.variables},
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,
