@@ -77,6 +77,10 @@ def main() -> int:
         from app.engine.tools.web.markdown_child import main as page_markdown
 
         return page_markdown(arguments[1:])
+    if arguments[:1] == ["python-session"]:
+        from app.engine.tools.python.session_child import main as python_session
+
+        python_session()
     if arguments in _WINDOWS:
         reason = no_window(os.environ)
         if reason is None:

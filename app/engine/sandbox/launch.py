@@ -69,6 +69,10 @@ class CommandSandbox:
         self._moved: list[str] = []
         self.has_background = False
 
+    def another(self) -> "CommandSandbox":
+        """One with the same bounds, for processes that stay when the task has ended."""
+        return CommandSandbox(self.profile, self.proxy.judge, self.loopback)
+
     def launch(self, arguments: list[str], folder: Path, environment: Mapping[str, str], *, network: bool) -> Launch:
         """Reads the file system and may start a process. Raises `ConfigurationError`, or OSError."""
         profile, sandbox = self.profile, sandbox_of(self.profile.mode)

@@ -6,13 +6,14 @@ from app.engine.core.errors import ConfigurationError
 from app.engine.tools.base import Tool, ToolContext
 from app.engine.tools.code.tool import Code
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
+from app.engine.tools.python.tool import Python
 from app.engine.tools.shell.tool import Shell
 from app.engine.tools.todo import Todo
 from app.engine.tools.web.fetch import WebFetch
 from app.protocol.base import JsonObject, JsonValue
 
 # Chosen by a personality, and allowed by the policy.
-TOOLS = (Shell, Code, WebFetch)
+TOOLS = (Shell, Code, WebFetch, Python)
 # Of every task: they only control it.
 CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate, Todo)
 NAMES = tuple(tool.name for tool in TOOLS)
