@@ -26,7 +26,7 @@ from app.engine.sandbox.profile import DeniedFolders, SandboxProfile
 from app.engine.tools.base import ToolContext, ToolError
 from app.engine.tools.output_capture import OutputCapture
 from app.engine.tools.processes import marks, spawn
-from app.engine.tools.processes.termination import ProcessSweep, adopt_orphans
+from app.engine.tools.processes.termination import ProcessSweep, adopt_orphans, running, without_sandbox
 from app.engine.tools.python import session_child
 
 _logger = logging.getLogger(__name__)
@@ -70,7 +70,9 @@ class Answer(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class CodeOutcome:
-    """How a piece of code ended. `answer` is None unless it is done, or was interrupted and the session goes on.
+    """How a piece of code ended. `answer` is None if it could not be interrupted, or the process died.
+
+    `survived`: the session goes on with its variables.
 
     `news` says that the session is new, and why; `exit_code` is that of a process that died. `not_kept` are protected
     files of the workspace that it made, and that were moved away.
@@ -82,6 +84,7 @@ class CodeOutcome:
     news: str = ""
     exit_code: int | None = None
     not_kept: tuple[str, ...] = ()
+    survived: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +101,14 @@ class _Process:
     child: spawn.Child
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    sweep: ProcessSweep
+    mark: marks.ProcessMark
     sandbox: CommandSandbox | None
     place: _Place
     version: str = ""
+
+    def has_started_others(self) -> bool:
+        """True if a process runs that its code started."""
+        return len(without_sandbox(running((self.mark,)))) > 1
 
 
 @dataclass(slots=True)
@@ -199,8 +206,12 @@ class PythonSession:
         if given is None:
             exit_code = await self._lose(process, end)
             end = "died" if end == "done" else end
-        not_kept = await _not_kept(process) if self._process is not None else ()
-        return CodeOutcome(end, time.monotonic() - began, given, exit_code=exit_code, not_kept=not_kept)
+        elif end == "cancelled" and await asyncio.to_thread(process.has_started_others):
+            await self._end("it was stopped, and its code had left other processes")
+        survived = self._process is not None
+        not_kept = await _not_kept(process) if survived else ()
+        seconds = time.monotonic() - began
+        return CodeOutcome(end, seconds, given, exit_code=exit_code, not_kept=not_kept, survived=survived)
 
     async def _lose(self, process: _Process, end: End) -> int | None:
         """End a process that does not answer, or has ended; its exit code if it ended by itself."""
@@ -214,13 +225,16 @@ class PythonSession:
         adopt_orphans()
         interpreter = await asyncio.to_thread(find_interpreter, context.workspace, context.environment.get("PATH", ""))
         sandbox = context.sandbox.another() if context.sandbox is not None else None
+        if sandbox is not None:
+            await sandbox.loopback.use(sandbox)
         environment = {**context.environment, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
         try:
             launch = await prepare_launch(child_command(interpreter), context.workspace, environment, sandbox)
         except (ConfigurationError, FolderNotAnswering, OSError) as error:
+            if sandbox is not None:
+                sandbox.loopback.leave(sandbox)
             raise ToolError(f"Python was not started: {error}") from error
-        owner = new_id("session")
-        mark = marks.new_mark(owner)
+        mark = marks.new_mark(new_id("session"))
         ours, theirs = socket.socketpair()
         try:
             child = spawn.start(launch, mark, self._on_stdout, self._on_stderr, theirs.fileno())
@@ -232,7 +246,7 @@ class PythonSession:
             theirs.close()
             launch.close()
         reader, writer = await asyncio.open_connection(sock=ours)
-        process = _Process(child, reader, writer, ProcessSweep(owner), sandbox, place)
+        process = _Process(child, reader, writer, mark, sandbox, place)
         try:
             async with asyncio.timeout(_START_S):
                 process.version = (await _read_answer(reader)).ready
@@ -347,7 +361,7 @@ async def _send(process: _Process, request: dict[str, int | str]) -> None:
 
 
 async def _end(process: _Process) -> None:
-    await process.sweep.end()
+    await ProcessSweep(process.mark.task_id).end()
     process.writer.close()
     for pipe in (process.child.stdout, process.child.stderr):
         pipe.discard()

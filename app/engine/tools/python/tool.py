@@ -187,7 +187,7 @@ def _result(output: CodeOutput, outcome: CodeOutcome, timeout_s: float) -> ToolR
 
 def _remarks(outcome: CodeOutcome, timeout_s: float) -> list[str]:
     remarks = [f"[{outcome.news}]"] if outcome.news else []
-    survived = "the session goes on with its variables" if outcome.answer is not None else f"it was ended: {GONE}"
+    survived = "the session goes on with its variables" if outcome.survived else f"it was ended: {GONE}"
     match outcome.end:
         case "timeout":
             remarks.append(f"[interrupted after {timeout_s:g} s; {survived}]")
