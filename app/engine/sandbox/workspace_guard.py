@@ -47,6 +47,8 @@ class WorkspaceGuard:
     kept: Path
     _known: ProtectedFiles = field(default_factory=ProtectedFiles)
     _is_watching: bool = False
+    # False until the first command: what is protected then is the person's.
+    _has_begun: bool = False
     _contents: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
     # Repositories of commands whose processes in the background can still change them.
     _made: set[Path] = field(default_factory=set[Path])
@@ -57,7 +59,7 @@ class WorkspaceGuard:
         `can_change`: the sandbox does not keep the command from changing protected files, so they are put back.
         """
         moved = self.after(has_background=True) if self._is_watching else []
-        self._known, self._is_watching = find_protected(self._root), True
+        self._known, self._is_watching, self._has_begun = find_protected(self._root), True, True
         self._contents = _contents(self._known, self._root) if can_change else {}
         return moved
 
@@ -66,6 +68,8 @@ class WorkspaceGuard:
 
         `has_background`: processes are left that can go on.
         """
+        if not self._has_begun:
+            return []
         self._is_watching = has_background
         root, moved = self._root, list[str]()
         if self._contents:

@@ -32,6 +32,13 @@ async def test_a_protected_file_that_did_not_exist_is_moved_away(sandboxed: Tool
     assert not_kept(sandboxed) == [Path(name).name]
 
 
+async def test_the_end_of_a_task_without_a_command_moves_nothing_away(sandboxed: ToolContext) -> None:
+    (sandboxed.workspace / ".mcp.json").write_text("mine\n")
+    assert sandboxed.sandbox is not None
+    assert await sandboxed.sandbox.after(has_background=False) == []
+    assert (sandboxed.workspace / ".mcp.json").read_text() == "mine\n"
+
+
 async def test_nothing_is_left_in_the_workspace_of_a_command_that_makes_nothing(sandboxed: ToolContext) -> None:
     await run_shell(sandboxed, "git init -q .")
     before = sorted(os.listdir(sandboxed.workspace)), sorted(os.listdir(sandboxed.workspace / ".git"))
