@@ -55,6 +55,11 @@ class Paths:
         return self.home / "models.json"
 
     @property
+    def mcp_known(self) -> Path:
+        """The MCP servers of workspaces that a person trusts, and what the tools of servers said when last seen."""
+        return self.home / "mcp.json"
+
+    @property
     def keys(self) -> Path:
         """The encrypted key file and its own key, for machines without a keyring."""
         return self.home / "keys"

@@ -9,7 +9,7 @@ from typing import Generic
 
 from app.arguments import Parser
 from app.cli.exit_codes import EXIT_CODES_TEXT
-from app.cli.options import CommandOptions, OptionsT, declare, read
+from app.cli.options import CommandOptions, OptionsT, declare, read, rest_of
 from app.cli.terminal.terminal import Terminal
 from app.paths import Paths
 
@@ -72,7 +72,12 @@ def parse(arguments: list[str], entries: Iterable[Entry], default: Entry) -> Inv
             command = entry.load()
             own.epilog = command.epilog
             declare(command.options, own)
-    values = vars(parser.parse_args(arguments))
+    rest = rest_of(command.options) if command is not None else None
+    given, following = arguments, list[str]()
+    if rest is not None and "--" in arguments:
+        at = arguments.index("--")
+        given, following = arguments[:at], arguments[at + 1 :]
+    values = vars(parser.parse_args(given)) | ({rest: following} if rest is not None else {})
     return (command or default.load()).invocation(values)
 
 

@@ -45,6 +45,8 @@ COMMANDS = (
     Entry("search", "full-text search in all conversations", "commands.conversations:SEARCH"),
     Entry("grants", "what is allowed without asking, and how to take it back", "commands.grants:GRANTS"),
     Entry("skills", "what agents can read up on: list, show, install, remove", "commands.skills:SKILLS"),
+    Entry("mcp", "servers that bring more tools: add, trust, look at", "commands.servers:MCP"),
+    Entry("tools", "all tools, where they come from and who has them", "commands.servers:TOOLS"),
     Entry("models", "providers and models that were found", "commands.models:MODELS"),
     Entry("usage", "tokens and money that were used", "commands.usage:USAGE"),
     Entry("export", "write conversations to a file", "commands.conversations:EXPORT"),

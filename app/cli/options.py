@@ -13,7 +13,7 @@ import msgspec
 
 
 class CommandOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The base of all options. Each field is annotated with an `Argument`, an `Option` or a `Flag`."""
+    """The base of all options. Each field is annotated with an `Argument`, an `Option`, a `Flag` or `Rest`."""
 
 
 OptionsT = TypeVar("OptionsT", bound=CommandOptions)
@@ -35,6 +35,11 @@ class Option:
     help: str
     metavar: str | None = None
     const: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Everything that follows `--`, as a tuple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +80,16 @@ def declare(options: type[CommandOptions], parser: argparse.ArgumentParser) -> N
             case Flag():
                 place = groups[how.group] if how.group else parser
                 place.add_argument(how.name, dest=field.name, action="store_true", help=how.help)
+            case Rest():
+                pass  # see `rest_of`
             case None:
                 declare(kind, parser)
+
+
+def rest_of(options: type[CommandOptions]) -> str | None:
+    """The name of the field that takes what follows `--`, if there is one."""
+    fields = msgspec.structs.fields(options)
+    return next((field.name for field in fields if isinstance(_annotation(field.type)[1], Rest)), None)
 
 
 def read(options: type[OptionsT], values: Mapping[str, object]) -> OptionsT:
@@ -103,7 +116,7 @@ class _Value(NamedTuple):
     nargs: int | str | None = None
 
 
-def _annotation(annotated: type) -> tuple[type, Argument | Option | Flag | None]:
+def _annotation(annotated: type) -> tuple[type, Argument | Option | Flag | Rest | None]:
     """The type of the value and its argument declaration; None for a struct of options."""
     if get_origin(annotated) is not Annotated:
         return annotated, None

@@ -24,7 +24,7 @@ from app.database_file import NewestEventNote
 from app.engine.agent.history.attachments import Attachments
 from app.engine.agent.run.limits import DailyBudget
 from app.engine.agent.run.pending_asks import PendingAsks
-from app.engine.agent.run.task_builder import TaskBuilder
+from app.engine.agent.run.task_builder import TaskBuilder, sandbox_of_server
 from app.engine.agent.tasks.chats import Chats
 from app.engine.agent.tasks.comparison import ModelComparison
 from app.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES, ConversationAgents
@@ -60,6 +60,10 @@ from app.engine.storage.records import agents, commands
 from app.engine.storage.sqlite.backups import DailyBackups
 from app.engine.storage.sqlite.engines import sqlite_url
 from app.engine.storage.sqlite.errors import condition
+from app.engine.tools.mcp.administration import ServerAdministration
+from app.engine.tools.mcp.known import KnownServers
+from app.engine.tools.mcp.pool import McpPool
+from app.engine.tools.mcp.server import McpServer
 from app.engine.tools.processes import watchdog
 from app.engine.tools.processes.termination import reap_orphans
 from app.engine.tools.processes.watchdog import take_report, write_on_signal
@@ -68,6 +72,7 @@ from app.local_trust import process_start
 from app.paths import Paths, default_paths
 from app.printable import printable
 from app.protocol.engine import PROTOCOL_VERSION, Endpoint
+from app.protocol.events import McpUpdate
 
 _logger = logging.getLogger(__name__)
 
@@ -234,6 +239,9 @@ async def open_services(
     sessions = ToolSessions()
     checkpoints = Checkpoints(log, database, ContentStore(paths.replaced))
     stack.push_async_callback(sessions.close)
+    servers = McpPool(settings, keys, KnownServers(paths.mcp_known), partial(sandbox_of_server, settings, paths))
+    stack.push_async_callback(servers.close)
+    servers.changed = partial(_publish_server, log)
     builder = TaskBuilder(
         log,
         database,
@@ -247,6 +255,7 @@ async def open_services(
         windows,
         keys.redactor,
         sessions,
+        servers=servers,
     )
     locks = AgentLocks(database, asks)
     runner = AgentTaskRunner(builder, locks, models, background)
@@ -279,6 +288,7 @@ async def open_services(
         sessions=sessions,
         skills=Skills(paths, Path.home()),
         checkpoints=checkpoints,
+        mcp=ServerAdministration(settings, keys, servers),
         paths=paths,
         instance_id=new_id("engine"),
         version=version("errand-desktop"),
@@ -286,6 +296,11 @@ async def open_services(
         shutdown=shutdown,
         stalls=LoopLatency(),
     )
+
+
+def _publish_server(log: EventLog, server: McpServer) -> None:
+    problem = server.spec.problem or server.problem
+    log.publish(McpUpdate(name=server.spec.name, state=server.state, problem=problem))
 
 
 async def _wait_recovered(database: Database, log: EventLog, asks: PendingAsks, background: Background) -> None:

@@ -7,6 +7,7 @@ from app.protocol.asks import Ask, Grant
 from app.protocol.base import Wire
 from app.protocol.changes import Change
 from app.protocol.conversations import Conversation, Node
+from app.protocol.servers import ServerState
 from app.protocol.tasks import AgentPlan, Task
 
 
@@ -84,6 +85,14 @@ class GrantUpdate(Wire, frozen=True, kw_only=True, tag="grantUpdate"):
     grant: Grant
 
 
+class McpUpdate(Wire, frozen=True, kw_only=True, tag="mcpUpdate"):
+    """An MCP server was added, changed or removed, or its state or its tools have: `mcp/list` gives them."""
+
+    name: str
+    state: ServerState
+    problem: str = ""
+
+
 Event: TypeAlias = (
     ConversationUpdate
     | ConversationDeleted
@@ -97,6 +106,7 @@ Event: TypeAlias = (
     | GrantUpdate
     | PersonalityUpdate
     | PersonalityDeleted
+    | McpUpdate
 )
 
 

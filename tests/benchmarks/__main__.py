@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from tests.benchmarks.bench import Row
 from tests.benchmarks.bench_loop import loop_alone
 from tests.benchmarks.bench_permissions import judged
+from tests.benchmarks.bench_tools import mcp_calls
 from tests.benchmarks.bounds import floods, long_branch, taken_in_and_away
 from tests.benchmarks.start import start
 from tests.benchmarks.steps import fifty_tasks, one_task
@@ -26,6 +27,7 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("stored", stored),
     ("loop", loop_alone),
     ("permissions", judged),
+    ("mcp", mcp_calls),
     ("floods", floods),
     ("long_branch", long_branch),
     ("taken_in_and_away", taken_in_and_away),

@@ -24,6 +24,7 @@ from app.protocol.events import (
     Delta,
     Event,
     GrantUpdate,
+    McpUpdate,
     PersonalityDeleted,
     PersonalityUpdate,
     TaskMessage,
@@ -89,7 +90,7 @@ class Picture:
                 self.asks[ask.id] = ask
             case GrantUpdate(grant=grant):
                 self.grants[grant.id] = grant
-            case TaskPlan() | ChangeUpdate() | PersonalityUpdate() | PersonalityDeleted():
+            case TaskPlan() | ChangeUpdate() | PersonalityUpdate() | PersonalityDeleted() | McpUpdate():
                 pass
             case _:
                 assert_never(event)

@@ -32,6 +32,9 @@ from app.engine.server.session import AccessToken
 from app.engine.server.websocket_server import Server, bind_loopback
 from app.engine.skills.skills import Skills
 from app.engine.storage.database import Database
+from app.engine.tools.mcp.administration import ServerAdministration
+from app.engine.tools.mcp.known import KnownServers
+from app.engine.tools.mcp.pool import McpPool
 from app.engine.tools.sessions import ToolSessions
 from app.paths import Paths
 from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
@@ -50,6 +53,7 @@ from app.protocol.tasks import (
     TaskSetModeParams,
     TaskStartParams,
 )
+from tests.support.mcp_servers import no_sandbox
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 
 TOKEN = "the-token-of-the-test"
@@ -216,6 +220,7 @@ async def engine_server(
     roster = ConversationAgents(log, database, locks, paths)
     ended = asyncio.Event()
     token = AccessToken(TOKEN, lambda _: None)
+    pool = McpPool(settings, keys, KnownServers(paths.mcp_known), no_sandbox)
     services = Services(
         log=log,
         database=database,
@@ -236,6 +241,7 @@ async def engine_server(
         sessions=ToolSessions(),
         skills=Skills(paths, paths.home / "home"),
         checkpoints=Checkpoints(log, database, ContentStore(paths.replaced)),
+        mcp=ServerAdministration(settings, keys, pool),
         paths=paths,
         instance_id=instance_id,
         version="0",
@@ -249,6 +255,7 @@ async def engine_server(
         yield EngineServer(services, runner, server, token, ended)
     finally:
         await server.close()
+        await pool.close()
         await models.close()
         log.deltas.close()
         await database.close()

@@ -21,6 +21,7 @@ from app.protocol.events import (
     Delta,
     EventRecord,
     GrantUpdate,
+    McpUpdate,
     PersonalityDeleted,
     PersonalityUpdate,
     TaskMessage,
@@ -169,7 +170,7 @@ def conversation_of(message: ShownMessage) -> str:
             return agent.conversation_id
         case ConversationDeleted(conversation_id=conversation_id) | AgentDeleted(conversation_id=conversation_id):
             return conversation_id
-        case GrantUpdate() | PersonalityUpdate() | PersonalityDeleted():
+        case GrantUpdate() | PersonalityUpdate() | PersonalityDeleted() | McpUpdate():
             return ""
 
 

@@ -39,6 +39,7 @@ from app.protocol.events import (
     ConversationUpdate,
     Event,
     GrantUpdate,
+    McpUpdate,
     PersonalityDeleted,
     PersonalityUpdate,
     TaskMessage,
@@ -98,6 +99,7 @@ class TranscriptRenderer:
                 | TaskPlan()
                 | ChangeUpdate()
                 | GrantUpdate()
+                | McpUpdate()
                 | PersonalityUpdate()
                 | PersonalityDeleted()
             ):

@@ -25,7 +25,7 @@ _MOST_MINUTES = 1_000_000
 _Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 _Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000_000)]
 _Kind = Literal["string", "integer", "number", "boolean", "null"]
-_SERVERS = "model_servers"
+_SERVERS = ("model_servers", "mcp_servers")
 _ADDRESSES = ("default_api_base", "proxy_url")
 _KINDS: dict[object, _Kind] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
@@ -111,10 +111,27 @@ class ModelServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     address: str
 
 
+class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A server of the Model Context Protocol: a `command` that is started, or a `url` that is opened.
+
+    Values of `env` and `headers` refer to stored keys and variables as `${NAME}`.
+    """
+
+    name: str
+    command: tuple[str, ...] = ()
+    url: str = ""
+    env: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    sandbox: bool = False
+    enabled: bool = True
+    timeout_s: float = 60.0
+
+
 class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All settings with their defaults. `model_servers` has separate wire methods."""
+    """All settings with their defaults. `model_servers` and `mcp_servers` have separate wire methods."""
 
     model_servers: tuple[ModelServer, ...] = ()
+    mcp_servers: tuple[McpServer, ...] = ()
     default_model: Annotated[
         str, _setting("Default model", "Model id `provider/model`; empty picks the first found.")
     ] = ""
@@ -250,14 +267,14 @@ class Settings:
                 minimum=_minimum(field.name),
             )
             for field in msgspec.structs.fields(SettingValues)
-            if field.name != _SERVERS
+            if field.name not in _SERVERS
         )
 
     def set(self, name: str, value: JsonValue) -> None:
         """Validate, store atomically, then apply. `InvalidParams` names the problem."""
         current: JsonObject = msgspec.to_builtins(self.values)
-        if name not in current or name == _SERVERS:
-            names = ", ".join(other for other in current if other != _SERVERS)
+        if name not in current or name in _SERVERS:
+            names = ", ".join(other for other in current if other not in _SERVERS)
             raise InvalidParams(f"There is no setting {name!r}. Settings are: {names}.")
         try:
             values = msgspec.convert({**current, name: value}, SettingValues)
@@ -272,6 +289,9 @@ class Settings:
 
     def set_model_servers(self, servers: tuple[ModelServer, ...]) -> None:
         self._store(msgspec.structs.replace(self.values, model_servers=servers))
+
+    def set_mcp_servers(self, servers: tuple[McpServer, ...]) -> None:
+        self._store(msgspec.structs.replace(self.values, mcp_servers=servers))
 
     def _store(self, values: SettingValues) -> None:
         _write(self._file, values)

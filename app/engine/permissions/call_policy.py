@@ -26,6 +26,8 @@ def judge_call(
         return deny("your deny rule", f"you denied {_named(access)}"), ()
     if access.address:
         return _judge_address(access.address, tuple(granted), tuple(denied), private)
+    if access.is_changed:
+        return ask("tool", "what its server says about this tool has changed, so that rules do not hold", "high"), ()
     used = tuple(call for call in granted if allows_call(call, access))
     if used:
         return Finding("allow", "grant", "you allowed this before"), used

@@ -16,6 +16,7 @@ from app.engine.server.handlers import (
     data,
     engine,
     executions,
+    servers,
     settings,
     skills,
     tasks,
@@ -47,6 +48,7 @@ ROUTES: tuple[ServedMethod, ...] = (
     *conversations.COMPARISON_HANDLERS,
     *settings.HANDLERS,
     *skills.HANDLERS,
+    *servers.HANDLERS,
 )
 
 _log = logging.getLogger(__name__)

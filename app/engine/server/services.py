@@ -20,6 +20,7 @@ from app.engine.models.router import ModelRouter
 from app.engine.permissions.grants import Grants
 from app.engine.skills.skills import Skills
 from app.engine.storage.database import Database
+from app.engine.tools.mcp.administration import ServerAdministration
 from app.engine.tools.sessions import ToolSessions
 from app.paths import Paths
 from app.protocol.asks import AskAnswerParams, AskAnswerResult
@@ -100,6 +101,7 @@ class Services:
     sessions: ToolSessions
     skills: Skills
     checkpoints: Checkpoints
+    mcp: ServerAdministration
     paths: Paths
     instance_id: str
     version: str

@@ -24,6 +24,7 @@ from app.protocol.events import (
     ConversationUpdate,
     EventRecord,
     GrantUpdate,
+    McpUpdate,
     PersonalityDeleted,
     PersonalityUpdate,
     TaskMessage,
@@ -36,6 +37,8 @@ def event_writes(record: EventRecord) -> tuple[Write, ...]:
     """Put these as one group, so that the event log and the records never differ."""
     if isinstance(record.event, ConversationDeleted):
         return (*removal.writes(record.event.conversation_id), events.save(record))
+    if isinstance(record.event, McpUpdate):
+        return (events.save(record),)
     return (events.save(record), _change(record.event))
 
 

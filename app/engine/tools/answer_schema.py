@@ -1,4 +1,4 @@
-"""A JSON Schema for the final answer: validates it and adds it to the parameters of `task_complete` (decision 11)."""
+"""JSON Schemas from outside: for the final answer of a task (decision 11), and of tools of other programs."""
 
 from urllib.parse import unquote
 
@@ -37,6 +37,49 @@ async def check_answer_schema(schema: JsonObject) -> None:
         await check_schema_in_time(TASK_COMPLETE, with_answer_schema(schema))
     except ToolError as error:
         raise InvalidParams(f"answerSchema is not a usable JSON Schema: {error.__cause__ or error}") from error
+
+
+async def usable_schema(tool: str, schema: JsonObject) -> JsonObject:
+    """The parameters of another program's tool, without references, which several providers reject.
+
+    Raises `InvalidParams` for parameters that are too large, recursive or broken.
+    """
+    try:
+        size = len(msgspec.json.encode(schema))
+        if size > _MOST_BYTES:
+            raise InvalidParams(f"its parameters have {size:,} bytes; at most {_MOST_BYTES:,} are taken")
+        if _count_parts(schema) > _MOST_PARTS:
+            raise InvalidParams(f"with its references followed, its parameters have more than {_MOST_PARTS:,} parts")
+        if base := _first_base_keyword(schema):
+            raise InvalidParams(f"its parameters have {base}, which is not taken")
+        plain = _without_references(schema, schema, ())
+    except RecursionError as error:
+        raise InvalidParams("its parameters are nested too deep") from error
+    assert isinstance(plain, dict)
+    plain = {name: part for name, part in plain.items() if name not in ("$defs", "definitions")}
+    try:
+        await check_schema_in_time(tool, plain)
+    except ToolError as error:
+        raise InvalidParams(f"its parameters cannot be used: {error.__cause__ or error}") from error
+    return plain
+
+
+def _without_references(part: JsonValue, root: JsonObject, inside: tuple[str, ...]) -> JsonValue:
+    """A copy with each local reference replaced by what it refers to."""
+    if isinstance(part, list):
+        return [_without_references(item, root, inside) for item in part]
+    if not isinstance(part, dict):
+        return part
+    reference = part.get("$ref")
+    if isinstance(reference, str):
+        if reference in inside:
+            raise InvalidParams(f"its parameters contain themselves ({reference[:80]})")
+        target = _resolve(root, reference)
+        if not isinstance(target, dict):
+            raise InvalidParams(f"its parameters refer to {reference[:80]!r}, which is not in them")
+        beside = {name: item for name, item in part.items() if name != "$ref"}
+        return _without_references({**target, **beside}, root, (*inside, reference))
+    return {name: _without_references(item, root, inside) for name, item in part.items() if name != "$defs"}
 
 
 def with_answer_schema(schema: JsonObject) -> JsonObject:

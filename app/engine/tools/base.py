@@ -89,7 +89,8 @@ class Access:
 
     A call of another kind sets one of these: `address` is the URL that it opens or, with the tier `write`, the page
     that it acts on; `code` is source code that it runs in the sandbox, in `language`; `service` is `server/tool`, a
-    tool of another program. Without a sandbox, code has no `operation`, so that no rule can allow it.
+    tool of another program; `is_changed` if that program describes it otherwise than when a person last saw it, so that
+    no rule allows it. Without a sandbox, code has no `operation`, so that no rule can allow it.
 
     The policy sets the next three for a command that it allows unasked: `only_looks`, so that it runs with the PATH of
     the system and then `program_folders`, and `argv` if it is one program that needs no shell. `network` is
@@ -111,6 +112,7 @@ class Access:
     code: str = ""
     language: str = ""
     service: str = ""
+    is_changed: bool = False
     only_looks: bool = False
     argv: tuple[str, ...] = ()
     network: CommandNetwork = "none"

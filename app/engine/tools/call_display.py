@@ -6,6 +6,8 @@ import msgspec
 
 from app.engine.core.messages import UNREADABLE_CALL
 from app.engine.tools.base import text_argument
+from app.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
+from app.engine.tools.mcp.tool import McpResources
 from app.engine.tools.registry import CONTROL_TOOLS, TOOLS
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import Block, CallDisplay, ResultFacts, ToolCallBlock, ToolResultBlock
@@ -16,7 +18,7 @@ from app.protocol.events import Event, TaskMessage
 _LONGEST_TARGET = 1_000
 
 _DISPLAYS: dict[str, Callable[[JsonObject], CallDisplay]] = {
-    tool.name: tool.display for tool in (*TOOLS, *CONTROL_TOOLS)
+    tool.name: tool.display for tool in (*TOOLS, *CONTROL_TOOLS, McpResources)
 }
 _TOO_LARGE = 2**53
 _FACTS = frozenset({"duration_ms", "diff", "added", "removed", "stdout_file", "stderr_file", "last_lines"})
@@ -28,6 +30,9 @@ def display_of(tool: str, arguments: JsonObject) -> CallDisplay:
     if tool == UNREADABLE_CALL:
         return _UNREADABLE
     display = _DISPLAYS.get(tool)
+    if display is None and is_service_tool(tool):
+        server, _, own_name = tool.partition(SEPARATOR)
+        return CallDisplay(running="calling", done="called", target=f"{own_name} of {server}")
     if display is None:
         return CallDisplay(running=f"using {tool}", done=f"used {tool}")
     shown = display(arguments)

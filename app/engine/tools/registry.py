@@ -1,11 +1,14 @@
 """The lists of tools, and the binding of a task's tools to its context."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from app.engine.core.errors import ConfigurationError
-from app.engine.tools.base import Tool, ToolContext
+from app.engine.tools.base import PermissionTier, Tool, ToolContext
 from app.engine.tools.code.tool import Code
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
+from app.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
+from app.engine.tools.mcp.tool import McpResources
 from app.engine.tools.python.tool import Python
 from app.engine.tools.shell.tool import Shell
 from app.engine.tools.todo import Todo
@@ -16,7 +19,12 @@ from app.protocol.base import JsonObject, JsonValue
 TOOLS = (Shell, Code, WebFetch, Python)
 # Of every task: they only control it.
 CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate, Todo)
-NAMES = tuple(tool.name for tool in TOOLS)
+# The highest permission that a call of a tool may need; `run` for those that are not named.
+TIERS: dict[str, PermissionTier] = {Code.name: "write", WebFetch.name: "read"}
+# Stands for every tool of every MCP server, in a personality and in rules.
+SERVICES = McpResources.name
+SERVER_PREFIX = f"{SERVICES}:"
+NAMES = (*(tool.name for tool in TOOLS), SERVICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +48,24 @@ ALIASES: dict[str, Alias] = {
 
 
 def bind(context: ToolContext, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:
-    """The tools for one task; all if `names` is empty. Raises ConfigurationError for an unknown name."""
-    unknown = [name for name in names if name not in NAMES]
+    """The tools for one task; all if `names` is empty. Raises ConfigurationError for an unknown name.
+
+    Tools of MCP servers among the names are bound when their servers are connected.
+    """
+    unknown = [name for name in names if not is_tool_name(name)]
     if unknown:
         raise ConfigurationError(f"There is no tool {unknown[0]}; there are {', '.join(sorted(NAMES))}.")
     return tuple(tool(context) for tool in TOOLS if not names or tool.name in names)
+
+
+def uses_tool(listed: Sequence[str], name: str) -> bool:
+    """True if a personality that lists these tools has the tool; an empty list stands for all."""
+    if not listed or name in listed:
+        return True
+    server = name.partition(SEPARATOR)[0]
+    return is_service_tool(name) and (SERVICES in listed or f"{SERVER_PREFIX}{server}" in listed)
+
+
+def is_tool_name(name: str) -> bool:
+    """True for what a personality may list: a tool, `mcp` for all servers, `mcp:SERVER`, or `SERVER__TOOL`."""
+    return name in NAMES or name.startswith(SERVER_PREFIX) or is_service_tool(name)

@@ -17,6 +17,7 @@ from app.protocol.events import (
     Delta,
     Event,
     GrantUpdate,
+    McpUpdate,
     PersonalityDeleted,
     PersonalityUpdate,
     TaskMessage,
@@ -30,6 +31,7 @@ from app.window.stores.conversation.store import ConversationStore
 from app.window.stores.conversation_list import ConversationListStore
 from app.window.stores.session import EngineSession
 from app.window.stores.tasks import TaskStore
+from app.window.stores.tools import ToolStore
 
 if TYPE_CHECKING:
     from app.client.connection import Connection
@@ -46,6 +48,7 @@ class Stores:
     personalities: PersonalityStore
     grants: GrantStore
     sandbox: SandboxStore
+    tools: ToolStore
     _opened: list[ConversationStore] = field(default_factory=list[ConversationStore])
 
     def open(self, conversation_id: str | None, agent_id: str | None = None) -> ConversationStore:
@@ -89,10 +92,13 @@ class Stores:
                 self.grants.apply(event)
             case PersonalityUpdate() | PersonalityDeleted():
                 self.personalities.apply(event)
+                self.tools.on_event()
             case GrantUpdate():
                 self.grants.apply(event)
             case ChangeUpdate():
                 pass
+            case McpUpdate():
+                self.tools.on_event()
             case TaskPlan():
                 pass  # the transcript shows its effects
             case _:
@@ -164,6 +170,7 @@ def make_stores(connect: Callable[[], "Awaitable[Connection]"]) -> Stores:
         PersonalityStore(session),
         GrantStore(session),
         SandboxStore(session),
+        ToolStore(session),
     )
     session.event_received.connect(stores.apply)
     session.delta_received.connect(stores.apply_delta)

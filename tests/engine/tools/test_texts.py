@@ -93,5 +93,7 @@ def test_tools_are_bound_by_name_and_unknown_names_are_refused(tmp_path: Path) -
     context = make_tool_context(tmp_path)
     assert [tool.name for tool in bind(context)] == ["shell", "code", "web_fetch", "python"]
     assert [tool.name for tool in bind(context, ("code",))] == ["code"]
-    with pytest.raises(ConfigurationError, match="There is no tool nothing; there are code, python, shell, web_fetch"):
+    with pytest.raises(
+        ConfigurationError, match="There is no tool nothing; there are code, mcp, python, shell, web_fetch"
+    ):
         bind(context, ("nothing",))

@@ -22,7 +22,7 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import AssistantMessage, Message, ModelMessage
 from app.engine.models.base import ChatModel, ModelEvent, ModelRequest, ReplyEnd, Retry
 from app.engine.models.failures import ABORTED
-from app.engine.tools.base import ToolResult
+from app.engine.tools.base import AgentTool, ToolResult
 
 Convert: TypeAlias = Callable[[Sequence[Message]], Awaitable[Sequence[ModelMessage]]]
 
@@ -85,6 +85,10 @@ class Feature:
         """Called before each further turn, in order. Returns messages to add to the transcript."""
         return ()
 
+    async def change_tools(self, cancel: CancelSignal) -> tuple[AgentTool, ...] | None:
+        """Called before each further turn, in order. Returns the tools from now on; None keeps them, the last wins."""
+        return None
+
 
 def listeners_of(features: Sequence[Feature]) -> tuple[Callable[[AgentEvent], Awaitable[None]], ...]:
     return tuple(one.on_event for one in features if type(one).on_event is not Feature.on_event)
@@ -96,6 +100,7 @@ def hooks_of(features: Sequence[Feature], convert_to_llm: Convert) -> Hooks:
     after = [one for one in features if type(one).after_tool_call is not Feature.after_tool_call]
     finishing = [one for one in features if type(one).finish_turn is not Feature.finish_turn]
     preparing = [one for one in features if type(one).prepare_next_turn is not Feature.prepare_next_turn]
+    changing = [one for one in features if type(one).change_tools is not Feature.change_tools]
 
     async def before_tool_call(pending: PendingCall, cancel: CancelSignal) -> ToolRefusal | ToolResult | None:
         for feature in before:
@@ -127,7 +132,10 @@ def hooks_of(features: Sequence[Feature], convert_to_llm: Convert) -> Hooks:
 
     async def prepare_next_turn(turn: FinishedTurn, cancel: CancelSignal) -> NextTurn | None:
         added = [message for feature in preparing for message in await feature.prepare_next_turn(turn, cancel)]
-        return NextTurn(add=tuple(added)) if added else None
+        tools: tuple[AgentTool, ...] | None = None
+        for feature in changing:
+            tools = await feature.change_tools(cancel) or tools
+        return NextTurn(add=tuple(added), tools=tools) if added or tools is not None else None
 
     return Hooks(
         convert_to_llm=convert_to_llm,

@@ -83,13 +83,15 @@ class NextTurn:
     """Changes for the next turn.
 
     `add` are messages that join the transcript before those from the queues. `messages` replaces the working list
-    without touching the transcript that listeners hold. `model` and `thinking_level` apply to the rest of the run.
+    without touching the transcript that listeners hold. `model`, `thinking_level` and `tools` apply to the rest of the
+    run.
     """
 
     add: tuple[Message, ...] = ()
     messages: tuple[Message, ...] | None = None
     model: str | None = None
     thinking_level: ThinkingLevel | None = None
+    tools: tuple[AgentTool, ...] | None = None
 
 
 TurnDecision: TypeAlias = Literal["end", "continue"]

@@ -156,6 +156,8 @@ async def _next_turn(run: LoopRun, reply: AssistantMessage, results: Results, pe
     if change is not None:
         run.model = change.model or run.model
         run.thinking_level = change.thinking_level or run.thinking_level
+        if change.tools is not None:
+            run.set_tools(change.tools)
         if change.messages is not None:
             run.messages = list(change.messages)
         pending = change.add + pending

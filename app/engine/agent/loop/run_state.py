@@ -86,10 +86,12 @@ class LoopRun:
     definitions: tuple[ToolDefinition, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tools = {tool.name: tool for tool in self.config.tools}
-        self.definitions = tuple(
-            ToolDefinition(tool.name, tool.description, tool.parameters) for tool in self.config.tools
-        )
+        self.set_tools(self.config.tools)
+
+    def set_tools(self, tools: tuple[AgentTool, ...]) -> None:
+        """Offer these tools from the next model call on."""
+        self.tools = {tool.name: tool for tool in tools}
+        self.definitions = tuple(ToolDefinition(tool.name, tool.description, tool.parameters) for tool in tools)
 
     def add(self, message: Message) -> None:
         self.messages.append(message)

@@ -112,7 +112,8 @@ class Approvals(Feature):
             self._note_use(call.name, decision.used)
             self._remember(settled, call.name, offers)
             by_person = settled.settled_by == "person" or bool(decision.used)
-            return replace(access, network=self._network(access, by_person=by_person))
+            is_changed = access.is_changed and settled.settled_by != "person"
+            return replace(access, network=self._network(access, by_person=by_person), is_changed=is_changed)
 
     def _network(self, access: Access, *, by_person: bool) -> CommandNetwork:
         """`by_person`: a person allowed this command, now or by a grant."""

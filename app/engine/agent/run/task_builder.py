@@ -24,6 +24,7 @@ from app.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
 from app.engine.agent.run.repeat_detection import RepeatDetector
 from app.engine.agent.run.result_pictures import ResultPictures
 from app.engine.agent.run.resume import InterruptedTurn, TurnReplay
+from app.engine.agent.run.service_tools import ServiceTools
 from app.engine.agent.run.stop_policy import ModeDetector, StopPolicy
 from app.engine.agent.run.task_context import TaskContext, TaskTools, ToolAliases
 from app.engine.agent.run.task_run import TaskRun
@@ -43,6 +44,7 @@ from app.engine.sandbox.profile import DeniedFolders, SandboxProfile
 from app.engine.storage.database import Database
 from app.engine.tools.base import GuardedTool, ToolContext
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
+from app.engine.tools.mcp.pool import McpPool
 from app.engine.tools.processes.termination import ProcessSweep
 from app.engine.tools.registry import bind
 from app.engine.tools.sessions import ConversationSessions, ToolSessions
@@ -60,7 +62,10 @@ def _unchanged(tools: tuple[GuardedTool, ...]) -> tuple[GuardedTool, ...]:
 
 @dataclass(frozen=True, slots=True)
 class TaskBuilder:
-    """Dependencies shared by all tasks. `replace_tools` may replace a task's tools, as a replay does."""
+    """Dependencies shared by all tasks. `replace_tools` may replace a task's tools, as a replay does.
+
+    A replay has no `servers`.
+    """
 
     log: EventLog
     database: Database
@@ -75,6 +80,7 @@ class TaskBuilder:
     redactor: Redactor
     sessions: ToolSessions
     replace_tools: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _unchanged
+    servers: McpPool | None = None
 
     def build(
         self,
@@ -124,6 +130,10 @@ class TaskBuilder:
         gate = PauseGate(state, values.seconds_between_calls, RateLimitWait(state))
         options = ContextWindowOptions(self.window_of, values.summarise_at, to_messages)
         summaries = Summarizer(branch, recorder, state.set_activity, model, to_messages)
+        pool = self.servers
+        services = (
+            ServiceTools(context, tools, pool, personality.tools, tool_context, recorder) if pool is not None else None
+        )
         window = ContextWindow(branch, recorder, summaries, self.database, options, warn)
         features = (
             ResultPictures(self.attachments),
@@ -142,6 +152,7 @@ class TaskBuilder:
                 has_sandbox=sandbox is not None,
             ),
             recorder,
+            *(() if services is None else (services,)),
             ToolAliases(tools),
         )
         agent = Agent(
@@ -160,7 +171,7 @@ class TaskBuilder:
             agent.subscribe(listener)
         queue.attach(agent)
         prompt = TaskSystemPrompt(task, personality.system_prompt, self.database, self.paths)
-        return TaskRun(context, gate, recorder, policy, completion, agent, prompt, window, processes, sandbox)
+        return TaskRun(context, gate, recorder, policy, completion, agent, prompt, window, processes, sandbox, services)
 
     def _tools(
         self,
@@ -212,3 +223,27 @@ class TaskBuilder:
     def _limits(self, task: Task) -> TaskLimits:
         values = self.settings.values
         return TaskLimits(task.max_turns, values.max_minutes or None, task.budget_usd, values.max_tokens or None)
+
+
+def sandbox_of_server(
+    settings: Settings, paths: Paths, folder: Path, owner: str, environment: Mapping[str, str]
+) -> CommandSandbox | None:
+    """The sandbox of an MCP server that works in `folder`: like that of commands with the network."""
+    values = settings.values
+    if not is_sandboxed(values.command_sandbox):
+        return None
+    profile = SandboxProfile(
+        folder,
+        (Path.home(), Path(environment.get("HOME", "/"))),
+        paths.home,
+        paths.outputs / owner,
+        paths.cache,
+        network=True,
+        granted=folders_of(values.writable_folders),
+        mode=values.command_sandbox,
+    )
+
+    def judge(host: str, port: int, addresses: Sequence[str]) -> str | None:
+        return judge_connection(host, port, addresses, hosts_of(settings.values.network_hosts), own_port(paths))
+
+    return CommandSandbox(profile, judge)

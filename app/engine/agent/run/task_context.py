@@ -48,9 +48,16 @@ class TaskTools:
     """The tools of one task: report the effects of a call, and run only what was allowed."""
 
     def __init__(self, tools: tuple[GuardedTool, ...], workspace: Path) -> None:
+        self._own = tools
+        self._workspace = workspace
         self.all = tools
         self._by_name = {tool.name: tool for tool in tools}
-        self._workspace = workspace
+
+    def set_service_tools(self, tools: tuple[GuardedTool, ...]) -> None:
+        """The tools of connected servers, beside the task's own, whose names win."""
+        own = {tool.name for tool in self._own}
+        self.all = (*self._own, *(tool for tool in tools if tool.name not in own))
+        self._by_name = {tool.name: tool for tool in self.all}
 
     async def access_of(self, pending: PendingCall) -> Access:
         """The current effects of a call, from a thread of the workspace. Raises `ToolError` if the disk is silent."""

@@ -13,6 +13,7 @@ from app.engine.agent.run.pause_gate import PauseGate
 from app.engine.agent.run.queued_messages import QueuedEntries
 from app.engine.agent.run.recorder import TaskRecorder
 from app.engine.agent.run.resume import InterruptedTurn
+from app.engine.agent.run.service_tools import ServiceTools
 from app.engine.agent.run.stop_policy import StopPolicy
 from app.engine.agent.run.task_context import TaskContext
 from app.engine.agent.run.task_end import TaskConclusion, TaskEnd, failed
@@ -55,6 +56,7 @@ class TaskRun:
         window: ContextWindow,
         processes: ProcessSweep,
         sandbox: CommandSandbox | None,
+        services: ServiceTools | None = None,
     ) -> None:
         self.branch = context.branch
         self._state = context.state
@@ -68,6 +70,7 @@ class TaskRun:
         self._window = window
         self._processes = processes
         self._sandbox = sandbox
+        self._services = services
         self._conclusion = TaskConclusion(context, recorder, completion, agent)
         self._cancel = CancelSignal()
         self._summary_failure: TaskFailed | None = None
@@ -210,6 +213,8 @@ class TaskRun:
     async def _prompt(self, opening: UserMessage | InterruptedTurn | None) -> None:
         try:
             await self._set_system_prompt()
+            if self._services is not None:
+                self._agent.set_tools(await self._services.connect(self._cancel))
             if self.task.summarises and not self.task.summarised:
                 self._summary_failure = await self._window.summarise(self.task.model, self._cancel)
                 self._conclusion.has_replied = False

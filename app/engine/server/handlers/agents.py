@@ -7,7 +7,7 @@ from app.engine.core.errors import Conflict, InvalidParams, NotFound
 from app.engine.server.route import Route
 from app.engine.server.services import Services
 from app.engine.server.session import ClientSession
-from app.engine.tools.registry import NAMES
+from app.engine.tools.registry import NAMES, is_tool_name
 from app.protocol.agents import (
     AGENT_CREATE,
     AGENT_DELETE,
@@ -115,7 +115,7 @@ def _check(personality: Personality) -> None:
         raise InvalidParams(f"model: {personality.model!r} is not provider/model, such as openai/gpt-5.4.")
     if personality.temperature is not None and not 0 <= personality.temperature <= _HIGHEST_TEMPERATURE:
         raise InvalidParams(f"temperature: a number from 0 to {_HIGHEST_TEMPERATURE}, or null for the model's own.")
-    unknown = [name for name in personality.tools if name not in NAMES]
+    unknown = [name for name in personality.tools if not is_tool_name(name)]
     if unknown:
         raise InvalidParams(f"tools: there is no tool {unknown[0]!r}; there are {', '.join(NAMES)}.")
 

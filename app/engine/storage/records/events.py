@@ -63,7 +63,9 @@ def conversation_of(event: Event) -> str | None:
             | protocol.AgentDeleted(conversation_id=conversation_id)
         ):
             return conversation_id
-        case protocol.GrantUpdate() | protocol.PersonalityUpdate() | protocol.PersonalityDeleted():
+        case (
+            protocol.GrantUpdate() | protocol.PersonalityUpdate() | protocol.PersonalityDeleted() | protocol.McpUpdate()
+        ):
             return None
         case _:
             assert_never(event)

@@ -1,0 +1,315 @@
+"""`errand mcp` and `errand tools`: MCP servers, what they offer, and all tools with their use."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from app.cli.arguments import UsageError, workspace_path
+from app.cli.command import Command
+from app.cli.exit_codes import EXIT_ERROR
+from app.cli.options import Argument, CommandOptions, Flag, Option, Rest
+from app.cli.terminal.style import Style
+from app.cli.terminal.terminal import Terminal
+from app.cli.terminal.text import one_line, plain
+from app.client.connection import Connection
+from app.client.launch import connect
+from app.environment import is_secret
+from app.paths import Paths
+from app.protocol.servers import (
+    MCP_ACCEPT_TOOL,
+    MCP_LIST,
+    MCP_LOG,
+    MCP_PROMPT,
+    MCP_REMOVE,
+    MCP_RESTART,
+    MCP_SAVE,
+    MCP_SET_ENABLED,
+    MCP_SET_KEY,
+    MCP_SHOW,
+    MCP_TRUST,
+    TOOL_LIST,
+    McpAcceptParams,
+    McpKeyParams,
+    McpListParams,
+    McpPrompt,
+    McpPromptParams,
+    McpSaveParams,
+    McpServer,
+    McpServerParams,
+    McpSetEnabledParams,
+    McpTrustParams,
+    ToolInfo,
+)
+
+_USAGE = """Say what to do:
+  errand mcp                               list the servers, also those of this workspace
+  errand mcp add NAME -- command args…     start a program as a server when it is needed
+  errand mcp add NAME --url https://…      open a server on the web
+  errand mcp show NAME                     its tools, resources and prompts
+  errand mcp trust NAME | distrust NAME    decide about a server that a file of this workspace names
+  errand mcp enable | disable | restart | remove | log NAME
+  errand mcp set-key NAME VARIABLE         store the value of a variable that it refers to
+  errand mcp accept NAME TOOL              grants hold again for a tool whose description changed
+  errand mcp prompt NAME/PROMPT [ARGUMENT=VALUE …]"""
+_LONGEST_KEY = 10_000
+
+
+class McpOptions(CommandOptions, frozen=True, kw_only=True):
+    words: Annotated[
+        tuple[str, ...], Argument("WHAT", "list (the default), or what to do with a server; its command after --")
+    ] = ()
+    command: Annotated[tuple[str, ...], Rest()] = ()
+    url: Annotated[str, Option("--url", "with add: the address of a server on the web", "URL")] = ""
+    env: Annotated[
+        tuple[str, ...],
+        Option("--env", "with add: a variable of it, NAME=VALUE, or NAME with its value from here", "NAME"),
+    ] = ()
+    header: Annotated[
+        tuple[str, ...], Option("--header", "with add --url: a header, NAME=VALUE; ${VARIABLE} stays a reference", "H")
+    ] = ()
+    sandbox: Annotated[bool, Flag("--sandbox", "with add: in the sandbox of commands, in your home folder")] = False
+    timeout: Annotated[float, Option("--timeout", "with add: seconds that a call may take", "S")] = 60.0
+    replace: Annotated[bool, Flag("--replace", "with add: replace the server of this name")] = False
+    workspace: Annotated[str | None, Option("--workspace", "whose servers are meant too (default: this)", "DIR")] = None
+    yes: Annotated[bool, Flag("--yes", "with trust: without asking")] = False
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+
+
+async def mcp(options: McpOptions, paths: Paths, terminal: Terminal) -> int:
+    """List, add, change and look at MCP servers."""
+    words = options.words or ("list",)
+    async with await connect(paths, "errand mcp") as connection:
+        return await _Servers(connection, options, terminal).do(words)
+
+
+MCP = Command(McpOptions, mcp)
+
+
+class _Servers:
+    def __init__(self, connection: Connection, options: McpOptions, terminal: Terminal) -> None:
+        self._connection = connection
+        self._options = options
+        self._terminal = terminal
+        self._workspace = workspace_path(options.workspace)
+
+    async def do(self, words: Sequence[str]) -> int:
+        match words:
+            case ["list"]:
+                await self._list()
+            case ["add", name]:
+                await self._add(name, self._options.command)
+            case ["remove", name]:
+                await self._connection.call(MCP_REMOVE, McpServerParams(name=name))
+                self._terminal.line(f"{plain(name)} was removed, with its keys.")
+            case ["enable" | "disable" as what, name]:
+                params = McpSetEnabledParams(name=name, enabled=what == "enable")
+                self._shown((await self._connection.call(MCP_SET_ENABLED, params)).server)
+            case ["restart", name]:
+                server = (await self._connection.call(MCP_RESTART, self._named(name))).server
+                self._shown(server)
+                return 0 if server.state == "ready" else EXIT_ERROR
+            case ["show", name]:
+                await self._show(name)
+            case ["log", name]:
+                text = (await self._connection.call(MCP_LOG, self._named(name))).text
+                self._terminal.line(plain(text) or "It has written nothing since the engine started.")
+            case ["trust" | "distrust" as what, name]:
+                return await self._trust(name, trusted=what == "trust")
+            case ["set-key", name, variable]:
+                await self._set_key(name, variable)
+            case ["accept", name, tool]:
+                params = McpAcceptParams(name=name, tool=tool, workspace=self._workspace)
+                await self._connection.call(MCP_ACCEPT_TOOL, params)
+                self._terminal.line(f"Grants hold for {plain(tool)} of {plain(name)} again.")
+            case ["prompt", target, *arguments]:
+                self._terminal.line(plain(await mcp_prompt(self._connection, target, arguments, self._workspace)))
+            case _:
+                raise UsageError(_USAGE)
+        return 0
+
+    def _named(self, name: str) -> McpServerParams:
+        return McpServerParams(name=name, workspace=self._workspace)
+
+    async def _all(self) -> tuple[McpServer, ...]:
+        return (await self._connection.call(MCP_LIST, McpListParams(workspace=self._workspace))).servers
+
+    async def _list(self) -> None:
+        servers = await self._all()
+        for server in servers:
+            self._shown(server)
+        if not servers and not self._options.json:
+            self._terminal.line("There is no MCP server. To add one: errand mcp add NAME -- command args…")
+
+    async def _add(self, name: str, command: Sequence[str]) -> None:
+        options = self._options
+        if bool(command) == bool(options.url):
+            raise UsageError("Name its command after --, or its address with --url.\n" + _USAGE)
+        environment, keys = variables(options.env)
+        headers = dict(_pair(text, "--header") for text in options.header)
+        params = McpSaveParams(
+            name=name,
+            command=tuple(command),
+            url=options.url,
+            environment=environment,
+            headers=headers,
+            keys=keys,
+            sandbox=options.sandbox,
+            timeout_s=options.timeout,
+            replace=options.replace,
+        )
+        server = (await self._connection.call(MCP_SAVE, params)).server
+        self._shown(server)
+        if not options.json:
+            self._terminal.line(f"It starts when a task needs it. To try it now: errand mcp show {plain(name)}")
+
+    async def _show(self, name: str) -> None:
+        found = await self._connection.call(MCP_SHOW, self._named(name))
+        if self._options.json:
+            self._terminal.line(msgspec.json.encode(found).decode())
+            return
+        style, width = self._terminal.style, self._terminal.width
+        self._shown(found.server)
+        for tool in found.server.tools:
+            mark = style.amber(" (its description has changed: grants do not hold)") if tool.changed else ""
+            about = one_line(tool.description, max(20, width - len(tool.name) - 6))
+            self._terminal.line(f"  {style.bold(plain(tool.name))}  {style.dim(plain(about))}{mark}")
+        for note in found.server.notes:
+            self._terminal.line(f"  {style.amber(plain(note))}")
+        for resource in found.resources:
+            about = one_line(resource.name or resource.description, 60)
+            self._terminal.line(f"  resource {plain(resource.uri)}  {style.dim(plain(about))}")
+        for prompt in found.prompts:
+            self._terminal.line(f"  prompt {plain(prompt_line(prompt))}")
+
+    async def _trust(self, name: str, *, trusted: bool) -> int:
+        server = next((one for one in await self._all() if name in (one.name, one.id)), None)
+        if server is None or not server.workspace:
+            raise UsageError(f"No file of {self._workspace} names a server {name!r}.")
+        for line in server.started.splitlines():
+            self._terminal.line(plain(line))
+        if trusted and not self._options.yes:
+            if not sys.stdin.isatty():
+                raise UsageError("Look at what it starts, then say --yes.")
+            sys.stderr.write("Trust exactly this? [y/N] ")
+            sys.stderr.flush()
+            if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+                self._terminal.line("Nothing was changed.")
+                return EXIT_ERROR
+        params = McpTrustParams(
+            name=server.name, workspace=server.workspace, fingerprint=server.fingerprint, trusted=trusted
+        )
+        self._shown((await self._connection.call(MCP_TRUST, params)).server)
+        return 0
+
+    async def _set_key(self, name: str, variable: str) -> None:
+        value = os.environ.get(variable, "")
+        if not value and not sys.stdin.isatty():
+            value = sys.stdin.readline(_LONGEST_KEY)
+        if not value.strip():
+            raise UsageError(f"Set the variable {variable} here, or give its value on standard input.")
+        params = McpKeyParams(name=name, variable=variable, value=value.strip(), workspace=self._workspace)
+        self._terminal.line(plain((await self._connection.call(MCP_SET_KEY, params)).notice))
+
+    def _shown(self, server: McpServer) -> None:
+        if self._options.json:
+            self._terminal.line(msgspec.json.encode(server).decode())
+            return
+        for line in server_lines(server, self._terminal.style):
+            self._terminal.line(line)
+
+
+def server_lines(server: McpServer, style: Style) -> list[str]:
+    """A server in one line, with more lines for what stands in its way."""
+    place = f"from {server.file} here" if server.workspace else ""
+    what = " ".join(server.command) or server.url
+    state = state_text(server)
+    color = style.green if server.state == "ready" else style.dim if server.state == "idle" else style.amber
+    lines = [f"{style.bold(plain(server.name))}  {color(state)}  {style.dim(style.join(plain(what), place))}"]
+    if server.problem:
+        lines.append(f"  {style.amber(plain(server.problem))}")
+    if server.trust == "unknown" and (server.command or server.url):
+        lines.append(f"  To look at it and trust it: errand mcp trust {plain(server.name)}")
+    return lines
+
+
+def state_text(server: McpServer) -> str:
+    if not server.enabled:
+        return "off"
+    if not server.command and not server.url:
+        return "cannot be used"
+    if server.trust != "trusted":
+        return "declined" if server.trust == "declined" else "changed, not trusted" if server.changed else "not trusted"
+    texts = {
+        "idle": "starts when needed",
+        "starting": "starting",
+        "ready": f"ready, {len(server.tools)} tools",
+        "failed": "failed, tries again when needed",
+        "given_up": "failed too often: restart it",
+        "needs_login": "needs your login",
+    }
+    return texts[server.state]
+
+
+def prompt_line(prompt: McpPrompt) -> str:
+    arguments = " ".join(f"{one.name}=…" if one.required else f"[{one.name}=…]" for one in prompt.arguments)
+    return " ".join(filter(None, (prompt.name, arguments, f"  {one_line(prompt.description, 60)}")))
+
+
+def variables(given: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The variables of a server, and the keys among them, which are stored apart and only referred to."""
+    environment: dict[str, str] = {}
+    keys: dict[str, str] = {}
+    for text in given:
+        name, mark, value = text.partition("=")
+        if not mark:
+            value = os.environ.get(name, "")
+            if not value:
+                raise UsageError(f"The variable {name} is not set here. Write --env {name}=VALUE.")
+        if is_secret(name, value) and "${" not in value:
+            keys[name], value = value, f"${{{name}}}"
+        environment[name] = value
+    return environment, keys
+
+
+async def mcp_prompt(connection: Connection, target: str, arguments: Sequence[str], workspace: str) -> str:
+    """The text of a prompt named `server/prompt`."""
+    name, mark, prompt = target.partition("/")
+    if not mark or not prompt:
+        raise UsageError("Name a prompt as SERVER/PROMPT; errand mcp show SERVER lists them.")
+    filled = dict(_pair(text, "ARGUMENT") for text in arguments)
+    params = McpPromptParams(name=name, prompt=prompt, arguments=filled, workspace=workspace)
+    return (await connection.call(MCP_PROMPT, params)).text
+
+
+def _pair(text: str, what: str) -> tuple[str, str]:
+    name, mark, value = text.partition("=")
+    if not mark or not name:
+        raise UsageError(f"{what}: {text!r} is not NAME=VALUE.")
+    return name, value
+
+
+class ToolsOptions(CommandOptions, frozen=True, kw_only=True):
+    workspace: Annotated[str | None, Option("--workspace", "whose servers are meant too (default: this)", "DIR")] = None
+    json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
+
+
+async def tools(options: ToolsOptions, paths: Paths, terminal: Terminal) -> int:
+    """List all tools: their tier, where they come from, their last use, who has them."""
+    async with await connect(paths, "errand tools") as connection:
+        found = await connection.call(TOOL_LIST, McpListParams(workspace=workspace_path(options.workspace)))
+    for tool in found.tools:
+        terminal.line(msgspec.json.encode(tool).decode() if options.json else tool_line(tool, terminal.style))
+    return 0
+
+
+TOOLS = Command(ToolsOptions, tools)
+
+
+def tool_line(tool: ToolInfo, style: Style) -> str:
+    origin = f"of {tool.origin}" if tool.origin else "of Errand"
+    used = f"used {tool.last_used_at.astimezone():%d %B %H:%M}" if tool.last_used_at else "not used lately"
+    users = f"had by {', '.join(tool.personalities)}" if tool.personalities else "had by nobody"
+    return f"{style.bold(plain(tool.name)):<30}  {style.dim(style.join(tool.tier, plain(origin), used, plain(users)))}"

@@ -1,0 +1,247 @@
+"""What people do with servers: add, change, remove, trust, restart, look at them."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+
+from app.engine.core.errors import Conflict, InvalidParams, NotFound
+from app.engine.core.secrets import KeyStore
+from app.engine.core.settings import McpServer as StoredServer
+from app.engine.core.settings import Settings
+from app.engine.tools.mcp.configuration import check_server, started_text
+from app.engine.tools.mcp.pool import McpPool, key_name
+from app.engine.tools.mcp.server import McpServer
+from app.engine.tools.plain_text import clean_output
+from app.protocol import servers as protocol
+from app.protocol.base import JsonObject, JsonValue
+
+_MOST = 100
+_LONGEST_PROMPT = 200_000
+_MOST_LISTED = 500
+
+
+class ServerAdministration:
+    """One change at a time, since each consists of several writes."""
+
+    def __init__(self, settings: Settings, keys: KeyStore, pool: McpPool) -> None:
+        self._settings = settings
+        self._keys = keys
+        self._pool = pool
+        self._lock = asyncio.Lock()
+
+    async def list(self, workspace: str | None) -> tuple[protocol.McpServer, ...]:
+        return tuple(self.info(server) for server in await self._pool.servers(_path(workspace)))
+
+    async def find(self, name: str, workspace: str | None) -> McpServer:
+        return await self._pool.find(name, _path(workspace))
+
+    async def save(self, params: protocol.McpSaveParams) -> protocol.McpServer:
+        """Add or replace a server of the settings; it is started when it is needed."""
+        server = StoredServer(
+            name=params.name,
+            command=params.command,
+            url=params.url,
+            env=params.environment,
+            headers=params.headers,
+            sandbox=params.sandbox,
+            enabled=params.enabled,
+            timeout_s=params.timeout_s,
+        )
+        check_server(server)
+        async with self._lock:
+            others = tuple(one for one in self._stored if one.name.casefold() != server.name.casefold())
+            if len(others) < len(self._stored) and not params.replace:
+                raise Conflict(
+                    f"There is an MCP server {server.name} already. Remove it first, or choose another name."
+                )
+            if len(others) >= _MOST:
+                raise InvalidParams(f"There are {_MOST} MCP servers already. Remove one first.")
+            for variable, value in params.keys.items():
+                await self._keys.set(f"mcp.{server.name}.{variable}", value)
+            self._settings.set_mcp_servers((*others, server))
+        found = await self._pool.find(server.name)
+        self._pool.changed(found)
+        return self.info(found)
+
+    async def remove(self, name: str) -> None:
+        """Remove a server of the settings with its keys; it is ended."""
+        async with self._lock:
+            server = await self._of_settings(name)
+            for variable in server.spec.variables:
+                await self._keys.remove(key_name(server.spec, variable))
+            self._settings.set_mcp_servers(tuple(one for one in self._stored if one.name != server.spec.name))
+            self._pool.known.forget_server(server.spec.id)
+            self._pool.drop(server.spec.id)
+        self._pool.changed(server)
+
+    async def set_enabled(self, name: str, *, enabled: bool) -> protocol.McpServer:
+        async with self._lock:
+            server = await self._of_settings(name)
+            changed = tuple(
+                msgspec.structs.replace(one, enabled=enabled) if one.name == server.spec.name else one
+                for one in self._stored
+            )
+            self._settings.set_mcp_servers(changed)
+        found = await self._pool.find(server.spec.name)
+        self._pool.changed(found)
+        return self.info(found)
+
+    async def trust(self, params: protocol.McpTrustParams) -> protocol.McpServer:
+        server = await self.find(params.name, params.workspace)
+        if not server.spec.workspace:
+            raise Conflict(f"{server.spec.name} is in your settings: it needs no trust.")
+        if server.spec.fingerprint != params.fingerprint:
+            raise Conflict(f"{server.spec.name} has changed since you looked at it. Look at it again.")
+        self._pool.known.decide(server.spec, is_trusted=params.trusted)
+        if not params.trusted:
+            self._pool.drop(server.spec.id)
+            server = await self.find(params.name, params.workspace)
+        self._pool.changed(server)
+        return self.info(server)
+
+    async def restart(self, name: str, workspace: str | None) -> protocol.McpServer:
+        """End it and start it again. A failure is a result too: `problem` says what it was."""
+        server = await self._usable(name, workspace)
+        await server.restart()
+        return self.info(server)
+
+    async def show(self, name: str, workspace: str | None) -> protocol.McpShowResult:
+        server = await self._usable(name, workspace)
+        connection = await server.connected()
+        return protocol.McpShowResult(
+            server=self.info(server),
+            resources=tuple(map(_resource, (await connection.resources())[:_MOST_LISTED])),
+            prompts=tuple(map(_prompt, (await connection.prompts())[:_MOST_LISTED])),
+        )
+
+    async def prompt(self, params: protocol.McpPromptParams) -> str:
+        """The messages of a prompt as one text."""
+        server = await self._usable(params.name, params.workspace)
+        connection = await server.connected()
+        messages = await connection.prompt(params.prompt, params.arguments, server.spec.timeout_s)
+        return "\n\n".join(filter(None, map(_message_text, messages)))[:_LONGEST_PROMPT]
+
+    async def set_key(self, params: protocol.McpKeyParams) -> str:
+        server = await self.find(params.name, params.workspace)
+        if params.variable not in server.spec.variables:
+            named = ", ".join(server.spec.variables) or "none"
+            raise InvalidParams(f"{server.spec.name} refers to no variable {params.variable[:80]!r}. It has: {named}.")
+        return await self._keys.set(key_name(server.spec, params.variable), params.value)
+
+    async def accept_tool(self, params: protocol.McpAcceptParams) -> protocol.McpServer:
+        server = await self.find(params.name, params.workspace)
+        tools = server.connection.tools.tools if server.connection is not None else ()
+        tool = next((one for one in tools if params.tool in (one.name, one.own_name)), None)
+        if tool is None:
+            raise NotFound(f"{server.spec.name} has no tool {params.tool[:80]!r} now. Start it: errand mcp show.")
+        self._pool.known.accept_tool(server.spec.id, tool)
+        self._pool.changed(server)
+        return self.info(server)
+
+    def info(self, server: McpServer) -> protocol.McpServer:
+        spec, connection = server.spec, server.connection
+        facts = connection.facts if connection is not None else None
+        return protocol.McpServer(
+            id=spec.id,
+            name=spec.name,
+            started=started_text(spec),
+            fingerprint=spec.fingerprint,
+            state=server.state,
+            command=spec.command,
+            url=spec.url,
+            environment=dict(spec.environment),
+            headers=dict(spec.headers),
+            sandbox=spec.sandbox,
+            enabled=spec.enabled,
+            timeout_s=spec.timeout_s,
+            workspace=spec.workspace,
+            file=spec.file,
+            problem=spec.problem or server.problem,
+            trust=self._pool.known.trust_of(spec),
+            changed=self._pool.known.has_changed(spec),
+            title=facts.title if facts is not None else "",
+            version=facts.version if facts is not None else "",
+            process_id=server.process_id,
+            tools=self._tools(server),
+            notes=connection.tools.notes if connection is not None else (),
+        )
+
+    def _tools(self, server: McpServer) -> tuple[protocol.McpTool, ...]:
+        known, server_id = self._pool.known, server.spec.id
+        tools = server.connection.tools.tools if server.connection is not None else ()
+        return tuple(
+            protocol.McpTool(
+                name=tool.name,
+                own_name=tool.own_name,
+                description=tool.description,
+                changed=(is_changed := known.has_tool_changed(server_id, tool)),
+                known=seen.description if is_changed and (seen := known.tool(server_id, tool)) is not None else "",
+            )
+            for tool in tools
+        )
+
+    @property
+    def _stored(self) -> tuple[StoredServer, ...]:
+        return self._settings.values.mcp_servers
+
+    async def _of_settings(self, name: str) -> McpServer:
+        server = await self._pool.find(name)
+        if server.spec.workspace:
+            raise Conflict(f"{name} is named by {server.spec.file} of {server.spec.workspace}. Change it there.")
+        return server
+
+    async def _usable(self, name: str, workspace: str | None) -> McpServer:
+        """A server that may be started."""
+        server = await self.find(name, workspace)
+        if server.spec.problem:
+            raise InvalidParams(server.spec.problem)
+        if self._pool.known.trust_of(server.spec) != "trusted":
+            raise Conflict(
+                f"{server.spec.file} of this workspace names {server.spec.name}, and nobody has trusted it. Look at it "
+                f"first: errand mcp trust {server.spec.name}"
+            )
+        return server
+
+
+def _path(workspace: str | None) -> Path | None:
+    if workspace is None:
+        return None
+    if not workspace.startswith("/") or "\0" in workspace:
+        raise InvalidParams("workspace: an absolute path.")
+    return Path(workspace)
+
+
+def _resource(raw: JsonObject) -> protocol.McpResource:
+    uri = raw.get("uri") or raw.get("uriTemplate")
+    return protocol.McpResource(uri=_text(uri), name=_text(raw.get("name")), description=_text(raw.get("description")))
+
+
+def _prompt(raw: JsonObject) -> protocol.McpPrompt:
+    listed = raw.get("arguments")
+    arguments = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return protocol.McpPrompt(
+        name=_text(raw.get("name")),
+        description=_text(raw.get("description")),
+        arguments=tuple(
+            protocol.McpPromptArgument(
+                name=_text(one.get("name")),
+                description=_text(one.get("description")),
+                required=one.get("required") is True,
+            )
+            for one in arguments[:50]
+        ),
+    )
+
+
+def _message_text(message: JsonObject) -> str:
+    content = message.get("content")
+    if not isinstance(content, dict):
+        return ""
+    resource = content.get("resource")
+    inner = resource.get("text") if isinstance(resource, dict) else content.get("text")
+    return clean_output(inner.encode("utf-8", "replace")) if isinstance(inner, str) else ""
+
+
+def _text(value: JsonValue) -> str:
+    return " ".join(clean_output(value[:2_000].encode("utf-8", "replace")).split()) if isinstance(value, str) else ""

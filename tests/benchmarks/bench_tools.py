@@ -1,0 +1,66 @@
+"""What tools cost beyond their own work: a call of an MCP server that runs, and the memory of idle servers."""
+
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import psutil
+
+from app.engine.core.cancel import CancelSignal
+from tests.benchmarks.bench import Row
+from tests.support.mcp_servers import command, pool_of, stored
+
+_CALLS = 200
+_SERVERS = 4
+
+
+async def mcp_calls() -> list[Row]:
+    """A call through the pool, over the time that the same server takes for a bare line; and the pool's memory."""
+    own = _own_time()
+    before = _memory()
+    with tempfile.TemporaryDirectory() as folder:
+        servers = [stored(f"server{number}") for number in range(_SERVERS)]
+        async with pool_of(Path(folder), *servers) as pool:
+            for server in await pool.servers():
+                await server.connected()
+            connection = await (await pool.find("server0")).connected()
+            taken: list[float] = []
+            for _ in range(_CALLS):
+                started = time.perf_counter()
+                await connection.call("echo", {"text": "x"}, 10, CancelSignal(), _no_progress)
+                taken.append(1000 * (time.perf_counter() - started))
+            grown = _memory() - before
+    return [
+        Row("call of a warm MCP server, over its own time", max(0.0, median(taken) - own), "ms", 3),
+        Row(f"memory of {_SERVERS} idle MCP servers in the engine", grown, "MB", 15),
+    ]
+
+
+def _no_progress(done: float, total: float | None, text: str) -> None:
+    pass
+
+
+def _own_time() -> float:
+    """The median time in milliseconds of a call by a client that does nothing else."""
+    process = subprocess.Popen(command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdin is not None and process.stdout is not None
+    taken: list[float] = []
+    for number in range(_CALLS):
+        params = {"name": "echo", "arguments": {"text": "x"}}
+        line = json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}) + "\n"
+        started = time.perf_counter()
+        process.stdin.write(line.encode())
+        process.stdin.flush()
+        process.stdout.readline()
+        taken.append(1000 * (time.perf_counter() - started))
+    process.stdin.close()
+    process.wait()
+    process.stdout.close()
+    return median(taken)
+
+
+def _memory() -> float:
+    return psutil.Process().memory_info().rss / 1_048_576

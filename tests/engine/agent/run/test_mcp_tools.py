@@ -1,0 +1,132 @@
+"""Tools of MCP servers in tasks: offered, asked about, changed, trusted, switched per personality."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.engine.core.errors import Conflict
+from app.engine.core.settings import McpServer
+from app.protocol.agents import Personality
+from app.protocol.asks import AskAnswerParams
+from app.protocol.events import PersonalityUpdate
+from app.protocol.servers import McpTrustParams
+from app.protocol.tasks import Task
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.mcp_servers import command, stored
+from tests.support.model_replies import DONE, results
+from tests.support.model_server import Call, ModelServer, Reply
+
+
+def says(text: str, tool: str = "test__echo") -> Reply:
+    return Reply(calls=(Call(tool, {"text": text}),))
+
+
+def has(engine: EngineParts, *servers: McpServer) -> None:
+    engine.services.settings.set_mcp_servers(servers)
+
+
+def offered(engine: EngineParts, request: int = 0) -> list[object]:
+    """The names of the tools in a request to the model."""
+    listed = msgspec.convert(engine.model.requests[request].body.get("tools", []), list[dict[str, object]])
+    return [msgspec.convert(tool["function"], dict[str, object])["name"] for tool in listed]
+
+
+async def answered(engine: EngineParts, task: Task, *, allow: bool = True, kind: str = "") -> None:
+    ask = await engine.watcher.ask(task.id)
+    assert ask.approval is not None
+    kinds: list[str] = [one.kind for one in ask.approval.offers]
+    offer = kinds.index(kind) if kind else 0
+    params = AskAnswerParams(ask_id=ask.id, allow=allow, remember="conversation" if kind else "once", offer=offer)
+    await engine.services.asks.answer(params, "me")
+
+
+async def test_a_call_of_a_server_is_asked_about_and_a_rule_for_the_tool_holds_after_that(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(turns=[says("one"), says("two"), DONE])) as engine:
+        has(engine, stored())
+        task = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(task.id)
+        assert ask.approval is not None
+        assert (ask.approval.service, ask.text) == ("test/echo", "Call echo of the server test")
+        assert '"one"' in ask.approval.preview
+        await answered(engine, task, kind="tool")
+        await engine.watcher.end(task.id)
+        assert [block.text for block in results(engine.watcher.nodes())][:2] == ["one", "two"]
+        assert {"test__echo", "mcp", "shell"} <= set(offered(engine))
+
+
+async def test_a_tool_whose_description_changed_is_asked_about_in_spite_of_rules(tmp_path: Path) -> None:
+    turns = [says("one"), says("change"), says("two"), says("three"), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        has(engine, stored())
+        task = await engine.start(approve="ask")
+        await answered(engine, task, kind="tool")
+        await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) >= 2)
+        ask = await engine.watcher.ask(task.id)
+        assert ask.approval is not None and ask.approval.offers == ()
+        assert "has changed" in ask.approval.rule
+        assert "Gives back its text." in ask.approval.preview
+        assert "Sends everything to somebody else." in ask.approval.preview
+        await answered(engine, task)
+        await engine.watcher.end(task.id)  # the rule holds for `three`, since the person has seen the change
+
+
+async def test_a_server_of_the_workspace_starts_only_when_a_person_trusts_exactly_it(tmp_path: Path) -> None:
+    async with engine_parts(
+        tmp_path, ModelServer(replies=[Reply(text="a"), Reply(text="b"), Reply(text="c")])
+    ) as engine:
+        words = command()
+        entry = {"command": words[0], "args": list(words[1:]), "env": {"A": "b"}, "sandbox": False}
+        file = engine.workspace / ".mcp.json"
+        file.write_text(json.dumps({"mcpServers": {"test": entry}}))
+        unattended = await engine.start(approve="never", mode="chat")
+        await engine.watcher.end(unattended.id)
+        assert "test__echo" not in offered(engine, 0)
+
+        task = await engine.start(approve="ask", mode="chat")
+        ask = await engine.watcher.ask(task.id)
+        assert ask.approval is not None and ask.approval.command is not None
+        assert all(word in ask.approval.command for word in words)
+        assert "A=b" in ask.approval.preview and "outside the sandbox" in ask.approval.sandbox
+        await answered(engine, task)
+        await engine.watcher.end(task.id)
+        assert "test__echo" in offered(engine, 1)
+
+        entry["env"] = {"A": "c"}
+        file.write_text(json.dumps({"mcpServers": {"test": entry}}))
+        again = await engine.start(approve="ask", mode="chat")
+        changed = await engine.watcher.ask(again.id)
+        assert "has changed the server test" in changed.text
+        await answered(engine, again, allow=False)
+        await engine.watcher.end(again.id)
+        assert "test__echo" not in offered(engine, 2)
+        (server,) = await engine.services.mcp.list(str(engine.workspace))
+        assert server.trust == "declined"
+        with pytest.raises(Conflict, match="has changed since"):
+            wrong = McpTrustParams(name="test", workspace=server.workspace, fingerprint="x", trusted=True)
+            await engine.services.mcp.trust(wrong)
+
+
+async def test_a_personality_has_the_servers_and_tools_it_lists(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="a"), Reply(text="b")])) as engine:
+        has(engine, stored(), stored("other"))
+        for name, tools in (("p1", ("shell", "mcp:other")), ("p2", ("test__echo",))):
+            personality = Personality(id=name, name=name, system_prompt="", tools=tools)
+            engine.services.log.publish(PersonalityUpdate(personality=personality))
+        await engine.services.log.flush()
+        for name in ("p1", "p2"):
+            task = await engine.start(mode="chat", personality_id=name)
+            await engine.watcher.end(task.id)
+    first, second = offered(engine, 0), offered(engine, 1)
+    assert "other__echo" in first and "shell" in first and "test__echo" not in first and "code" not in first
+    assert "test__echo" in second and "shell" not in second and "other__echo" not in second
+
+
+async def test_a_server_that_does_not_start_leaves_a_remark_and_the_task_goes_on(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(replies=[Reply(text="a")])) as engine:
+        has(engine, stored("bad", "dies"), stored())
+        task = await engine.start(mode="chat")
+        ended = await engine.watcher.end(task.id)
+        assert ended.status == "completed" and "test__echo" in offered(engine)
+        assert any("bad is not available" in str(node.blocks) for node in engine.watcher.nodes())

@@ -1,0 +1,115 @@
+"""MCP servers and tools through the dispatcher."""
+
+import json
+
+import msgspec
+
+from app.protocol.base import JsonObject
+from app.protocol.servers import McpListResult, McpServer, McpServerResult, McpShowResult, ToolListResult
+from tests.support.connections import RawClient, error_of, raw_client
+from tests.support.engine_server import EngineServer
+from tests.support.mcp_servers import command
+
+
+async def listed(client: RawClient, request_id: int, **params: str) -> tuple[McpServer, ...]:
+    return msgspec.convert((await client.ask("mcp/list", request_id, **params))["result"], McpListResult).servers
+
+
+def server_of(answer: JsonObject) -> McpServer:
+    return msgspec.convert(answer["result"], McpServerResult).server
+
+
+async def test_a_server_is_added_shown_switched_off_and_removed(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        words = list(command())
+        added = server_of(await client.ask("mcp/save", 1, name="test", command=words, environment={"A": "b"}))
+        assert (added.state, added.trust, added.enabled) == ("idle", "trusted", True)
+        assert "Variable: A=b" in added.started
+        assert "already" in error_of(await client.ask("mcp/save", 2, name="Test", command=words))[2]
+        shown = msgspec.convert((await client.ask("mcp/show", 3, name="test"))["result"], McpShowResult)
+        assert [tool.name for tool in shown.server.tools] == ["test__echo"]
+        assert [prompt.name for prompt in shown.prompts] == ["ask"]
+        assert [resource.uri for resource in shown.resources] == ["test://one"]
+        text = (await client.ask("mcp/prompt", 4, name="test", prompt="ask", arguments={"city": "Rome"}))["result"]
+        assert text == {"text": "How is Rome?"}
+        assert not server_of(await client.ask("mcp/set_enabled", 5, name="test", enabled=False)).enabled
+        await client.ask("mcp/remove", 6, name="test")
+        assert await listed(client, 7) == ()
+
+
+async def test_servers_that_cannot_be_are_refused_with_a_reason(engine: EngineServer) -> None:
+    wrong: list[tuple[JsonObject, str]] = [
+        ({"name": "a__b"}, "name:"),
+        ({"name": "../x"}, "name:"),
+        ({"name": "x" * 33}, "name:"),
+        ({"command": []}, "a command or a url"),
+        ({"url": "https://example.org/mcp"}, "a command or a url"),
+        ({"command": [], "url": "file:///etc/passwd"}, "http"),
+        ({"command": [], "url": "https://me:secret@example.org/"}, "before @"),
+        ({"command": ["a\0b"]}, "NUL"),
+        ({"environment": {"A B": "c"}}, "name of a variable"),
+        ({"environment": {"API_TOKEN": "abcdef123456789"}}, "looks like a key"),
+        ({"headers": {"X-A": "b"}}, "headers"),
+        ({"timeoutS": 0}, "timeout"),
+    ]
+    async with raw_client(engine) as client:
+        for number, (change, words) in enumerate(wrong):
+            params: JsonObject = {"name": "test", "command": ["x"], **change}
+            assert words in error_of(await client.ask("mcp/save", number, **params))[2], change
+        assert await listed(client, 100) == ()
+
+
+async def test_a_key_is_stored_apart_and_reaches_the_server_alone(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        params: JsonObject = {"name": "test", "command": list(command()), "environment": {"MY_TOKEN": "${MY_TOKEN}"}}
+        failed = await client.ask("mcp/save", 1, **params)
+        assert "error" not in failed
+        assert "MY_TOKEN has no value" in error_of(await client.ask("mcp/show", 2, name="test"))[2]
+        await client.ask("mcp/set_key", 3, name="test", variable="MY_TOKEN", value="a-secret-of-mine-1")
+        assert "no variable" in error_of(await client.ask("mcp/set_key", 4, name="test", variable="X", value="y"))[2]
+        restarted = server_of(await client.ask("mcp/restart", 5, name="test"))
+        assert restarted.state == "ready"
+        assert "a-secret-of-mine-1" not in (engine.services.paths.settings).read_text()
+
+
+async def test_servers_of_a_workspace_are_listed_and_trusted_by_their_fingerprint(engine: EngineServer) -> None:
+    workspace = engine.services.paths.home / "work"
+    (workspace / ".errand").mkdir(parents=True)
+    words = command()
+    good = {"command": words[0], "args": list(words[1:]), "sandbox": False, "type": "stdio"}
+    (workspace / ".errand" / "mcp.json").write_text(json.dumps({"mcpServers": {"good": good, "bad name": good}}))
+    (workspace / ".mcp.json").write_text('{"mcpServers": {"good": {"command": "other"}, "more": {"url": "http://x/"}}}')
+    async with raw_client(engine) as client:
+        good_one, bad, more = await listed(client, 1, workspace=str(workspace))
+        assert (good_one.trust, good_one.file, good_one.command) == ("unknown", ".errand/mcp.json", words)
+        assert "name:" in bad.problem and more.url == "http://x/"
+        refused = error_of(await client.ask("mcp/show", 2, name="good", workspace=str(workspace)))
+        assert "nobody has trusted it" in refused[2]
+        params: JsonObject = {"name": "good", "workspace": str(workspace), "trusted": True}
+        stale = error_of(await client.ask("mcp/trust", 3, **params, fingerprint="0"))
+        assert "has changed since" in stale[2]
+        trusted = server_of(await client.ask("mcp/trust", 4, **params, fingerprint=good_one.fingerprint))
+        assert trusted.trust == "trusted"
+        await client.ask("mcp/show", 5, name="good", workspace=str(workspace))
+        (workspace / ".errand" / "mcp.json").write_text(json.dumps({"mcpServers": {"good": {**good, "args": ["x"]}}}))
+        changed = (await listed(client, 6, workspace=str(workspace)))[0]
+        assert (changed.trust, changed.changed) == ("unknown", True)
+
+
+async def test_tools_are_listed_and_switched_for_a_personality(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        await client.ask("mcp/save", 1, name="test", command=list(command()))
+        await client.ask("mcp/show", 2, name="test")
+
+        async def tools(request_id: int) -> dict[str, tuple[str, ...]]:
+            found = msgspec.convert((await client.ask("tool/list", request_id))["result"], ToolListResult)
+            return {tool.name: tool.personalities for tool in found.tools}
+
+        assert "assistant" in (await tools(3))["test__echo"]
+        off: JsonObject = {"personalityId": "assistant", "tool": "test__echo"}
+        await client.ask("tool/switch", 4, **off, on=False)
+        now = await tools(5)
+        assert "assistant" not in now["test__echo"] and "assistant" in now["shell"] and "assistant" in now["code"]
+        await client.ask("tool/switch", 6, **off, on=True)
+        assert "assistant" in (await tools(7))["test__echo"]
+        assert "no tool" in error_of(await client.ask("tool/switch", 8, **{**off, "tool": "telepathy"}, on=True))[2]

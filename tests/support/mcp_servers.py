@@ -1,0 +1,70 @@
+"""A pool of MCP servers on a temporary data directory, with the small server of these tests."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.secrets import KeyStore
+from app.engine.core.settings import McpServer as StoredServer
+from app.engine.core.settings import Settings
+from app.engine.tools.base import OnUpdate, ToolResult
+from app.engine.tools.mcp.known import KnownServers
+from app.engine.tools.mcp.pool import McpPool
+from app.engine.tools.mcp.server import McpServer
+from app.engine.tools.mcp.tool import McpTool
+from app.protocol.base import JsonObject
+from tests.support.loop_parts import make_tool_context
+from tests.support.processes import PYTHON
+
+SCRIPT = Path(__file__).with_name("mcp_stdio_server.py")
+
+
+def command(mode: str = "good", *more: str) -> tuple[str, ...]:
+    """The command line of the small server."""
+    return (PYTHON, "-I", "-S", str(SCRIPT), mode, *more)
+
+
+def stored(name: str = "test", mode: str = "good", *more: str, timeout_s: float = 20.0) -> StoredServer:
+    return StoredServer(name=name, command=command(mode, *more), timeout_s=timeout_s)
+
+
+def no_sandbox(folder: Path, owner: str, environment: Mapping[str, str]) -> None:
+    pass
+
+
+@asynccontextmanager
+async def pool_of(folder: Path, *servers: StoredServer) -> AsyncGenerator[McpPool]:
+    """A pool with these servers in its settings; ends them."""
+    settings = Settings(folder / "settings.json")
+    settings.set_mcp_servers(servers)
+    pool = McpPool(settings, KeyStore(folder / "keys", {}), KnownServers(folder / "mcp.json"), no_sandbox)
+    try:
+        yield pool
+    finally:
+        await pool.close()
+
+
+@asynccontextmanager
+async def server_of(folder: Path, mode: str = "good", *more: str, timeout_s: float = 20.0) -> AsyncGenerator[McpServer]:
+    async with pool_of(folder, stored("test", mode, *more, timeout_s=timeout_s)) as pool:
+        yield await pool.find("test")
+
+
+async def tool_of_server(server: McpServer, folder: Path, name: str = "echo") -> McpTool:
+    """A tool of a server as a task has it."""
+    connection = await server.connected()
+    known = KnownServers(folder / "mcp.json")
+    (tool,) = (one for one in connection.tools.tools if one.own_name == name)
+    return McpTool(tool, server, known, make_tool_context(folder))
+
+
+def _nothing(result: ToolResult) -> None:
+    pass
+
+
+async def echo(
+    tool: McpTool, text: str, cancel: CancelSignal | None = None, on_update: OnUpdate = _nothing
+) -> ToolResult:
+    arguments: JsonObject = {"text": text}
+    return await tool.execute("call_1", arguments, cancel or CancelSignal(), on_update)
