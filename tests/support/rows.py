@@ -81,6 +81,87 @@ APPROVAL = Ask(
         explained="ask: `python` is not on the list of programs that only look\nrule    program",
     ),
 )
+
+
+def _asked(name: str, approval: Approval) -> Ask:
+    return Ask(
+        id=f"ask_{name}",
+        task_id="task_1",
+        conversation_id="conversation_1",
+        kind="approval",
+        text=approval.text,
+        created_at=WHEN,
+        approval=approval,
+    )
+
+
+FETCH = _asked(
+    "fetch",
+    Approval(
+        tool="web_fetch",
+        call_id="call_1",
+        text="Fetch https://docs.example.org/guide",
+        rule="docs.example.org is not on the list",
+        risk="medium",
+        address="https://docs.example.org/guide?q=a\u200bb",
+        explained="ask: docs.example.org is not on the list\nrule    address",
+        offers=(
+            GrantOffer(
+                kind="host",
+                calls=(GrantedCall(host="docs.example.org"),),
+                scopes=("conversation", "workspace", "user"),
+                covers="Addresses of docs.example.org, and what is done on its pages, by the browser and by fetches.",
+                example="https://docs.example.org/",
+                not_covered="https://other.docs.example.org/",
+            ),
+        ),
+    ),
+)
+CODE = _asked(
+    "code",
+    Approval(
+        tool="python",
+        call_id="call_1",
+        text="Run Python code",
+        rule="it runs Python code in the sandbox",
+        risk="medium",
+        code="import csv\n\n# how many rows\nwith open('a.csv') as file:\n    rows = list(csv.reader(file))\n"
+        "print(len(rows), 'rows \u202e')\n",
+        language="Python",
+        explained="ask: it runs Python code in the sandbox\nrule    tool",
+        offers=(
+            GrantOffer(
+                kind="code",
+                calls=(GrantedCall(operation="code"),),
+                scopes=("conversation", "workspace"),
+                covers="Any Python code that this tool runs in its sandbox.",
+                not_covered="code that commands run",
+            ),
+        ),
+    ),
+)
+SERVICE = _asked(
+    "service",
+    Approval(
+        tool="github_create_issue",
+        call_id="call_1",
+        text="Call create_issue of the server github",
+        rule="the server github is another program: what its tool create_issue does cannot be checked",
+        risk="medium",
+        service="github/create_issue",
+        preview='{\n  "repo": "example/tool",\n  "title": "A bug",\n  "labels": [\n    1,\n    true\n  ]\n}',
+        explained="ask: the server github is another program\nrule    tool",
+        offers=(
+            GrantOffer(
+                kind="tool",
+                calls=(GrantedCall(operation="call", service="github/create_issue"),),
+                scopes=("conversation", "workspace", "user"),
+                covers="Any call of create_issue of the server github, whatever its arguments.",
+                not_covered="any other tool of github",
+            ),
+        ),
+    ),
+)
 LIMIT = Ask(
     id="ask_l",
     task_id="task_1",

@@ -9,6 +9,7 @@ from app.cli.rendering.tool_calls import whole_diff_lines
 from app.cli.terminal.style import PLAIN, Style
 from app.cli.terminal.text import escape_hidden, escape_hidden_line, plain, short_path
 from app.client.display_text import deadline_text, limit_amount_text, limit_unit, new_limit, settled_text, subject_text
+from app.client.effect_text import EffectKind, effect_of
 from app.client.rule_text import REMEMBERED
 from app.protocol.asks import (
     Approval,
@@ -26,6 +27,9 @@ _MOST_PATHS = 10
 _MOST_LINES, _LAST_LINES = 40, 8
 _MOST_OF_CHANGE = 400
 _INDENT = " " * 9
+# Kinds of offers that the letters p and u mean; all tools of a server are chosen by their number.
+_WIDE = frozenset(("prefix", "folder", "host", "tool", "code"))
+_VERBS: dict[EffectKind, str] = {"command": "run", "address": "open", "code": "run", "service": "call", "text": "do"}
 _WHOLE_WIDTH = 100
 _RAISE_LABEL = "3"  # below the two choices of a limit that can be raised
 _LONGEST_LABEL = 9
@@ -153,7 +157,12 @@ def _approval_lines(approval: Approval, style: Style, width: int) -> list[str]:
         lines.append(f"  bounds {style.dim(escape_hidden_line(approval.sandbox))}")
     for number, offer in enumerate(approval.offers, start=1):
         lines += _offer_lines(number, offer, style)
-    return lines + _excerpt(whole_diff_lines(approval.preview, style, width), style, _MOST_OF_CHANGE)
+    return lines + _excerpt(_change_lines(approval, style, width), style, _MOST_OF_CHANGE)
+
+
+def _change_lines(approval: Approval, style: Style, width: int) -> list[str]:
+    """The diff, if the preview is one."""
+    return [] if effect_of(approval).details else whole_diff_lines(approval.preview, style, width)
 
 
 def _offer_lines(number: int, offer: GrantOffer, style: Style) -> list[str]:
@@ -194,7 +203,7 @@ def _offer_number(approval: Approval, key: str, given: str | None) -> int:
     if given is None and key in ("c", "w"):
         number = 1
     elif given is None:
-        wide = [at for at, offer in enumerate(offers, start=1) if offer.kind in ("prefix", "folder")]
+        wide = [at for at, offer in enumerate(offers, start=1) if offer.kind in _WIDE]
         number = wide[-1] if wide else 0
     else:
         number = int(given)
@@ -207,13 +216,22 @@ def _reads(approval: Approval) -> tuple[str, ...]:
 
 
 def _action_lines(approval: Approval, style: Style, width: int) -> list[str]:
-    verb, text = ("run", approval.command) if approval.command is not None else ("do", approval.text)
-    return _labelled(verb, escape_hidden(text), style, width)
+    effect = effect_of(approval)
+    lines = _labelled(_VERBS[effect.kind], effect.text, style, width)
+    if effect.kind == "address":
+        start, end = effect.host_at
+        lines += [f"  host   {style.bold(effect.text[start:end])}"]
+        lines += _labelled("does", escape_hidden_line(approval.text), PLAIN, width)
+    if effect.remark:
+        lines += [f"  note   {style.amber(effect.remark)}"]
+    if effect.details:
+        lines += _labelled("with", effect.details, PLAIN, width)
+    return lines
 
 
 def _full_text(approval: Approval, style: Style, width: int) -> str:
     """The full text of everything that was shown in excerpts."""
-    lines = [*_action_lines(approval, style, width), *whole_diff_lines(approval.preview, style, width)]
+    lines = [*_action_lines(approval, style, width), *_change_lines(approval, style, width)]
     paths = [*_all_path_lines("reads", _reads(approval)), *_all_path_lines("writes", approval.writes)]
     why = [f"  {escape_hidden(line)}" for line in approval.explained.splitlines()]
     return "\n".join([*lines, *paths, *why]).lstrip()

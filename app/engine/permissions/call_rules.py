@@ -9,7 +9,7 @@ from app.protocol.asks import GrantedCall
 CODE = "code"
 ANY_TOOL = "*"
 
-_SERVER = re.compile(r"[\w.-]{1,100}")
+_SERVER = re.compile(r"[^\s*/]{1,200}")
 _TOOL = re.compile(r"[^\s*]{1,200}")
 _NUMBER = re.compile(r"\d+|0x[0-9a-f]*")
 # Below these names, in countries with names of two letters, everybody may register one.

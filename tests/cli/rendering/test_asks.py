@@ -8,7 +8,7 @@ from app.cli.terminal.style import PLAIN, Style
 from app.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, ReachedLimit, Remember
 from app.protocol.tasks import LimitKind
 from tests.support.protocol_events import approval, limit, question
-from tests.support.rows import UNKNOWN
+from tests.support.rows import CODE, FETCH, SERVICE, UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,29 @@ def test_an_offer_is_chosen_by_letter_number_and_time(line: str, reply: AskAnswe
 @pytest.mark.parametrize("line", ["w 3", "w 0", "u 1", "p 0h", "w 5", "w 1h 2", "p x", "w -1", "w 99"])
 def test_what_is_not_offered_decides_nothing(line: str) -> None:
     assert isinstance(read_reply(kinds(), line), InvalidReply)
+
+
+def test_addresses_code_and_calls_of_other_programs_are_shown_exactly() -> None:
+    assert ask_lines(FETCH, PLAIN, 80)[1:5] == [
+        "  open   https://docs.example.org/guide?q=a\\u200bb",
+        "  host   docs.example.org",
+        "  does   Fetch https://docs.example.org/guide",
+        "  why    docs.example.org is not on the list",
+    ]
+    assert "         print(len(rows), 'rows \\u202e')" in ask_lines(CODE, PLAIN, 80)
+    assert ask_lines(SERVICE, PLAIN, 80)[1:5] == [
+        "  call   github › create_issue",
+        "  with   {",
+        '           "repo": "example/tool",',
+        '           "title": "A bug",',
+    ]
+
+
+def test_the_letters_for_a_kind_mean_the_host_the_tool_or_all_code() -> None:
+    everywhere = AskAnswerParams(ask_id="ask_fetch", allow=True, remember="user")
+    assert read_reply(FETCH, "u") == everywhere
+    assert read_reply(SERVICE, "u") == msgspec.structs.replace(everywhere, ask_id="ask_service")
+    assert isinstance(read_reply(CODE, "u"), InvalidReply), "code is never allowed everywhere"
 
 
 def test_the_prompt_names_the_offers_with_examples_and_v_says_why_it_was_asked() -> None:

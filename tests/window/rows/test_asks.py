@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont, QTextCharFormat
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -22,7 +23,7 @@ from app.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, Rea
 from app.window.rows.asks.ask import AskView
 from app.window.rows.row import AskRow
 from app.window.theme.theme import Theme
-from tests.support.rows import APPROVAL, LIMIT, QUESTION, UNKNOWN, Answers
+from tests.support.rows import APPROVAL, CODE, FETCH, LIMIT, QUESTION, SERVICE, UNKNOWN, Answers
 
 WIDTH = 600
 _PREFIX = "python -m pytest …. Commands that begin with `python -m pytest …`, on files of the workspace."
@@ -48,6 +49,26 @@ class Shown:
     def button(self, name: str) -> QAbstractButton:
         buttons = self.row_view.findChildren(QAbstractButton)
         return next(button for button in buttons if button.accessibleName() == name and button.isVisible())
+
+    def formats(self, name: str) -> list[tuple[str, str, bool]]:
+        """The coloured parts of a visible text, by its name: text, colour and whether it is bold."""
+        boxes = self.row_view.findChildren(QPlainTextEdit)
+        document = next(box for box in boxes if box.accessibleName() == name and box.isVisible()).document()
+        found: list[tuple[str, str, bool]] = []
+        block = document.begin()
+        while block.isValid():
+            for part in block.layout().formats():
+                look, text = QTextCharFormat(part.format), block.text()[part.start : part.start + part.length]
+                is_bold = look.fontWeight() == QFont.Weight.Bold
+                found.append((text, look.foreground().color().name(), is_bold))
+            block = block.next()
+        return found
+
+    def colours(self, name: str) -> set[str]:
+        return {colour for _, colour, _ in self.formats(name)}
+
+    def emphasised(self, name: str) -> list[str]:
+        return [text for text, _, is_bold in self.formats(name) if is_bold]
 
     def field(self) -> QLineEdit:
         return next(field for field in self.row_view.findChildren(QLineEdit) if field.isVisible())
@@ -107,6 +128,42 @@ def test_an_approval_shows_command_paths_reason_risk_and_change_in_full(shown: S
         "@@ -1 +1 @@\n--- an old comment\n+select 1;\n",
     ):
         assert text in texts
+
+
+def test_an_address_is_shown_exactly_with_its_host_emphasised(shown: Shown) -> None:
+    shown.show(FETCH)
+    assert "https://docs.example.org/guide?q=a\\u200bb" in shown.texts()
+    assert "Fetch https://docs.example.org/guide" in shown.texts()
+    assert shown.emphasised("Address") == ["docs.example.org"]
+    assert FETCH.approval is not None
+    odd = msgspec.structs.replace(FETCH.approval, address="https://xn--mnchen-3ya.de/")
+    shown.show(msgspec.structs.replace(FETCH, id="ask_odd", approval=odd))
+    assert "Host: browsers show it as münchen.de" in shown.texts()
+
+
+def test_code_is_highlighted_in_its_language_and_readable_to_its_end(shown: Shown) -> None:
+    shown.show(CODE)
+    assert CODE.approval is not None
+    assert CODE.approval.code.replace("\u202e", "\\u202e") in shown.texts()
+    assert len(shown.colours("Code that will run")) > 2
+    long = msgspec.structs.replace(CODE.approval, code="x = 1\n" * 500 + "last = 2")
+    shown.show(msgspec.structs.replace(CODE, id="ask_long", approval=long))
+    shown.button("… 477 more lines · Show all: Code that will run").click()
+    assert any(text.endswith("last = 2") for text in shown.texts())
+
+
+def test_a_call_of_another_program_is_shown_with_its_server_tool_and_arguments(shown: Shown) -> None:
+    shown.show(SERVICE)
+    assert SERVICE.approval is not None
+    assert {"github › create_issue", "Arguments", SERVICE.approval.preview} <= set(shown.texts())
+    assert len(shown.colours("Arguments")) > 1
+
+
+def test_one_card_shows_every_kind_of_approval_in_turn(shown: Shown) -> None:
+    for ask in (FETCH, CODE, APPROVAL, SERVICE, FETCH, APPROVAL):
+        shown.show(ask)
+    assert "Arguments" not in shown.texts() and not any("docs.example.org" in text for text in shown.texts())
+    assert shown.colours("What will run") == set()
 
 
 def test_hidden_characters_of_a_command_are_escaped(shown: Shown) -> None:

@@ -7,9 +7,11 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.client.display_text import without_file_names
+from app.client.effect_text import effect_of
 from app.client.safe_text import escape_hidden, escape_hidden_line
 from app.protocol.asks import Approval, Ask, AskAnswerParams, Risk
 from app.window.rows.asks.ask_card import AskCard
+from app.window.rows.asks.effect_view import EffectView
 from app.window.rows.asks.offers import ChosenOffer, OffersView
 from app.window.rows.base import RowActions
 from app.window.theme.style import Tone, push_button
@@ -26,7 +28,6 @@ _RISKS: dict[Risk, tuple[str, Tone]] = {
     "medium": ("Medium risk", "waiting"),
     "high": ("High risk, look closely", "failed"),
 }
-_COMMAND_LINES = 24
 _PREVIEW_LINES = 16
 _EXPLAINED_LINES = 12
 
@@ -98,7 +99,7 @@ class ApprovalCard(AskCard):
         super().__init__(theme, actions, "shield-alert", "Approval needed", "Approval")
         self._risk = TextLabel(theme, size=theme.tokens.size_small, bold=True)
         self.heading.addWidget(self._risk)
-        self._command = CodeExcerptView(theme, "What will run", most_lines=_COMMAND_LINES)
+        self._effect = EffectView(theme)
         self._facts_view = QWidget()
         self._facts = QFormLayout(self._facts_view)
         self._facts.setContentsMargins(0, 0, 0, 0)
@@ -106,11 +107,11 @@ class ApprovalCard(AskCard):
         self._facts.setVerticalSpacing(theme.tokens.space_tight)
         self._facts.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
         self._preview = CodeExcerptView(theme, "What will change", most_lines=_PREVIEW_LINES, diff=True)
-        self.details.addWidget(self._command)
+        self.details.addWidget(self._effect)
         self.details.addWidget(self._facts_view)
         self.details.addWidget(self._preview)
         self._add_controls()
-        for part in (self._command, self._preview, self._explained, self._offers):
+        for part in (self._effect, self._preview, self._explained, self._offers):
             part.resized.connect(self.resized)
 
     def set_ask(self, ask: Ask) -> None:
@@ -122,7 +123,7 @@ class ApprovalCard(AskCard):
         waiting = ask.status == "waiting"
         self._risk.setVisible(waiting)
         self._facts_view.setVisible(waiting)
-        self._preview.setVisible(waiting and bool(approval.preview))
+        self._preview.setVisible(waiting and bool(approval.preview) and not effect_of(approval).details)
 
     def set_others(self, others: tuple[Ask, ...]) -> None:
         self._equal_asks.show_others(others)
@@ -181,7 +182,7 @@ class ApprovalCard(AskCard):
         words, tone = _RISKS[approval.risk]
         self._risk.setText(words)
         self._risk.set_tone(tone)
-        self._command.set_text(escape_hidden(approval.text if approval.command is None else approval.command))
+        self._effect.show_effect(effect_of(approval))
         self._preview.set_text(escape_hidden(without_file_names(approval.preview)))
         self._show_facts(approval)
         self._always.setVisible(bool(approval.offers))
@@ -197,6 +198,7 @@ class ApprovalCard(AskCard):
             self._facts.removeRow(0)
         reads = tuple(path for path in approval.reads if path != approval.working_dir)
         for name, text, mono in (
+            ("Does", escape_hidden_line(approval.text) if approval.address else "", False),
             ("In", escape_hidden_line(approval.working_dir or ""), True),
             ("Reads", "\n".join(escape_hidden_line(path) for path in reads), True),
             ("Writes", "\n".join(escape_hidden_line(path) for path in approval.writes), True),

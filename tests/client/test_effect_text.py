@@ -1,0 +1,43 @@
+"""What an approval is about, in words that hide nothing."""
+
+import pytest
+
+from app.client.effect_text import address_parts, effect_of, host_remark
+from tests.support.rows import CODE, FETCH, SERVICE
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("https://example.org/a?b#c", "example.org"),
+        ("https://example.org", "example.org"),
+        ("https://example.org:8443/", "example.org"),
+        ("https://[2001:db8::1]:80/", "[2001:db8::1]"),
+        ("https://example.org@evil.test/", "evil.test"),
+        ("https://evil.test\\@example.org/", "evil.test"),
+        ("https://evil.test#@example.org/", "evil.test"),
+        ("mailto:a@b", ""),
+        ("", ""),
+    ],
+)
+def test_the_host_of_an_address_is_found_as_browsers_find_it(address: str, host: str) -> None:
+    assert address_parts(address)[1] == host
+    assert "".join(address_parts(address)) == address
+
+
+def test_a_host_that_is_not_what_it_looks_like_is_remarked_upon() -> None:
+    assert host_remark("https://example.org/") == ""
+    assert host_remark("https://xn--mnchen-3ya.de/") == "browsers show it as münchen.de"
+    assert host_remark("https://exam\u0440le.org/").startswith("letters beyond ASCII: browsers open xn--")
+    assert host_remark("https://bank.test@evil.test/").endswith("the page is of evil.test")
+    assert host_remark("https://ex%61mple.org/") == "it is spelled with percent signs"
+
+
+def test_an_effect_is_the_exact_address_code_or_call_with_hidden_characters_escaped() -> None:
+    assert FETCH.approval is not None and CODE.approval is not None and SERVICE.approval is not None
+    fetch, code, service = effect_of(FETCH.approval), effect_of(CODE.approval), effect_of(SERVICE.approval)
+    assert fetch.text[slice(*fetch.host_at)] == "docs.example.org"
+    assert fetch.text == "https://docs.example.org/guide?q=a\\u200bb"
+    assert (code.kind, code.language, "\\u202e" in code.text) == ("code", "python", True)
+    assert (service.text, service.details_language) == ("github › create_issue", "json")
+    assert '"title": "A bug"' in service.details
