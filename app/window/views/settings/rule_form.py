@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Literal
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
@@ -24,23 +25,37 @@ from app.window.widgets.combo_box import ComboBox
 from app.window.widgets.labels import TextLabel
 
 _MOST_LINES = 10
+_About = Literal["words", "folder", "host", "service", "code"]
 
 
 @dataclass(frozen=True, slots=True)
 class _RuleKind:
-    """`operation` of None is a rule about commands; else it is about the files of a folder."""
+    """`about` says what is typed; `operation` is that of a rule about the files of a folder."""
 
     decision: GrantDecision
     tool: str
-    operation: str | None = None
+    about: _About = "words"
+    operation: str = ""
 
 
 _KINDS = {
     "Never run commands that begin with": _RuleKind("deny", ""),
     "Run without asking commands that begin with": _RuleKind("allow", "shell"),
-    "Never change files in": _RuleKind("deny", "", "write"),
-    "Never read or change files in": _RuleKind("deny", "", "read"),
-    "Change without asking files in": _RuleKind("allow", "code", "edit"),
+    "Never change files in": _RuleKind("deny", "", "folder", "write"),
+    "Never read or change files in": _RuleKind("deny", "", "folder", "read"),
+    "Change without asking files in": _RuleKind("allow", "code", "folder", "edit"),
+    "Open without asking pages of": _RuleKind("allow", "", "host"),
+    "Never open pages of": _RuleKind("deny", "", "host"),
+    "Call without asking the tool of another program": _RuleKind("allow", "", "service"),
+    "Never call the tool of another program": _RuleKind("deny", "", "service"),
+    "Run without asking code, in the sandbox": _RuleKind("allow", "python", "code"),
+    "Never run code": _RuleKind("deny", "", "code"),
+}
+# What is typed for each: an example, and its name for screen readers.
+_TYPED: dict[_About, tuple[str, str]] = {
+    "words": ("git push", "Words that commands begin with"),
+    "host": ("example.org, or *.example.org for names below it", "Host"),
+    "service": ("server/tool, or server/* for each of its tools", "Tool of another program"),
 }
 
 
@@ -55,8 +70,6 @@ class RuleFormView(QWidget):
         self._kind = ComboBox(tuple(_KINDS))
         self._kind.setAccessibleName("Kind of rule")
         self._text, self._folder = QLineEdit(), QLineEdit()
-        self._text.setPlaceholderText("git push")
-        self._text.setAccessibleName("Words that commands begin with")
         self._folder_name = TextLabel(theme)
         self._choose = push_button("Choose …")
         self._choose.setAccessibleName("Choose a folder")
@@ -114,10 +127,18 @@ class RuleFormView(QWidget):
     def _rule(self) -> GrantDraft:
         """The rule as it was typed. Raises ValueError with what is wrong."""
         kind, text, folder = _KINDS[self._kind.currentText()], self._text.text().strip(), self._folder.text().strip()
-        if kind.operation is not None:
-            call = GrantedCall(operation=kind.operation, folder=folder)
-            return GrantDraft(decision=kind.decision, tool=kind.tool, call=call, scope="user")
-        call = GrantedCall(operation="run" if kind.decision == "allow" else "", prefix=rule_words(text))
+        match kind.about:
+            case "folder":
+                call = GrantedCall(operation=kind.operation, folder=folder)
+                return GrantDraft(decision=kind.decision, tool=kind.tool, call=call, scope="user")
+            case "words":
+                call = GrantedCall(operation="run" if kind.decision == "allow" else "", prefix=rule_words(text))
+            case "host":
+                call = GrantedCall(host=text)
+            case "service":
+                call = GrantedCall(service=text)
+            case "code":
+                call = GrantedCall(operation="code")
         scope = "workspace" if folder else "user"
         return GrantDraft(decision=kind.decision, tool=kind.tool, call=call, scope=scope, scope_id=folder)
 
@@ -133,8 +154,12 @@ class RuleFormView(QWidget):
         self._covered.setVisible(bool(found.calls))
 
     def _on_kind_chosen(self) -> None:
-        is_folder = _KINDS[self._kind.currentText()].operation is not None
-        self._text.setVisible(not is_folder)
+        about = _KINDS[self._kind.currentText()].about
+        is_folder = about == "folder"
+        self._text.setVisible(about in _TYPED)
+        placeholder, name = _TYPED.get(about, ("", ""))
+        self._text.setPlaceholderText(placeholder)
+        self._text.setAccessibleName(name)
         self._folder_name.setText("Folder" if is_folder else "In the folder")
         self._folder.setPlaceholderText("" if is_folder else "Empty: everywhere")
         self._folder.setAccessibleName("Folder" if is_folder else "Folder in which the rule holds")
@@ -143,9 +168,10 @@ class RuleFormView(QWidget):
     def _on_edited(self) -> None:
         self.show_result("")
         self._covered.hide()
-        needed = self._text if _KINDS[self._kind.currentText()].operation is None else self._folder
+        about = _KINDS[self._kind.currentText()].about
+        needed = "code" if about == "code" else self._folder.text() if about == "folder" else self._text.text()
         for button in (self._add, self._check):
-            button.setEnabled(bool(needed.text().strip()))
+            button.setEnabled(bool(needed.strip()))
 
     def _on_choose_clicked(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, "Folder of the rule")
