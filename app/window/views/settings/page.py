@@ -58,8 +58,9 @@ class SettingsPageView(QWidget):
     def show_failure(self, text: str) -> None:
         self.banner.show_message(text, "failed")
 
-    def clear_rows(self) -> None:
-        while (item := self.rows.takeAt(0)) is not None:
+    def clear_rows(self, first: int = 0) -> None:
+        """Delete the rows from this one on."""
+        while (item := self.rows.takeAt(first)) is not None:
             widget = item.widget()
             if widget is not None:
                 widget.hide()

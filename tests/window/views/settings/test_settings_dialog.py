@@ -264,6 +264,41 @@ async def test_a_rule_about_a_folder_is_written_in_the_form(
     assert (grant.decision, grant.call) == ("deny", GrantedCall(operation="read", folder=str(tmp_path)))
 
 
+@pytest.mark.parametrize(
+    ("kind", "field", "typed", "call"),
+    [
+        ("Open without asking pages of", "Host", "*.example.org", GrantedCall(host="*.example.org")),
+        (
+            "Never call the tool of another program",
+            "Tool of another program",
+            "github/*",
+            GrantedCall(service="github/*"),
+        ),
+    ],
+)
+async def test_a_rule_about_a_host_or_a_tool_is_written_in_the_form_and_listed(
+    settings: Settings, engine: EngineServer, kind: str, field: str, typed: str, call: GrantedCall
+) -> None:
+    settings.dialog.open_page("permissions")
+    settings.buttons()["Add a rule …"].click()
+    settings.choose("Kind of rule", kind)
+    settings.type(field, "*")
+    await settings.see("so none was added")
+    settings.type(field, typed)
+    await settings.see("Everywhere · every tool")
+    (grant,) = engine.services.grants.all()
+    assert grant.call == call
+
+
+async def test_code_is_denied_in_the_form_without_typing(settings: Settings, engine: EngineServer) -> None:
+    settings.dialog.open_page("permissions")
+    settings.buttons()["Add a rule …"].click()
+    settings.choose("Kind of rule", "Never run code")
+    settings.buttons()["Add rule"].click()
+    await settings.see("any code")
+    assert [grant.call for grant in engine.services.grants.all()] == [GrantedCall(operation="code")]
+
+
 async def test_a_rule_is_checked_against_recorded_calls_before_and_after_it_is_added(settings: Settings) -> None:
     settings.dialog.open_page("permissions")
     settings.buttons()["Add a rule …"].click()
@@ -275,6 +310,65 @@ async def test_a_rule_is_checked_against_recorded_calls_before_and_after_it_is_a
     check = next(name for name in settings.buttons() if name.startswith("Which of the last calls"))
     settings.buttons()[check].click()
     await settings.see("It would have decided 0 of the last 0 calls.")
+
+
+async def test_a_skill_is_shown_whole_before_it_is_installed_then_listed_switched_off_and_removed(
+    settings: Settings, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    (source / "scripts").mkdir(parents=True)
+    (source / "SKILL.md").write_text("---\nname: report\ndescription: Makes reports.\n---\nThe whole text.\n")
+    (source / "scripts/make.py").write_text("print('made')\n")
+    settings.dialog.open_page("skills")
+    await settings.see("No skills here")
+    settings.buttons()["Install a skill …"].click()
+    settings.type("Folder or address", str(tmp_path / "nothing"))
+    await settings.see("There is no folder")
+    assert not any(name.startswith("Install report") for name in settings.buttons())
+    settings.type("Folder or address", str(source))
+    for text in ("The whole text.", "scripts/make.py  (script)", "print('made')", "Its scripts run only if"):
+        await settings.see(text)
+    settings.buttons()["Install report"].click()
+    await settings.see(f"installed from {source}")
+    file = tmp_path / "home/home/.config/errand/skills/report/SKILL.md"
+    assert file.exists() and str(file) in settings.texts()
+
+    settings.buttons()["Show report"].click()
+    await settings.see("The whole text.")
+    settings.buttons()["Tell agents of report"].click()
+    await settings.see(" · off")
+    settings.buttons()["Remove report"].click()
+    settings.buttons()["Keep report"].click()
+    settings.buttons()["Remove report"].click()
+    settings.buttons()["Yes, remove report"].click()
+    await settings.see("No skills here")
+    assert not file.exists()
+
+
+async def test_one_of_several_skills_is_chosen_and_a_taken_name_is_not_installed(
+    settings: Settings, engine: EngineServer, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        folder = tmp_path / "source" / name
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: About {name}.\n---\n")
+    settings.dialog.open_page("skills")
+    settings.buttons()["Install a skill …"].click()
+    for _ in range(2):
+        settings.type("Folder or address", str(tmp_path / "source"))
+        boxes = settings.dialog.findChildren(QComboBox)
+        choices = next(box for box in boxes if box.accessibleName() == "Skills in it")
+        await until(choices.isVisible)
+        choices.setCurrentIndex(2)
+        choices.textActivated.emit("two")
+        await settings.see("About two.")
+        if "Install two" not in settings.buttons():
+            break
+        settings.buttons()["Install two"].click()
+        await settings.see("two was installed.")
+        settings.buttons()["Install a skill …"].click()
+    await settings.see("There is a skill two already")
+    assert [skill.name for skill in (await engine.services.skills.listing(None)).skills] == ["two"]
 
 
 async def test_about_shows_the_data_folder(settings: Settings, tmp_path: Path) -> None:
