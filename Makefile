@@ -62,7 +62,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.ready: $(VENV)/bin/python pyproject.toml $(LOCK)
 	@echo "Installing Errand and its parts (about a minute the first time) …"
-	@$(BIN)/python -m pip install -q -c $(LOCK) -e .
+	@$(BIN)/python -m pip install -q -c $(LOCK) -e '.[browser]'
 	@$(BIN)/python -m compileall -q app resources
 	@sh packaging/system.sh check
 	@touch $@

@@ -2,6 +2,13 @@
 # The system requirements of Errand and its tests: programs, and the libraries Qt needs for a window under X and Wayland.
 # Installs what is missing if it may, otherwise says what to install. With the argument `check` it only says so.
 # The tests also need a virtual display and a session bus; `check` omits these.
+# Without it the tests of the browser are skipped.
+if [ "${1:-}" != check ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 &&
+    ! command -v chromium >/dev/null 2>&1 && ! command -v google-chrome >/dev/null 2>&1; then
+    echo "Installing Chromium …"
+    { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } ||
+        echo "Chromium could not be installed: the tests of the browser are skipped." >&2
+fi
 missing=
 programs="bash:bash git:git setsid:util-linux ps:procps"
 [ "${1:-}" = check ] || programs="$programs bwrap:bubblewrap Xvfb:xvfb xdotool:xdotool dbus-daemon:dbus"

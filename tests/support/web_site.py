@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from aiohttp import web
 
-from app.engine.permissions.addresses import DEFAULT_ALLOWED, AddressRules, judge_address
+from app.engine.permissions.addresses import DEFAULT_ALLOWED, AddressRules, host_of, judge_address
 from app.engine.permissions.network import leads_astray
 from app.engine.server.websocket_server import bind_loopback
 from app.engine.tools.base import ToolContext
@@ -60,7 +60,7 @@ class Rules:
     connections: list[tuple[str, int, tuple[str, ...]]] = field(default_factory=list[tuple[str, int, tuple[str, ...]]])
 
     def refusal(self, tool: str, url: str, approved: Sequence[str] = ()) -> str | None:
-        rules = AddressRules((*self.allowed, *approved), tuple(self.denied), own_port=self.own_port)
+        rules = AddressRules((*self.allowed, *map(host_of, approved)), tuple(self.denied), own_port=self.own_port)
         found = judge_address(url, rules)
         return None if found.verdict == "allow" else found.reason
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from app.engine.core.errors import ConfigurationError
 from app.engine.tools.base import PermissionTier, Tool, ToolContext
+from app.engine.tools.browser.tool import Browser
 from app.engine.tools.code.tool import Code
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from app.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
@@ -16,11 +17,11 @@ from app.engine.tools.web.fetch import WebFetch
 from app.protocol.base import JsonObject, JsonValue
 
 # Chosen by a personality, and allowed by the policy.
-TOOLS = (Shell, Code, WebFetch, Python)
+TOOLS = (Shell, Code, WebFetch, Python, Browser)
 # Of every task: they only control it.
 CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate, Todo)
 # The highest permission that a call of a tool may need; `run` for those that are not named.
-TIERS: dict[str, PermissionTier] = {Code.name: "write", WebFetch.name: "read"}
+TIERS: dict[str, PermissionTier] = {Code.name: "write", WebFetch.name: "read", Browser.name: "write"}
 # Stands for every tool of every MCP server, in a personality and in rules.
 SERVICES = McpResources.name
 SERVER_PREFIX = f"{SERVICES}:"

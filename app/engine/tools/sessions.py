@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar, cast
 
 _logger = logging.getLogger(__name__)
+_NO_CONVERSATION = ""
 
 
 class ToolSession(Protocol):
@@ -66,6 +67,13 @@ class ConversationSessions:
 
     def get(self, kind: type[S], make: Callable[[], S]) -> S:
         return self.all.get(self.conversation_id, kind, make)
+
+    def find(self, kind: type[S]) -> S | None:
+        return self.all.find(self.conversation_id, kind)
+
+    def of_engine(self, kind: type[S], make: Callable[[], S]) -> S:
+        """The one session of this kind for all conversations; it is closed with the engine."""
+        return self.all.get(_NO_CONVERSATION, kind, make)
 
     async def close(self, kind: type[ToolSession]) -> None:
         await self.all.close_one(self.conversation_id, kind)

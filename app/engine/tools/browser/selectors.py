@@ -1,0 +1,39 @@
+"""How a model names an element: a reference of the accessibility tree, a selector, or its text."""
+
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["selector", "label", "placeholder", "button", "link", "textbox", "text"]
+
+_REFERENCE = re.compile(r"\[?(?:ref=|aria-ref=)?((?:f\d+)?e\d+)\]?")
+_ENGINE = re.compile(r"(?:css|xpath|text|role|id|data-testid|label|placeholder|aria-ref)=")
+_ELEMENT = re.compile(
+    r"\s*- (?:'?)(button|link|textbox|searchbox|combobox|checkbox|radio|menuitem|tab|option|switch)\b"
+)
+_MOST_SIMILAR = 10
+
+
+def ways_to_find(named: str, *, is_field: bool) -> Iterator[tuple[Kind, str]]:
+    """In order of preference."""
+    named = named.strip()
+    if reference := _REFERENCE.fullmatch(named):
+        yield "selector", f"aria-ref={reference[1]}"
+        return
+    yield "selector", named
+    if _ENGINE.match(named):
+        return
+    plain = named.strip("\"'“”")
+    fields: tuple[Kind, ...] = ("label", "placeholder", "textbox")
+    texts: tuple[Kind, ...] = ("button", "link", "label", "text")
+    for kind in fields if is_field else texts:
+        yield kind, plain
+
+
+def similar_elements(tree: str, named: str) -> list[str]:
+    """Lines of the accessibility tree that can be used, the most similar first."""
+    lines = [line.strip().removeprefix("- ")[:200] for line in tree.splitlines() if _ELEMENT.match(line)]
+    wanted = named.lower()
+    ranked = sorted(lines, key=lambda line: -SequenceMatcher(None, wanted[:200], line.lower()).ratio())
+    return ranked[:_MOST_SIMILAR]
