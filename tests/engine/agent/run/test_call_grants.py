@@ -1,0 +1,143 @@
+"""What answers about hosts and code leave behind, with real pages and a real session of Python."""
+
+import shutil
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from app.engine.agent.tasks.grant_rules import covered_calls, draft_grant
+from app.engine.core.errors import InvalidParams
+from app.protocol.asks import Ask, AskAnswerParams, GrantDraft, GrantedCall, Remember
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.model_replies import DONE, results
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.sandboxes import set_sandbox
+
+# This machine under another name than those that are open to all.
+HOST = "127.0.0.2"
+
+
+@asynccontextmanager
+async def site() -> AsyncGenerator[str]:
+    """The address of a page on `HOST`."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="a page")
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    listening = web.TCPSite(runner, HOST, 0)
+    await listening.start()
+    try:
+        yield f"http://{HOST}:{runner.addresses[0][1]}/"
+    finally:
+        await runner.cleanup()
+
+
+def fetch(url: str) -> Reply:
+    return Reply(calls=(Call("web_fetch", {"url": url}),))
+
+
+def python(code: str) -> Reply:
+    return Reply(calls=(Call("python", {"code": code}),))
+
+
+async def allow(engine: EngineParts, ask: Ask, kind: str, remember: Remember) -> None:
+    assert ask.approval is not None
+    index = [offer.kind for offer in ask.approval.offers].index(kind)
+    params = AskAnswerParams(ask_id=ask.id, allow=True, remember=remember, offer=index)
+    await engine.services.asks.answer(params, "me")
+
+
+async def asked(engine: EngineParts, task_id: str) -> int:
+    return len(await engine.services.database.asks.page(100, (task_id,)))
+
+
+async def test_a_host_that_was_allowed_everywhere_is_listed_and_open_to_every_tool_until_it_is_revoked(
+    tmp_path: Path,
+) -> None:
+    async with site() as url:
+        turns = [fetch(url), fetch(f"{url}more"), DONE]
+        async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+            services = engine.services
+            services.settings.set("network_hosts", HOST)
+            first = await engine.start(approve="ask")
+            ask = await engine.watcher.ask(first.id)
+            assert ask.approval is not None and ask.approval.address == url
+            await allow(engine, ask, "host", "user")
+            assert (await engine.watcher.end(first.id)).status == "completed"
+            assert ["a page" in result.text for result in results(engine.watcher.nodes())[:2]] == [True, True]
+            (grant,) = services.grants.all()
+            host = url.removeprefix("http://").rstrip("/")
+            assert (grant.tool, grant.call, grant.scope) == ("", GrantedCall(host=host), "user")
+            assert grant.exact == f"addresses of {host}"
+            assert services.grants.granted("browser", "other", "/elsewhere") == {GrantedCall(host=host)}
+
+            second = await engine.start(approve="ask")
+            await engine.watcher.end(second.id)
+            assert (await asked(engine, first.id), await asked(engine, second.id)) == (1, 0)
+
+            rule = GrantDraft(decision="deny", call=GrantedCall(host=HOST), scope="user")
+            found = await covered_calls(
+                await draft_grant(rule, services.database), 100, services.database, services.paths
+            )
+            decided = {(call.tool, call.without, call.verdict) for call in found.calls}
+            assert (found.judged, len(found.calls), decided) == (4, 4, {("web_fetch", "ask", "deny")})
+
+            services.grants.add(msgspec.structs.replace(grant, revoked_at=datetime.now(UTC)))
+            third = await engine.start(approve="ask")
+            assert (await engine.watcher.ask(third.id)).approval is not None
+
+
+async def test_a_denied_host_is_not_opened_even_if_everything_is_allowed(tmp_path: Path) -> None:
+    async with site() as url, engine_parts(tmp_path, ModelServer(turns=[fetch(url), DONE])) as engine:
+        engine.services.settings.set("network_hosts", HOST)
+        rule = GrantDraft(decision="deny", call=GrantedCall(host=HOST), scope="user")
+        engine.services.grants.add(await draft_grant(rule, engine.services.database))
+        task = await engine.start(approve="all")
+        await engine.watcher.end(task.id)
+        assert f"you denied {HOST}" in results(engine.watcher.nodes())[0].text
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
+async def test_all_code_that_was_allowed_in_a_workspace_runs_unasked_and_a_denial_beats_it(tmp_path: Path) -> None:
+    turns = [python("print(6 * 7)"), python("print(6 * 8)"), DONE]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        services = engine.services
+        set_sandbox(services.settings, is_on=True)
+        first = await engine.start(approve="ask")
+        ask = await engine.watcher.ask(first.id)
+        assert ask.approval is not None and ask.approval.code == "print(6 * 7)"
+        await allow(engine, ask, "code", "workspace")
+        await engine.watcher.end(first.id)
+        said = [result.text for result in results(engine.watcher.nodes())[:2]]
+        assert "42" in said[0] and "48" in said[1] and await asked(engine, first.id) == 1
+        (grant,) = services.grants.all()
+        assert (grant.tool, grant.exact) == ("python", "any code, in the sandbox")
+
+        services.grants.add(
+            await draft_grant(
+                GrantDraft(decision="deny", call=GrantedCall(operation="code"), scope="user"), services.database
+            )
+        )
+        second = await engine.start(approve="all")
+        await engine.watcher.end(second.id)
+        assert any("you denied running code" in result.text for result in results(engine.watcher.nodes()))
+        rule = GrantDraft(decision="allow", call=GrantedCall(operation="code"), scope="user", tool="python")
+        found = await covered_calls(await draft_grant(rule, services.database), 100, services.database, services.paths)
+        assert [(call.without, call.verdict) for call in found.calls] == [("ask", "allow")] * 2
+
+
+async def test_code_cannot_be_allowed_for_a_tool_that_is_not_there(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        for tool in ("", "nothing"):
+            rule = GrantDraft(decision="allow", call=GrantedCall(operation="code"), scope="user", tool=tool)
+            with pytest.raises(InvalidParams):
+                await draft_grant(rule, engine.services.database)
