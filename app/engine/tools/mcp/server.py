@@ -12,6 +12,7 @@ from app.engine.core.errors import ConfigurationError, EngineError, FolderNotAns
 from app.engine.sandbox.launch import CommandSandbox, prepare_launch
 from app.engine.tools.mcp.configuration import ServerSpec
 from app.engine.tools.mcp.connection import McpConnection, shake_hands
+from app.engine.tools.mcp.http import HttpTransport, LoginNeeded
 from app.engine.tools.mcp.json_rpc import McpError, RpcPeer
 from app.engine.tools.mcp.server_log import ServerLog
 from app.engine.tools.mcp.stdio import StdioTransport, broken
@@ -59,7 +60,7 @@ class McpServer:
         self._owner = owner
         self._parts = parts
         self._connection: McpConnection | None = None
-        self._transport: StdioTransport | None = None
+        self._transport: StdioTransport | HttpTransport | None = None
         self._peer: RpcPeer | None = None
         self._sandbox: CommandSandbox | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -138,7 +139,13 @@ class McpServer:
             await connection.load_tools()
         except (EngineError, OSError) as error:
             await self._end_transport()
-            self._failed(str(error))
+            if isinstance(error, LoginNeeded):
+                self._peer = None
+                self._next_start = time.monotonic() + _DELAYS_S[1]
+                self.log.note(str(error))
+                self._set("needs_login", str(error))
+            else:
+                self._failed(str(error))
             return
         except asyncio.CancelledError:
             self._spawn(self._end_transport(), "end", self._ends)
@@ -155,7 +162,9 @@ class McpServer:
 
     async def _connect(self) -> McpConnection:
         spec = self.spec
-        environment, _ = await self._parts.values_of(spec)
+        environment, headers = await self._parts.values_of(spec)
+        if spec.url:
+            return await self._connect_web(headers)
         folder = Path(spec.workspace) if spec.workspace else Path.home()
         self.log.note(f"starting: {' '.join(spec.command)}")
         sandbox = self._sandbox = self._parts.sandbox_of(spec, environment)
@@ -168,6 +177,21 @@ class McpServer:
         self._peer = RpcPeer(transport, self._on_notice, self._on_flood)
         await transport.start(launch)
         return await shake_hands(spec.name, self._peer, lambda _: None)
+
+    async def _connect_web(self, headers: dict[str, str]) -> McpConnection:
+        spec = self.spec
+        self.log.note(f"connecting: {spec.url}")
+        transport = HttpTransport(spec.url, headers, self._on_message, self._on_failed, self._on_ended, self.log)
+        self._transport = transport
+        self._peer = RpcPeer(transport, self._on_notice, self._on_flood)
+        transport.open()
+        return await shake_hands(spec.name, self._peer, transport.use_version)
+
+    def _on_failed(self, failure: McpError, request_id: int | None) -> None:
+        if request_id is None:
+            self.log.note(str(failure))
+        elif self._peer is not None:
+            self._peer.fail(failure, request_id)
 
     def _on_message(self, data: bytes) -> bool:
         return self._peer is None or self._peer.receive(data)
