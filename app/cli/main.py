@@ -38,6 +38,7 @@ COMMANDS = (
     Entry("changes", "the files that a task changed, and what in them", "commands.changes:CHANGES"),
     Entry("undo", "undo what a task changed in files: all, a file, a step, or a piece", "commands.changes:UNDO"),
     Entry("redo", "redo what was undone", "commands.changes:REDO"),
+    Entry("background", "commands in the background: list, read, stop, type", "commands.background:BACKGROUND"),
     Entry(
         "replay", "play a record offline, and see what the agent loop does differently today", "commands.start:REPLAY"
     ),

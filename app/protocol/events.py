@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias
 
 from app.protocol.agents import Agent, Personality
 from app.protocol.asks import Ask, Grant
+from app.protocol.background import BackgroundCommand
 from app.protocol.base import Wire
 from app.protocol.changes import Change
 from app.protocol.conversations import Conversation, Node
@@ -93,6 +94,16 @@ class McpUpdate(Wire, frozen=True, kw_only=True, tag="mcpUpdate"):
     problem: str = ""
 
 
+class BackgroundUpdate(Wire, frozen=True, kw_only=True, tag="backgroundUpdate"):
+    """A background command of the conversation started, printed or ended: all of them as they are now.
+
+    Those of an engine that died end with it, without this event: read `background/list` after a restart.
+    """
+
+    conversation_id: str
+    commands: tuple[BackgroundCommand, ...]
+
+
 Event: TypeAlias = (
     ConversationUpdate
     | ConversationDeleted
@@ -107,6 +118,7 @@ Event: TypeAlias = (
     | PersonalityUpdate
     | PersonalityDeleted
     | McpUpdate
+    | BackgroundUpdate
 )
 
 

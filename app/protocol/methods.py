@@ -7,6 +7,7 @@ import msgspec
 from app.protocol import (
     agents,
     asks,
+    background,
     changes,
     context,
     conversations,
@@ -31,6 +32,7 @@ METHODS = (
     *agents.METHODS,
     *executions.METHODS,
     *changes.METHODS,
+    *background.METHODS,
     *settings.METHODS,
     *servers.METHODS,
     *usage.METHODS,

@@ -76,6 +76,7 @@ class Task(Wire, frozen=True, kw_only=True):
     with an `own_key`, which is not stored. `answer` follows `answer_schema`, a JSON Schema, if one was given.
     `summarises`: it first makes a summary of its conversation, and continues only if messages arrive meanwhile;
     `summarised`: it has made it.
+    `working_dir` is the folder in which its last shell command ended, empty for the workspace.
     `follows` is the task after which its agent replies in a round of several agents.
 
     `completion` qualifies the stop reason `completed`: the agent declared the work done (`declared`), or gave a
@@ -130,6 +131,7 @@ class Task(Wire, frozen=True, kw_only=True):
     summarised: bool = False
     follows: str | None = None
     todo: tuple[TodoItem, ...] = ()
+    working_dir: str = ""
     owner: str = "local"
     ended_at: Timestamp | None = None
 

@@ -11,7 +11,7 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
-from app.protocol.tasks import Task, TaskMode
+from app.protocol.tasks import ApproveMode, Task, TaskMode
 from app.window.stores.catalog import ModelStore
 from app.window.theme.theme import Theme
 from app.window.views.composer.drop_payload import PastedFiles
@@ -90,13 +90,18 @@ def said(request: ReceivedRequest) -> list[str]:
 
 @asynccontextmanager
 async def desk(
-    application: QApplication, theme: Theme, home: Path, replies: Sequence[Reply], mode: TaskMode = "auto"
+    application: QApplication,
+    theme: Theme,
+    home: Path,
+    replies: Sequence[Reply],
+    mode: TaskMode = "auto",
+    approve: ApproveMode = "ask",
 ) -> AsyncGenerator[Desk]:
     """A window with a started task; `replies` follow its first reply."""
     gate = asyncio.Event()
     server = ModelServer([Reply(text="At work.", gate=gate), *replies])
     async with store_engine(home, server) as engine:
-        task = await engine.parts.start("Begin", mode=mode)
+        task = await engine.parts.start("Begin", mode=mode, approve=approve)
         store, _ = await engine.open(task.conversation_id)
         models = ModelStore(engine.stores.session)
         pictures = PastedFiles(home / "data" / "attachments" / "pasted")

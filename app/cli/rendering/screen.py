@@ -15,6 +15,7 @@ from app.protocol.events import (
     AgentDeleted,
     AgentUpdate,
     AskUpdate,
+    BackgroundUpdate,
     ChangeUpdate,
     ConversationDeleted,
     ConversationUpdate,
@@ -168,7 +169,11 @@ def conversation_of(message: ShownMessage) -> str:
             return conversation.id
         case AgentUpdate(agent=agent):
             return agent.conversation_id
-        case ConversationDeleted(conversation_id=conversation_id) | AgentDeleted(conversation_id=conversation_id):
+        case (
+            ConversationDeleted(conversation_id=conversation_id)
+            | AgentDeleted(conversation_id=conversation_id)
+            | BackgroundUpdate(conversation_id=conversation_id)
+        ):
             return conversation_id
         case GrantUpdate() | PersonalityUpdate() | PersonalityDeleted() | McpUpdate():
             return ""

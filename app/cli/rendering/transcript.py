@@ -34,6 +34,7 @@ from app.protocol.events import (
     AgentDeleted,
     AgentUpdate,
     AskUpdate,
+    BackgroundUpdate,
     ChangeUpdate,
     ConversationDeleted,
     ConversationUpdate,
@@ -102,6 +103,7 @@ class TranscriptRenderer:
                 | McpUpdate()
                 | PersonalityUpdate()
                 | PersonalityDeleted()
+                | BackgroundUpdate()
             ):
                 return ""
             case _:

@@ -10,6 +10,7 @@ from app.engine.server import json_rpc
 from app.engine.server.handlers import (
     agents,
     asks,
+    background,
     changes,
     context,
     conversations,
@@ -39,6 +40,7 @@ ROUTES: tuple[ServedMethod, ...] = (
     *agents.PERSONALITY_HANDLERS,
     *executions.HANDLERS,
     *changes.HANDLERS,
+    *background.HANDLERS,
     *asks.GRANT_HANDLERS,
     *settings.MODEL_HANDLERS,
     *data.HANDLERS,

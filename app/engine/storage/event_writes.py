@@ -19,6 +19,7 @@ from app.protocol.events import (
     AgentDeleted,
     AgentUpdate,
     AskUpdate,
+    BackgroundUpdate,
     ChangeUpdate,
     ConversationDeleted,
     ConversationUpdate,
@@ -39,6 +40,8 @@ def event_writes(record: EventRecord) -> tuple[Write, ...]:
         return (*removal.writes(record.event.conversation_id), events.save(record))
     if isinstance(record.event, McpUpdate):
         return (events.save(record),)
+    if isinstance(record.event, BackgroundUpdate):
+        return (events.save(record),)  # what runs ends with the engine
     return (events.save(record), _change(record.event))
 
 

@@ -14,6 +14,7 @@ from app.engine.sandbox.launch import CommandSandbox
 from app.engine.tools.checkpoints import Checkpoints
 from app.engine.tools.processes.termination import ProcessSweep
 from app.engine.tools.sessions import ConversationSessions
+from app.protocol.background import BackgroundCommand
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import CallDisplay, ResultMark
 from app.redaction import Redactor
@@ -162,6 +163,14 @@ class ClosedAddresses:
         return "no address is open"
 
 
+def _forget(folder: str) -> None:
+    pass
+
+
+def _show_nobody(commands: tuple[BackgroundCommand, ...]) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """The task's context for a tool. `output_dir` is for output too long for a result; `environment` has no keys.
@@ -169,7 +178,8 @@ class ToolContext:
     `processes` ends what the task has started; `sessions` keep what a tool leaves to the next call or task of the
     conversation. Commands run in the `sandbox`, if there is one. `redactor` knows the app's own keys, which no result
     may hold. `checkpoints` keep what changes of files replace; without them changes cannot be undone. Web addresses are
-    opened if `addresses` lets them.
+    opened if `addresses` lets them. `working_dir` is the folder in which the conversation's last shell ended, empty for
+    the workspace; `keep_working_dir` stores another one. `background_changed` shows clients the background commands.
     """
 
     task_id: str
@@ -182,6 +192,9 @@ class ToolContext:
     redactor: Redactor = field(default_factory=Redactor)
     checkpoints: Checkpoints | None = None
     addresses: AddressGuard = field(default_factory=ClosedAddresses)
+    working_dir: str = ""
+    keep_working_dir: Callable[[str], None] = _forget
+    background_changed: Callable[[tuple[BackgroundCommand, ...]], None] = _show_nobody
 
 
 class AgentTool(Protocol):

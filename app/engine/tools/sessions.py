@@ -32,6 +32,10 @@ class ToolSessions:
         """The session of this kind, if the conversation has one."""
         return cast(S | None, self._open.get((conversation_id, kind)))
 
+    def all_of(self, kind: type[S]) -> tuple[S, ...]:
+        """The sessions of this kind of all conversations."""
+        return tuple(cast(S, one) for (_, its), one in self._open.items() if its is kind)
+
     def get(self, conversation_id: str, kind: type[S], make: Callable[[], S]) -> S:
         """The session of this kind; the first call makes it."""
         assert not self._is_closed, "tasks end before their sessions"

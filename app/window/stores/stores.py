@@ -11,6 +11,7 @@ from app.protocol.events import (
     AgentDeleted,
     AgentUpdate,
     AskUpdate,
+    BackgroundUpdate,
     ChangeUpdate,
     ConversationDeleted,
     ConversationUpdate,
@@ -99,6 +100,9 @@ class Stores:
                 pass
             case McpUpdate():
                 self.tools.on_event()
+            case BackgroundUpdate(conversation_id=conversation_id, commands=commands):
+                for store in self._of(conversation_id):
+                    store.background.put(commands)
             case TaskPlan():
                 pass  # the transcript shows its effects
             case _:

@@ -64,6 +64,7 @@ class ToolExecutionLog:
             service=access.service,
             language=access.language,
             operation=access.operation,
+            working_dir=str(access.reads[0]) if access.command is not None and access.reads else "",
         )
         self._journal.put(executions.started(row))
 

@@ -52,6 +52,8 @@ from app.engine.tools.shell.environment import environment_of_commands
 from app.engine.tools.todo import Todo
 from app.paths import Paths
 from app.protocol.agents import Personality
+from app.protocol.background import BackgroundCommand
+from app.protocol.events import BackgroundUpdate
 from app.protocol.tasks import Task
 from app.redaction import Redactor
 
@@ -120,6 +122,9 @@ class TaskBuilder:
             self.redactor,
             addresses=addresses,
             checkpoints=checkpoints,
+            working_dir=task.working_dir,
+            keep_working_dir=state.set_working_dir,
+            background_changed=partial(self._show_background, task.conversation_id),
         )
         tools = TaskTools(
             self.replace_tools(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)
@@ -207,6 +212,9 @@ class TaskBuilder:
         )
         loopback = self.sessions.get(task.conversation_id, Loopback, Loopback)
         return CommandSandbox(profile, self._judge_connection, loopback)
+
+    def _show_background(self, conversation_id: str, commands: tuple[BackgroundCommand, ...]) -> None:
+        self.log.publish(BackgroundUpdate(conversation_id=conversation_id, commands=commands))
 
     def _denied_folders(self, task: Task) -> DeniedFolders:
         denied = self.grants.denied("shell", task.conversation_id, task.workspace)

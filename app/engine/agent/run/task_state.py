@@ -160,6 +160,9 @@ class TaskState:
         self.task = msgspec.structs.replace(self.task, acting_calls=self.task.acting_calls + acts)
         self.derive_status()
 
+    def set_working_dir(self, folder: str) -> None:
+        self.set(msgspec.structs.replace(self.task, working_dir=folder))
+
     def tool_refused(self) -> None:
         self.set(msgspec.structs.replace(self.task, refused_calls=self.task.refused_calls + 1))
 

@@ -178,7 +178,8 @@ def _access(started: ExecutionStart, task: Task, paths: Paths) -> Access:
         return Access("free", started.text)
     processes = ProcessSweep(task.id, lambda _: None)
     sessions = ConversationSessions(ToolSessions(), task.conversation_id)
-    context = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, {}, processes, sessions)
+    workspace, output = Path(task.workspace), paths.outputs / task.id
+    context = ToolContext(task.id, workspace, output, {}, processes, sessions, working_dir=started.working_dir)
     (tool,) = bind(context, (started.tool,))
     arguments = tool.prepare_arguments(started.arguments)
     return replace(tool.access(arguments), content=content_of(arguments))

@@ -101,7 +101,8 @@ async def _ask_about_calls(task: Task, database: Database, log: EventLog, paths:
     at = last_reply(newest, task.id)
     processes = ProcessSweep(task.id)
     sessions = ConversationSessions(ToolSessions(), task.conversation_id)
-    context = ToolContext(task.id, Path(task.workspace), paths.outputs / task.id, {}, processes, sessions)
+    workspace, output = Path(task.workspace), paths.outputs / task.id
+    context = ToolContext(task.id, workspace, output, {}, processes, sessions, working_dir=task.working_dir)
     tools = {tool.name: tool for tool in bind(context)}
     for block in newest[at].blocks if at is not None else ():
         started = begun.get(block.call_id) if isinstance(block, ToolCallBlock) else None

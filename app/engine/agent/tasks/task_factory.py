@@ -56,7 +56,7 @@ class TaskStarter:
         """
         target = replace(target, agent=await with_personality(agent, target.personality, self._builder.database))
         after = await self._before_sibling(params) if params.sibling_of is not None else agent.head_id
-        task = await new_task(params, target, self._builder.settings.values, self._models)
+        task = await self._new_task(params, target)
         opened = self._models.open_again if is_again else self._models.open
         model = opened(task.model, task.api_base, params.api_key)
         attachments = await self._builder.attachments.store(params.attachments)
@@ -81,7 +81,7 @@ class TaskStarter:
         """
         assert reply.parent_id is not None, "a reply follows something"
         target = replace(target, agent=await with_personality(agent, target.personality, self._builder.database))
-        task = await new_task(params, target, self._builder.settings.values, self._models)
+        task = await self._new_task(params, target)
         model = self._models.open_again(task.model, task.api_base, params.api_key)
         if not self._models.has_price(task.model):  # a notice about it would separate the reply from its sibling
             task = msgspec.structs.replace(task, budget_usd=None)
@@ -99,7 +99,7 @@ class TaskStarter:
         """Start at the agent's head without a message: answer the last message, or summarise the history."""
         assert agent.head_id is not None, "somebody has spoken"
         target = replace(target, agent=agent)
-        task = await new_task(params, target, self._builder.settings.values, self._models)
+        task = await self._new_task(params, target)
         model = self._models.open_again(task.model, task.api_base, params.api_key)
         task = msgspec.structs.replace(task, summarises=summarises, follows=follows)
         return await self._start_at(task, target, model, agent.head_id)
@@ -165,6 +165,14 @@ class TaskStarter:
         kept = target.conversation.kept
         path = await recent_path(self._builder.database.nodes, leaf_id, kept)
         return await branch_messages(path, kept, participants.as_messages)
+
+    async def _new_task(self, params: TaskStartParams, target: TaskTarget) -> Task:
+        """It begins in the folder in which the conversation's last task has ended."""
+        task = await new_task(params, target, self._builder.settings.values, self._models)
+        last = (await self._builder.database.tasks.page(1, task.conversation_id)).tasks
+        if not last or last[0].workspace != task.workspace:
+            return task
+        return msgspec.structs.replace(task, working_dir=last[0].working_dir)
 
     async def _before_sibling(self, params: TaskStartParams) -> str | None:
         assert params.sibling_of is not None

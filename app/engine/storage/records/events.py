@@ -61,6 +61,7 @@ def conversation_of(event: Event) -> str | None:
         case (
             protocol.ConversationDeleted(conversation_id=conversation_id)
             | protocol.AgentDeleted(conversation_id=conversation_id)
+            | protocol.BackgroundUpdate(conversation_id=conversation_id)
         ):
             return conversation_id
         case (

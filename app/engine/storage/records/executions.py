@@ -31,7 +31,8 @@ class ExecutionStart:
     """A call about to run. `node_id` is the node it follows, `text` describes the call.
 
     `address`, `service` and `language` (of code) are effects of calls that are neither command nor file; `operation`
-    is theirs. They depend on what was open then, so that the arguments alone do not tell them.
+    is theirs. `working_dir` is where a command runs. They depend on what was open then, so that the arguments alone do
+    not tell them.
     """
 
     execution_id: str
@@ -47,6 +48,7 @@ class ExecutionStart:
     service: str = ""
     language: str = ""
     operation: str = ""
+    working_dir: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

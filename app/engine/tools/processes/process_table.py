@@ -1,6 +1,7 @@
 """The running processes, read from /proc, elsewhere through psutil."""
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -25,6 +26,8 @@ from app.engine.tools.processes.marks import (
 # Shown for the processes that hold a sandbox.
 SANDBOX = "sandbox"
 _NAME_LENGTH = 120
+# Begins a line whose shell names its folder at the end (shell/working_folder.py).
+_REPORT = re.compile(r"\Atrap 'builtin pwd -P >&\d+' EXIT\n")
 _CALL = b"ERRAND_CALL"
 # Of 1000 at most; the default is 0. When memory runs out, a command's processes are killed first.
 OOM_SCORE = b"500"
@@ -98,7 +101,7 @@ def display_name(arguments: list[str]) -> str:
     if arguments[0].rpartition("/")[2] == SANDBOX_PROCESS:
         return SANDBOX
     if arguments[1:3] == ["--noprofile", "--norc"]:  # our own shells
-        arguments = ["bash", *arguments[3:]]
+        arguments = ["bash", *(_REPORT.sub("", argument) for argument in arguments[3:])]
     name = " ".join(" ".join(arguments).split())
     return name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"
 

@@ -42,6 +42,11 @@ class Pipe:
             if self.ended.done() or not self._read():
                 return
 
+    @property
+    def descriptor(self) -> int | None:
+        """To write to, if it is a terminal; None once it has ended."""
+        return None if self.ended.done() else self._descriptor
+
     def discard(self) -> None:
         """Discard further output, so that a background process neither blocks nor dies of it."""
         if self.ended.done():
@@ -64,6 +69,8 @@ class Pipe:
             data = os.read(self._descriptor, CHUNK)
         except BlockingIOError:
             return False
+        except OSError:  # a terminal that nobody holds any more
+            data = b""
         if data:
             self._on_data(data)
             return True
@@ -122,7 +129,6 @@ def start(
     Blocks until the program is loaded, about 0.5 ms: `Popen` uses vfork only if nothing must run between fork and
     exec, so the engine itself carries the marks for that moment.
     """
-    watchdog.watch_mark(mark)
     out_read, out_write = os.pipe()
     try:
         err_read, err_write = os.pipe()
@@ -131,8 +137,7 @@ def start(
         os.close(out_write)
         raise
     try:
-        with stamped(mark), resources.lowered(err_write), _offered_to_the_oom_killer():
-            process = _opened(launch, mark, stdin, out_write, err_write)
+        process = _started(launch, mark, stdin, out_write, err_write)
     except BaseException:
         os.close(out_read)
         os.close(err_read)
@@ -140,9 +145,35 @@ def start(
     finally:
         os.close(out_write)
         os.close(err_write)
+    return Child(process.pid, Pipe(out_read, on_stdout), Pipe(err_read, on_stderr), _watch(process))
+
+
+def start_merged(
+    launch: Launch, mark: ProcessMark, on_output: Callable[[bytes], None], terminal: tuple[int, int] | None = None
+) -> Child:
+    """Start a command with both outputs in one pipe, in the order of writing. Raises as `start` does.
+
+    `terminal` has the two ends of a pseudo terminal, which is input and output then; they belong to the child.
+    """
+    ours, theirs = terminal or os.pipe()
+    try:
+        process = _started(launch, mark, theirs if terminal else subprocess.DEVNULL, theirs, theirs)
+    except BaseException:
+        os.close(ours)
+        raise
+    finally:
+        os.close(theirs)
+    output = Pipe(ours, on_output)
+    return Child(process.pid, output, output, _watch(process))
+
+
+def _started(launch: Launch, mark: ProcessMark, stdin: int, stdout: int, stderr: int) -> "subprocess.Popen[bytes]":
+    watchdog.watch_mark(mark)
+    with stamped(mark), resources.lowered(stderr), _offered_to_the_oom_killer():
+        process = _opened(launch, mark, stdin, stdout, stderr)
     _watched.add(process.pid)
     watchdog.watch_session(note_session(mark, process.pid, mark.began))
-    return Child(process.pid, Pipe(out_read, on_stdout), Pipe(err_read, on_stderr), _watch(process))
+    return process
 
 
 def _opened(launch: Launch, mark: ProcessMark, stdin: int, stdout: int, stderr: int) -> "subprocess.Popen[bytes]":

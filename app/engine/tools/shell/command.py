@@ -1,10 +1,11 @@
 """Runs one shell command: start, captured output, timeout, termination of all its processes."""
 
 import asyncio
+import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -16,6 +17,7 @@ from app.engine.tools.base import Access, ToolContext, ToolError
 from app.engine.tools.output_capture import OutputCapture
 from app.engine.tools.processes import marks, spawn, termination
 from app.engine.tools.processes.termination import adopt_orphans
+from app.engine.tools.shell.working_folder import FolderReport
 from app.environment import SYSTEM_PATH
 from app.protocol.notices import EndedProcess
 
@@ -32,7 +34,8 @@ _DRAIN_S = 0.2
 class CommandResult:
     """The outcome of a command. `ended` are terminated processes, `running` those left in the background.
 
-    `not_kept` are protected files of the workspace that it made, and that were moved away.
+    `not_kept` are protected files of the workspace that it made, and that were moved away. `folder` is where the shell
+    ended, as the command sees it; None if it did not change it, or it is not known.
     """
 
     end: End
@@ -41,6 +44,7 @@ class CommandResult:
     ended: tuple[EndedProcess, ...] = ()
     running: tuple[EndedProcess, ...] = ()
     not_kept: tuple[str, ...] = ()
+    folder: Path | None = None
 
 
 @cache
@@ -76,7 +80,29 @@ class ShellCommand:
 
     async def run(self, line: str, working_dir: Path, timeout_s: float, cancel: CancelSignal) -> CommandResult:
         adopt_orphans()
-        launch = await self._prepared([*self._argv] or [*shell(), line], working_dir)
+        report = FolderReport() if not self._argv and FolderReport.is_needed(shell()[0], line) else None
+        try:
+            outcome = await self._run(line, working_dir, timeout_s, cancel, report)
+        except BaseException:
+            if report is not None:
+                report.close()
+            raise
+        ended_in = report.close() if report is not None else None
+        is_new = outcome.end == "exited" and ended_in != working_dir
+        return replace(outcome, folder=ended_in if is_new else None)
+
+    async def _run(
+        self, line: str, working_dir: Path, timeout_s: float, cancel: CancelSignal, report: FolderReport | None
+    ) -> CommandResult:
+        text = line if report is None else report.reported(line)
+        own = [] if report is None else [report.descriptor]
+        try:
+            launch = await self._prepared([*self._argv] or [*shell(), text], working_dir)
+        except BaseException:
+            for descriptor in own:
+                os.close(descriptor)
+            raise
+        launch.descriptors.extend(own)
         mark = marks.new_mark(self._context.task_id)
         started = time.monotonic()
         try:

@@ -1,14 +1,14 @@
-"""The tool `shell`: runs one command line. `command.py` runs and ends the command."""
+"""The tool `shell`: runs one command line, or keeps one running. `command.py` runs and ends the command."""
 
 import asyncio
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import Text
-from app.engine.sandbox.form import find_sandbox
 from app.engine.tools.base import (
     Access,
     ExecutionMode,
@@ -23,7 +23,20 @@ from app.engine.tools.base import (
 )
 from app.engine.tools.plain_text import clean_name
 from app.engine.tools.real_path import resolve, with_real_path
+from app.engine.tools.shell.background import BackgroundCommands
+from app.engine.tools.shell.background_results import (
+    TYPED_S,
+    finished,
+    found,
+    input_access,
+    listed,
+    read,
+    started,
+    stopped,
+)
 from app.engine.tools.shell.command import CommandResult, ShellCommand
+from app.engine.tools.shell.terminal import typed
+from app.engine.tools.shell.working_folder import WorkingFolder
 from app.notice_text import ended_text, process_text
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import CallDisplay
@@ -31,6 +44,12 @@ from app.protocol.blocks import CallDisplay
 _UPDATE_PAUSE_S = 0.05
 _UPDATE_SIZE = 4_000
 _LAST_LINES = 3
+_SHOWN = {
+    "output": ("reading", "read"),
+    "input": ("typing into", "typed into"),
+    "stop": ("stopping", "stopped"),
+    "list": ("listing", "listed"),
+}
 _LONGEST_LINE = 1_000
 # SIGKILL, which some systems do not define.
 _KILLED = 9
@@ -38,8 +57,8 @@ _SANDBOXED = (
     "It runs in a sandbox: only the workspace, $TMPDIR and the caches of package managers can be changed; files that "
     "configure git, editors or agents can neither be changed nor made, and keys are not there. Only commands that need "
     "the network and that the person allows have it (curl, pip, npm, git clone …), for HTTP and HTTPS, unless the "
-    "conversation opens it to all or none. Each command has a localhost of its own: start a server and use it in one "
-    "command."
+    "conversation opens it to all or none. The commands of this conversation have a localhost of their own, which they "
+    "share with those that run in the background."
 )
 _NO_NETWORK = (
     "[this command had no network: nobody allowed it in this conversation. Tell the person: the option network (on the "
@@ -51,27 +70,49 @@ _READ_ONLY = (
     "files that configure git, editors or agents cannot (so no git config or git remote add: use git -c NAME=VALUE, or "
     "name the URL). Write in the workspace. Else tell the person: the setting writable_folders opens a folder]"
 )
-_OWN_LOCALHOST = "[what runs there is not reached from other commands: each has a localhost of its own]"
 # How programs name what the sandbox refuses.
 _READ_ONLY_SIGNS = ("Read-only file system", "Device or resource busy", "EROFS")
 _NO_NETWORK_SIGNS = ("name resolution", "resolve host", "EAI_AGAIN", "ENOTFOUND", "Network is unreachable")
 
 
+Action = Literal["run", "output", "input", "stop", "list"]
+
+
 class ShellArguments(Struct, frozen=True):
-    command: Annotated[str, Meta(description="The command line, run by bash. There is no input and no terminal.")]
-    working_dir: Annotated[str, Meta(description="Folder to run in. Default: the workspace.")] = ""
+    command: Annotated[
+        str, Meta(description="The command line, run by bash. There is no input, and no terminal without pty.")
+    ] = ""
+    working_dir: Annotated[
+        str, Meta(description="Folder to run in. Default: where the last command ended, at first the workspace.")
+    ] = ""
     timeout_secs: Annotated[
         float, Meta(gt=0, le=86_400, description="The command and all processes it started are ended after this time.")
     ] = 60
+    background: Annotated[
+        bool,
+        Meta(description="Return at once with an id. It runs on, also after the task."),
+    ] = False
+    pty: Annotated[bool, Meta(description="Run in a terminal of 120x40, for programs that want one.")] = False
+    action: Annotated[
+        Action,
+        Meta(description="For background commands: output (what is new), input (type into its pty), stop, list."),
+    ] = "run"
+    id: Annotated[str, Meta(description="The background command for output, input and stop.")] = ""
+    wait_secs: Annotated[
+        float, Meta(ge=0, le=600, description="With output and input: wait this long for new output or the end.")
+    ] = 0
+    text: Annotated[str, Meta(description="With input: typed as it is, before the keys.")] = ""
+    keys: Annotated[tuple[str, ...], Meta(description="With input: enter, tab, escape, up, down, ctrl-c …")] = ()
 
 
 class Shell:
     name = "shell"
     label = "Shell"
     description = (
-        "Run a command line and get its output and exit code. Each call is a new shell: folder and variables do not "
-        "carry over. Long output is cut in the middle and stored completely in a file. Processes started in the "
-        "background with & run until the task ends."
+        "Run a command line and get its output and exit code. Each call is a new shell: variables do not carry over, "
+        "the folder in which it ends does. Long output is cut in the middle and stored completely in a file. Start "
+        "servers, watchers and other long work with background, and read, stop or list them with action. Processes "
+        "started with & run until the task ends."
     )
     parameters = schema_of(ShellArguments)
     execution_mode: ExecutionMode = "sequential"
@@ -81,15 +122,37 @@ class Shell:
         if context.sandbox is not None:
             self.description = f"{Shell.description} {_SANDBOXED}"
         self._allowed: dict[str, Access] = {}
+        self._last = context.sessions.get(WorkingFolder, lambda: WorkingFolder(context.working_dir))
+
+    @property
+    def _background(self) -> BackgroundCommands:
+        sessions = self._context.sessions
+        return sessions.get(
+            BackgroundCommands,
+            lambda: BackgroundCommands(sessions.conversation_id, self._context.background_changed),
+        )
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
-        return {key: value for key, value in arguments.items() if value is not None}
+        kept: JsonObject = {key: value for key, value in arguments.items() if value is not None}
+        if kept.get("action", "run") == "run" and self._last.path and not kept.get("working_dir"):
+            kept["working_dir"] = self._last.path  # so that the record says where it ran
+        return kept
 
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:
+        action = text_argument(arguments, "action") or "run"
+        if action != "run":
+            number = text_argument(arguments, "id")
+            typed = text_argument(arguments, "text") if action == "input" else ""
+            return CallDisplay(
+                running=_SHOWN.get(action, (action, action))[0],
+                done=_SHOWN.get(action, (action, action))[1],
+                target=" ".join(part for part in ("background", number, typed) if part),
+                icon="command",
+            )
         return CallDisplay(
             running="running",
-            done="ran",
+            done="started" if arguments.get("background") is True else "ran",
             target=text_argument(arguments, "command"),
             icon="command",
             content="command",
@@ -99,8 +162,14 @@ class Shell:
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, ShellArguments)
+        if wanted.action == "input":
+            return input_access(wanted.id, wanted.text, wanted.keys, has_sandbox=self._context.sandbox is not None)
+        if wanted.action != "run":
+            what = f" {wanted.id}" if wanted.id else ""
+            return Access("free", f"{wanted.action.capitalize()} of background command{what}")
         folder = self._folder(wanted)
-        text = f"Run `{wanted.command}` in {folder}"
+        how = " in the background" if wanted.background else ""
+        text = f"Run `{wanted.command}` in {folder}{how}"
         return Access("run", text, reads=(folder,), command=wanted.command, operation="run", basis=_identity(folder))
 
     def allow(self, call_id: str, access: Access) -> None:
@@ -110,14 +179,21 @@ class Shell:
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
         wanted = decode(arguments, ShellArguments)
-        folder = self._folder(wanted)
         allowed = self._allowed.pop(call_id, None)
+        if wanted.action != "run":
+            return await self._of_background(wanted, cancel)
+        if not wanted.command.strip():
+            raise ToolError("Wrong arguments: `command` is empty.")
+        folder = self._folder(wanted)
         if allowed is not None and (allowed.reads, allowed.basis) != ((folder,), _identity(folder)):
             raise with_real_path(folder)
         if not folder.is_dir():
             raise ToolError(self._no_folder(folder))
         if cancel.is_set:
             raise ToolError("Operation aborted")
+        if wanted.background or wanted.pty:
+            has_network = allowed is not None and allowed.network == "open"
+            return await self._with_session(wanted, folder, cancel, has_network=has_network)
         updates = _Updates(on_update)
         command = ShellCommand(self._context, call_id, updates.grew, allowed)
         updates.of = command
@@ -125,7 +201,63 @@ class Shell:
             outcome = await command.run(wanted.command, folder, wanted.timeout_secs, cancel)
         finally:
             updates.close()
-        return _result(command, outcome, wanted.timeout_secs, self._of_the_sandbox(command, outcome, allowed))
+        remarks = [*self._of_the_folder(wanted, folder, outcome), *self._of_the_sandbox(command, outcome, allowed)]
+        return _result(command, outcome, wanted.timeout_secs, [*remarks, *self._ended()])
+
+    async def _with_session(
+        self, wanted: ShellArguments, folder: Path, cancel: CancelSignal, *, has_network: bool
+    ) -> ToolResult:
+        one = await self._background.start(
+            self._context,
+            wanted.command,
+            folder,
+            cancel,
+            pty=wanted.pty,
+            network=has_network,
+            is_listed=wanted.background,
+        )
+        if wanted.background:
+            return await started(self._background, one, cancel)
+        return await finished(self._background, one, wanted.timeout_secs, cancel)
+
+    async def _of_background(self, wanted: ShellArguments, cancel: CancelSignal) -> ToolResult:
+        background = self._background
+        match wanted.action:
+            case "run" | "list":
+                return listed(background)
+            case "output":
+                return await read(background, found(background, wanted.id), wanted.wait_secs, cancel)
+            case "input":
+                one = found(background, wanted.id)
+                background.type(one, typed(wanted.text, wanted.keys))
+                return await read(background, one, wanted.wait_secs or TYPED_S, cancel)
+            case "stop":
+                return await stopped(background, found(background, wanted.id), cancel)
+
+    def _ended(self) -> list[str]:
+        """The background commands that ended since the last call."""
+        return self._background.take_ended()
+
+    def _of_the_folder(self, wanted: ShellArguments, began_in: Path, outcome: CommandResult) -> list[str]:
+        """Keep the folder in which the shell ended, if it is below the workspace."""
+        remarks: list[str] = []
+        if wanted.working_dir and wanted.working_dir == self._last.path and str(began_in) != self._last.path:
+            remarks.append(f"[the folder {self._last.path} is gone: this ran in {began_in}]")
+            self._keep("")
+        if outcome.folder is None:
+            return remarks
+        workspace, folder = self._context.workspace, resolve(str(outcome.folder), self._context)
+        real = Path(os.path.realpath(workspace))
+        if not folder.is_relative_to(real) or not folder.is_dir():
+            next_one = self._last.path or str(workspace)
+            return [*remarks, f"[{folder} is outside of the workspace: the next command runs in {next_one}]"]
+        self._keep("" if folder == real else str(folder))
+        return [*remarks, f"[the folder is now {folder}]"]
+
+    def _keep(self, folder: str) -> None:
+        if folder != self._last.path:
+            self._last.path = folder
+            self._context.keep_working_dir(folder)
 
     def _of_the_sandbox(self, command: ShellCommand, outcome: CommandResult, allowed: Access | None) -> list[str]:
         """Why it failed, if the sandbox may be the reason, and how to go on."""
@@ -141,8 +273,6 @@ class Shell:
             remarks.append(_HTTP_ALONE if network == "open" else _NO_NETWORK)
         if failed and any(sign in output for sign in _READ_ONLY_SIGNS):
             remarks.append(_READ_ONLY)
-        if outcome.running and find_sandbox().form == "bubblewrap":
-            remarks.append(_OWN_LOCALHOST)
         return remarks
 
     def _no_folder(self, folder: Path) -> str:
@@ -151,7 +281,12 @@ class Shell:
         return f"There is no folder {folder}. Leave working_dir out to run in the workspace."
 
     def _folder(self, wanted: ShellArguments) -> Path:
-        return resolve(wanted.working_dir or ".", self._context)
+        """The workspace, if the folder where the last command ended is gone."""
+        folder = resolve(wanted.working_dir or ".", self._context)
+        is_last = bool(wanted.working_dir) and wanted.working_dir == self._last.path
+        if is_last and (str(folder) != self._last.path or not folder.is_dir()):
+            return resolve(".", self._context)
+        return folder
 
 
 def _identity(folder: Path) -> str:

@@ -9,6 +9,7 @@ from app.protocol.engine import Snapshot
 from app.protocol.tasks import Task
 from app.window.stores.asks import AskStore
 from app.window.stores.conversation.agents import AgentStore
+from app.window.stores.conversation.background import BackgroundStore
 from app.window.stores.conversation.branch_commands import BranchCommands, ContextCommands
 from app.window.stores.conversation.branch_rows import BranchRows
 from app.window.stores.conversation.commands import TaskCommands
@@ -47,6 +48,7 @@ class ConversationStore(BranchRows):
         self.branches = BranchCommands(session, self.agents, self.requests, self.branch)
         self.context = ContextCommands(session, self.agents, self.requests)
         self.queue = QueueStore(session, self.requests)
+        self.background = BackgroundStore(session)
         self.conversation: Conversation | None = None
         self._session = session
         self._tasks = tasks
@@ -67,6 +69,7 @@ class ConversationStore(BranchRows):
         self.agents.changed.connect(self._on_agents_changed)
         self.agents.selection_changed.connect(self.load)
         self.agents.failed.connect(self.failed)
+        self.background.failed.connect(self.failed)
 
     @property
     def conversation_id(self) -> str | None:
@@ -207,6 +210,7 @@ class ConversationStore(BranchRows):
         snapshot = result.snapshot
         assert snapshot is not None, "following without a place to go on from gives a snapshot"
         self._take_snapshot(snapshot)
+        self.background.load(conversation_id)
         # The rows wait for past tasks and asks, so that they do not jump when these arrive.
         self.is_current = False
         try:

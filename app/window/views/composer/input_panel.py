@@ -20,6 +20,7 @@ from app.window.stores.usage import ContextUsageStore
 from app.window.theme.theme import Theme
 from app.window.views.agents.agents_bar import AgentsBarView
 from app.window.views.composer.approval_mode import ApprovalModeView
+from app.window.views.composer.background_view import BackgroundView
 from app.window.views.composer.composer import ComposerState, ComposerView
 from app.window.views.composer.drop_payload import PastedFiles, drop_payload
 from app.window.views.composer.queue_view import QueueView
@@ -89,6 +90,7 @@ class InputPanelView(QWidget):
         self.status = StatusLineView(theme, self.context)
         self.todo = TodoView(theme)
         self.queue = QueueView(store.queue, theme)
+        self.background = BackgroundView(store.background, theme)
         self.approval_mode = ApprovalModeView(theme)
         self.task_options = TaskOptionsView(theme, self.approval_mode)
         self.composer = ComposerView(theme, self.task_options)
@@ -98,7 +100,7 @@ class InputPanelView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_wide)
         column.setSpacing(tokens.space_close)
-        for part in (self.agents, self.status, self.todo, self.queue, self.composer):
+        for part in (self.agents, self.background, self.status, self.todo, self.queue, self.composer):
             column.addWidget(part)
         self._connect()
         self.show_task()

@@ -1,0 +1,202 @@
+"""The background commands of the conversation: a line that unfolds to a list with stop and output."""
+
+from datetime import UTC, datetime
+
+from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QScrollArea, QVBoxLayout, QWidget
+
+from app.client.number_format import count, duration
+from app.protocol.background import BackgroundCommand
+from app.window.rows.disclosure import DisclosureButton, LinePart
+from app.window.stores.conversation.background import BackgroundStore
+from app.window.theme.style import set_tool_tip
+from app.window.theme.theme import Theme
+from app.window.widgets.buttons import IconButton
+from app.window.widgets.labels import ElidedLabel, TextLabel
+
+_MOST_ROWS = 5
+_TICK_MS = 1_000
+_STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+
+
+class BackgroundOutputDialog(QDialog):
+    """The output of one command, which grows while the dialog is open."""
+
+    def __init__(self, store: BackgroundStore, one: BackgroundCommand, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(f"Output of {one.command.splitlines()[0][:80]}")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._store = store
+        self._one = one
+        self.text = QPlainTextEdit()
+        self.text.setReadOnly(True)
+        self.text.setFont(theme.font(theme.tokens.size_base, mono=True))
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.text.setAccessibleName("Output")
+        column = QVBoxLayout(self)
+        column.addWidget(self.text)
+        self.resize(QSize(820, 480))
+        store.changed.connect(self._read)
+        self._read()
+
+    def _read(self) -> None:
+        self._store.read(self._one, self._show)
+
+    def _show(self, text: str) -> None:
+        if text == self.text.toPlainText():
+            return
+        bar = self.text.verticalScrollBar()
+        follows = bar.value() >= bar.maximum() - 1
+        self.text.setPlainText(text)
+        if follows:
+            bar.setValue(bar.maximum())
+
+
+class BackgroundRowView(QFrame):
+    """One command. Enter opens its output, Del stops it, Up and Down go to its neighbours."""
+
+    def __init__(self, one: BackgroundCommand, store: BackgroundStore, view: "BackgroundView", theme: Theme) -> None:
+        super().__init__()
+        self.setObjectName("row")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._store = store
+        self._view = view
+        self._theme = theme
+        self._one = one
+        self._icon = QLabel()
+        self._command = ElidedLabel(theme, mono=True)
+        self._last = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._time = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._open = IconButton(theme, "maximize", "Open the output", shortcut="Enter")
+        self._stop = IconButton(theme, "circle-stop", "Stop", shortcut="Del")
+        tokens = theme.tokens
+        row = QHBoxLayout(self)
+        row.setContentsMargins(tokens.space_normal, 0, tokens.space_close, 0)
+        row.setSpacing(tokens.space_close)
+        row.addWidget(self._icon)
+        row.addWidget(self._command, 3)
+        row.addWidget(self._last, 2)
+        for part in (self._time, self._open, self._stop):
+            row.addWidget(part)
+        self.setMinimumHeight(tokens.icon_small + tokens.space_normal)
+        self._open.clicked.connect(self.open_output)
+        self._stop.clicked.connect(self.stop)
+        theme.changed.connect(self._show_icon)
+        self._show_icon()
+        self.show_command(one)
+
+    def show_command(self, one: BackgroundCommand) -> None:
+        self._one = one
+        command = " ".join(one.command.split())
+        seconds = (datetime.now(UTC) - one.started_at).total_seconds()
+        state = "stopping" if one.stopped_by else "waits for input" if one.waits_for_input else "running"
+        last = one.last_lines.splitlines()[-1] if one.last_lines else ""
+        self._command.set_text(command)
+        self._last.set_text(last)
+        self._time.setText(duration(seconds) if state == "running" else f"{state}, {duration(seconds)}")
+        self._stop.setEnabled(not one.stopped_by)
+        self.setAccessibleName(f"Background command {one.id}: {command}, {state} for {duration(seconds)}. {last}")
+        set_tool_tip(self, f"{one.command}\n{one.last_lines}".strip())
+
+    def open_output(self) -> None:
+        BackgroundOutputDialog(self._store, self._one, self._theme, self.window()).show()
+
+    def stop(self) -> None:
+        self._store.stop(self._one)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key = Qt.Key(event.key())
+        if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.open_output()
+        elif key == Qt.Key.Key_Delete:
+            self.stop()
+        elif key in _STEPS:
+            self._view.step(self, _STEPS[key])
+        else:
+            super().keyPressEvent(event)
+
+    def _show_icon(self) -> None:
+        side = self._theme.tokens.icon_small
+        icon = self._theme.icon("terminal", "muted")
+        self._icon.setPixmap(icon.pixmap(QSize(side, side), self.devicePixelRatio()))
+
+
+class BackgroundView(QWidget):
+    """Hidden while no command runs in the background."""
+
+    def __init__(self, store: BackgroundStore, theme: Theme) -> None:
+        super().__init__()
+        self.setAccessibleName("Background commands")
+        self._store = store
+        self._theme = theme
+        self._rows: dict[str, BackgroundRowView] = {}
+        self.header = DisclosureButton(theme)
+        self._inner = QWidget()
+        self._list = QVBoxLayout(self._inner)
+        self._list.setContentsMargins(0, 0, 0, 0)
+        self._list.setSpacing(0)
+        self._area = QScrollArea()
+        self._area.setWidget(self._inner)
+        self._area.setWidgetResizable(True)
+        self._area.setFrameShape(QFrame.Shape.NoFrame)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.header)
+        column.addWidget(self._area)
+        # Only while the list is open: nothing runs when idle.
+        self._clock = QTimer(self)
+        self._clock.setInterval(_TICK_MS)
+        self._clock.timeout.connect(self.show_commands)
+        self.header.toggled.connect(self._on_toggled)
+        store.changed.connect(self.show_commands)
+        self._area.hide()
+        self.hide()
+
+    @property
+    def rows(self) -> tuple[BackgroundRowView, ...]:
+        """From the top."""
+        return tuple(self._rows.values())
+
+    def show_commands(self) -> None:
+        running = self._store.running
+        if running:
+            waits = sum(one.waits_for_input for one in running)
+            parts = [LinePart(count(len(running), "background command"))]
+            parts += [LinePart("·"), LinePart(f"{waits} waiting for input", "waiting")] if waits else []
+            self.header.show_line("terminal", "muted", parts, can_open=True)
+        for number in self._rows.keys() - {one.id for one in running}:
+            row = self._rows.pop(number)
+            self._list.removeWidget(row)
+            row.hide()
+            row.deleteLater()
+        for one in running:
+            if (row := self._rows.get(one.id)) is None:
+                row = self._rows[one.id] = BackgroundRowView(one, self._store, self, self._theme)
+                self._list.addWidget(row)
+            else:
+                row.show_command(one)
+        self.setVisible(bool(running))
+        self._on_toggled()
+
+    def step(self, row: BackgroundRowView, by: int) -> None:
+        """Focus the neighbour; above the first one the header."""
+        place = self.rows.index(row) + by
+        if place < 0:
+            self.header.setFocus()
+        elif place < len(self.rows):
+            self.rows[place].setFocus()
+            self._area.ensureWidgetVisible(self.rows[place], 0, 0)
+
+    def _on_toggled(self) -> None:
+        is_open = self.header.isChecked() and bool(self._rows)
+        heights = [max(row.sizeHint().height(), row.minimumHeight()) for row in self.rows]
+        self._area.setFixedHeight(sum(heights[:_MOST_ROWS]))
+        self._area.setVisible(is_open)
+        if is_open and not self._clock.isActive():
+            self._clock.start()
+        elif not is_open:
+            self._clock.stop()
