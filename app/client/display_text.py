@@ -256,6 +256,6 @@ def file_state_text(file: ChangedFile) -> str:
         case "not_kept":
             return "cannot be undone"
         case "changed":
-            hunks = f"{len(file.undone_hunks)} of its parts undone" if file.undone_hunks else ""
+            hunks = f"{count(len(file.undone_hunks), 'part')} undone" if file.undone_hunks else ""
             steps = "partly undone" if file.undone_steps else hunks
             return steps or ("new" if file.is_new else "deleted" if file.is_deleted else "")

@@ -43,9 +43,15 @@ class FileHistory:
         self._merged: dict[str, bytes] = {}
         self._records = _made(records, current)
         self.own = [record for record in self._records if record.task_id == task_id]
-        # A change that was recorded last, but never made, can still be made.
-        known = self.own or [record for record in records if record.task_id == task_id]
-        self.units = [record for record in known if record.kind not in ("undo", "redo")]
+        # A change that was recorded, but never made, can still be made.
+        known = {record.id for record in self.own} | {named for record in self.own for named in record.changes}
+        self.units = [
+            record
+            for record in records
+            if record.task_id == task_id
+            and record.kind not in ("undo", "redo")
+            and (record.id in known or not self.own)
+        ]
         active, taken_back = _in_effect(self.own)
         self.active = [unit for unit in self.units if unit.id in active]
         self.inactive = [unit for unit in self.units if unit.id not in active | taken_back]

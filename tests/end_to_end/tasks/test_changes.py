@@ -52,13 +52,13 @@ async def test_a_file_changed_since_is_overwritten_only_on_demand(errand: Errand
     assert (workspace / "a.txt").read_text() == "mine\n"
 
 
-async def test_changes_can_be_undone_after_the_engine_was_killed(errand: Errand, workspace: Path) -> None:
+async def test_changes_can_be_undone_after_the_engine_was_killed(own_errand: Errand, workspace: Path) -> None:
     (workspace / "a.txt").write_text("old\n")
     async with ModelServer(turns=[Reply(calls=(write("a.txt", "new\n"),)), Reply(text="Done.")]) as server:
-        task = await worked(errand, server)
-    os.kill(errand.engine_pid(), signal.SIGKILL)
-    assert list(Paths(errand.home).replaced.glob("*/*"))
-    assert (await errand.run("undo", task)).code == 0
+        task = await worked(own_errand, server)
+    os.kill(own_errand.engine_pid(), signal.SIGKILL)
+    assert list(Paths(own_errand.home).replaced.glob("*/*"))
+    assert (await own_errand.run("undo", task)).code == 0
     assert (workspace / "a.txt").read_text() == "old\n"
 
 

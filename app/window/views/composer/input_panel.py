@@ -12,6 +12,7 @@ from app.protocol.agents import Agent
 from app.protocol.tasks import ApproveMode, Task
 from app.window.rows.row import UserRow
 from app.window.stores.catalog import ModelStore
+from app.window.stores.changes import ChangesStore
 from app.window.stores.conversation.store import ConversationStore
 from app.window.stores.stores import Stores
 from app.window.stores.task_options import TaskOptionDefaults, TaskOptions
@@ -86,6 +87,7 @@ class InputPanelView(QWidget):
         self._history = PromptHistory()
         self._context = ContextUsageStore(stores.session)
         self.context = ContextBarView(self._context, theme)
+        self.changes = ChangesStore(store, stores.session)
         self.agents = AgentsBarView(store, stores.tasks, theme)
         self.status = StatusLineView(theme, self.context)
         self.todo = TodoView(theme)
@@ -155,6 +157,7 @@ class InputPanelView(QWidget):
         store.taskUpdate.connect(self.show_task)
         store.loaded.connect(self.show_task)
         store.agents.changed.connect(self.show_task)
+        self.changes.changed.connect(self._on_files_of_task_changed)
         self._stores.asks.changed.connect(self.show_task)
         self._stores.session.state_changed.connect(self.show_task)
         self._stores.personalities.changed.connect(self._show_option_defaults)
@@ -182,6 +185,10 @@ class InputPanelView(QWidget):
         composer.field.mode_cycle_requested.connect(self.approval_mode.cycle)
         store.approve_changed.connect(self._show_approve)
         self.task_options.add_agent_requested.connect(self.add_agent)
+
+    def _on_files_of_task_changed(self) -> None:
+        shown = self.changes.shown
+        self.status.show_changes(len(shown.files) if shown is not None else 0)
 
     def ask_models(self, text: str, models: tuple[str, ...]) -> None:
         """Send this text, with the attachments, to several models."""

@@ -5,12 +5,13 @@ from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.client.display_text import limit_name
-from app.client.number_format import duration, elapsed, money, time_left, tokens
+from app.client.number_format import count, duration, elapsed, money, time_left, tokens
 from app.protocol.tasks import DecidedMode, Task
 from app.window.stores.tasks import task_activity
 from app.window.theme.style import Tone, push_button, set_tool_tip
 from app.window.theme.theme import Theme
 from app.window.views.usage.context_bar import ContextBarView
+from app.window.widgets.buttons import ShortcutToolTip
 from app.window.widgets.labels import ElidedLabel, TextLabel
 from app.window.widgets.status_dot import DotState, dot_state
 
@@ -81,6 +82,7 @@ class StatusLineView(QWidget):
     """Its timer runs only while a task runs and the line is visible."""
 
     try_now_requested = Signal()
+    changes_requested = Signal()
 
     def __init__(self, theme: Theme, context: ContextBarView) -> None:
         super().__init__()
@@ -97,12 +99,17 @@ class StatusLineView(QWidget):
         self._try_now.clicked.connect(self.try_now_requested)
         self._try_now.hide()
         self.mode = ModeSwitchView()
+        self._changes = push_button("", "quiet")
+        ShortcutToolTip(self._changes, "What the agent changed in files, to look at and to undo", "changes")
+        self._changes.clicked.connect(self.changes_requested)
+        self._changes.hide()
         row = QHBoxLayout(self)
         row.setContentsMargins(theme.tokens.space_normal, 0, theme.tokens.space_normal, 0)
         row.addWidget(self._activity, 1)
         row.addWidget(self._try_now)
         row.addWidget(self._near_limit)
         row.addWidget(self.mode)
+        row.addWidget(self._changes)
         row.addWidget(self._figures)
         row.addWidget(context)
         self._clock = QTimer(self)
@@ -114,6 +121,13 @@ class StatusLineView(QWidget):
         """The complete text."""
         parts = (self._activity.full_text, self._near_limit.text(), self._figures.full_text)
         return " · ".join(part for part in parts if part)
+
+    def show_changes(self, files: int) -> None:
+        """Show how many files were changed; nothing for none."""
+        text = f"{count(files, 'file')} changed"
+        self._changes.setText(text)
+        self._changes.setAccessibleName(text)
+        self._changes.setVisible(files > 0)
 
     def show_reminder(self, text: str) -> None:
         """Show this text instead of the activity, until it is empty."""

@@ -224,6 +224,7 @@ class ConversationView(QWidget):
 
     def _connect(self) -> None:
         store = self.store
+        self.input_panel.status.changes_requested.connect(self.dialogs.open_changes)
         self.tree.closed_with_focus.connect(self.composer.setFocus)
         self.tree.compare_requested.connect(self.dialogs.compare)
         self.tree.export_requested.connect(self.dialogs.export)

@@ -1,6 +1,7 @@
 """Dialogs of one conversation: compare branches, export a branch, ask several models, confirm a workspace."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QClipboard
@@ -15,6 +16,9 @@ from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
 from app.window.views.composer.input_panel import InputPanelView
 from app.window.widgets.dialogs import QuestionDialog
+
+if TYPE_CHECKING:
+    from app.window.views.review.changes_dialog import ChangesDialog
 
 
 class ConversationDialogs:
@@ -37,6 +41,7 @@ class ConversationDialogs:
         self._theme = theme
         self._clipboard = clipboard
         self._parent = parent
+        self._changes: ChangesDialog | None = None
 
     def compare(self, left: ComparedBranch, right: ComparedBranch) -> None:
         """Show two branches side by side."""
@@ -45,6 +50,15 @@ class ConversationDialogs:
 
         comparison = ComparisonStore(self._store, self._stores.session, left, right)
         ComparisonDialog(comparison, self._models, self._theme, self._clipboard, self._parent).show()
+
+    def open_changes(self) -> None:
+        """Show the files that the tasks of the conversation changed."""
+        from app.window.views.review.changes_dialog import ChangesDialog  # many conversations change no files
+
+        if self._changes is None:
+            self._changes = ChangesDialog(self._input_panel.changes, self._theme, self._parent)
+        self._changes.show()
+        self._changes.raise_()
 
     def export(self, leaf_id: str) -> None:
         """Ask for the file and the format of a branch export."""

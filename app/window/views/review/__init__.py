@@ -1,0 +1,1 @@
+"""Review: the files that tasks changed, their diffs, and undoing them."""

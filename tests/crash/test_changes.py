@@ -1,0 +1,116 @@
+"""Engines that are killed around a change of a file: nothing is half done, and everything can be undone."""
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import app
+from app.client.connection import Connection
+from app.client.errors import ConnectionLost
+from app.client.launch import read_endpoint
+from app.paths import Paths
+from app.protocol.changes import CHANGE_LIST, CHANGE_REDO, CHANGE_UNDO, ChangeListParams, ChangeUndoParams, TaskChanges
+from app.protocol.tasks import TASK_START, TaskStartParams
+from tests.support.command_line import Errand
+from tests.support.model_server import Call, ModelServer, Reply
+
+TASK = "task_killed"
+
+
+async def life(errand: Errand, *doom: str) -> asyncio.subprocess.Process:
+    """A started engine; it kills itself as `doom` says."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        *(("tests.support.killed_at_change", *doom) if doom else ("app", "engine")),
+        stdout=asyncio.subprocess.PIPE,
+        cwd=Path(app.__file__).parents[1],
+        env=errand.environment,
+    )
+    assert process.stdout is not None and await process.stdout.readline()
+    return process
+
+
+async def connected(errand: Errand) -> Connection:
+    connection = Connection(lambda: read_endpoint(Paths(errand.home)), "a person")
+    await connection.open()
+    return connection
+
+
+async def start(connection: Connection, server: ModelServer, workspace: Path) -> None:
+    params = TaskStartParams(
+        task_id=TASK,
+        prompt="go",
+        model="openai_compatible/test-model",
+        api_base=server.url,
+        workspace=str(workspace),
+        approve="all",
+    )
+    await connection.call(TASK_START, params)
+
+
+async def changes(connection: Connection) -> TaskChanges:
+    (found,) = (await connection.call(CHANGE_LIST, ChangeListParams(task_id=TASK))).tasks
+    return found
+
+
+def write(name: str, content: str) -> Call:
+    return Call("code", {"action": "write", "path": name, "content": content})
+
+
+async def test_an_engine_killed_between_record_and_change_leaves_the_file_and_a_list_that_says_so(
+    own_errand: Errand, workspace: Path
+) -> None:
+    (workspace / "a").write_text("old\n")
+    async with ModelServer(turns=[Reply(calls=(write("a", "new\n"),)), Reply(text="Done.")]) as server:
+        doomed = await life(own_errand, "recorded")
+        connection = await connected(own_errand)
+        await start(connection, server, workspace)
+        assert await doomed.wait() == -9
+        await connection.close()
+    assert (workspace / "a").read_text() == "old\n"
+    await life(own_errand)
+    connection = await connected(own_errand)
+    (file,) = (await changes(connection)).files
+    assert (file.name, file.state, file.can_undo) == ("a", "undone", False)
+    await connection.call(CHANGE_REDO, ChangeUndoParams(task_id=TASK))
+    assert (workspace / "a").read_text() == "new\n"
+    await connection.call(CHANGE_UNDO, ChangeUndoParams(task_id=TASK))
+    assert (workspace / "a").read_text() == "old\n"
+    await connection.close()
+
+
+async def test_an_undo_that_was_killed_in_the_middle_is_completed_by_repeating_it(
+    own_errand: Errand, workspace: Path
+) -> None:
+    names = ("a", "b", "c")
+    for name in names:
+        (workspace / name).write_text(f"old {name}\n")
+    calls = tuple(write(name, f"new {name}\n") for name in names)
+    async with ModelServer(turns=[Reply(calls=calls), Reply(text="Done.")]) as server:
+        found = await own_errand.run(
+            *("run", "--approve", "all", "--json", "--model", "openai_compatible/test-model"),
+            *("--api-base", server.url, "go"),
+        )
+        task_id = str(found.lines[-1]["id"])
+    await own_errand.run("engine", "--stop")
+    doomed = await life(own_errand, "undoing")
+    connection = await connected(own_errand)
+    call = asyncio.create_task(connection.call(CHANGE_UNDO, ChangeUndoParams(task_id=task_id)))
+    assert await doomed.wait() == -9
+    await connection.close()
+    with suppress(ConnectionLost):
+        await call
+    contents = [(workspace / name).read_text() for name in names]
+    assert sorted(text.split()[0] for text in contents) == ["new", "new", "old"]
+    await life(own_errand)
+    connection = await connected(own_errand)
+    (task,) = (await connection.call(CHANGE_LIST, ChangeListParams(task_id=task_id))).tasks
+    assert sorted(file.state for file in task.files) == ["changed", "changed", "undone"]
+    result = await connection.call(CHANGE_UNDO, ChangeUndoParams(task_id=task_id))
+    assert (len(result.changes), result.conflicts) == (2, ())
+    assert [(workspace / name).read_text() for name in names] == [f"old {name}\n" for name in names]
+    assert sorted(os.listdir(workspace)) == [*names]
+    await connection.close()

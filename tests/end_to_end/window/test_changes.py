@@ -1,0 +1,78 @@
+"""The dialog of changes in the real window, with a real engine and files that a task changed before."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.window.views.review.changes_dialog import ChangesDialog
+from tests.engine.checkpoints.parts import work_in
+from tests.support.command_line import Errand
+from tests.support.open_window import OpenWindow, open_window
+
+LINES = "".join(f"line {number}\n" for number in range(1, 31))
+
+
+async def changed(home: Path) -> tuple[str, Path]:
+    """A conversation whose task changed two files in two steps, and its folder."""
+    async with work_in(home) as work:
+        work.put("a.txt", LINES)
+        await work.write(1, "a.txt", LINES.replace("line 3\n", "first\n").replace("line 20\n", "second\n"))
+        await work.write(2, "new/b.txt", "b\n")
+        return work.task.conversation_id, work.folder
+
+
+async def open_changes(person: OpenWindow, conversation_id: str) -> ChangesDialog:
+    await person.until(lambda: person.stores.session.state == "ready")
+    person.window.conversations.open(conversation_id)
+    await person.until(lambda: bool(person.front.input_panel.changes.tasks))
+    await person.press("2 files changed")
+    (dialog,) = person.front.findChildren(ChangesDialog)
+    await person.until(lambda: dialog.diff.hunk is not None)
+    return dialog
+
+
+async def test_a_person_undoes_a_part_a_file_and_a_step_and_redoes_all(qapp: QApplication, tmp_path: Path) -> None:
+    conversation_id, folder = await changed(tmp_path)
+    errand = Errand(tmp_path / "data", tmp_path)
+    try:
+        async with open_window(qapp, tmp_path / "data") as person:
+            dialog = await open_changes(person, conversation_id)
+            assert dialog.diff.toPlainText().count("@@") == 4
+            QTest.keyClick(dialog, Qt.Key.Key_F7)
+            assert dialog.diff.position == (2, 2)
+            await person.press("Undo part", dialog)
+            await person.until(lambda: "second" not in (folder / "a.txt").read_text())
+            await person.press("Redo part", dialog)
+            await person.until(lambda: "second" in (folder / "a.txt").read_text())
+            await person.press("Undo file", dialog)
+            await person.until(lambda: (folder / "a.txt").read_text() == LINES)
+            dialog.step_choice.setCurrentIndex(2)
+            await person.press("Undo step", dialog)
+            await person.until(lambda: not (folder / "new").exists())
+            dialog.step_choice.setCurrentIndex(0)
+            await person.press("Redo all", dialog)
+            await person.until(lambda: (folder / "new/b.txt").exists())
+            assert "second" in (folder / "a.txt").read_text()
+    finally:
+        await errand.close()
+
+
+async def test_a_conflict_is_shown_and_the_other_version_is_overwritten_on_demand(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    conversation_id, folder = await changed(tmp_path)
+    errand = Errand(tmp_path / "data", tmp_path)
+    try:
+        async with open_window(qapp, tmp_path / "data") as person:
+            dialog = await open_changes(person, conversation_id)
+            (folder / "a.txt").write_text("mine\n")
+            await person.press("Undo all", dialog)
+            await person.until(dialog.banner.isVisible)
+            assert dialog.banner.accessibleName().startswith("a.txt was changed since by somebody else.")
+            assert (folder / "a.txt").read_text() == "mine\n"
+            await person.press("Overwrite", dialog)
+            await person.until(lambda: (folder / "a.txt").read_text() == LINES and not dialog.banner.isVisible())
+    finally:
+        await errand.close()
