@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from tests.benchmarks.bench import Row
+from tests.benchmarks.bench_browser import browser
 from tests.benchmarks.bench_loop import loop_alone
 from tests.benchmarks.bench_permissions import judged
 from tests.benchmarks.bench_tools import mcp_calls
@@ -28,6 +29,7 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("loop", loop_alone),
     ("permissions", judged),
     ("mcp", mcp_calls),
+    ("browser", browser),
     ("floods", floods),
     ("long_branch", long_branch),
     ("taken_in_and_away", taken_in_and_away),

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import socket
 import time
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from app.engine.core.cancel import CancelSignal
+from app.engine.sandbox.loopback import Loopback
 from app.engine.tools.base import ToolContext
 from app.engine.tools.web.page_text import decoded
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
@@ -202,3 +204,26 @@ async def test_an_address_that_is_none_is_refused(context: ToolContext, url: str
     tool = tool_of(context, "web_fetch")
     assert Rules().refusal("web_fetch", str(tool.prepare_arguments({"url": url})["url"])) is not None
     await failure(tool, {"url": url})
+
+
+async def test_what_a_command_of_the_conversation_serves_is_reached_at_its_localhost(context: ToolContext) -> None:
+    class Inside(Loopback):
+        """Leads to the port of the site, as if that were a port of the shared localhost."""
+
+        @property
+        def is_open(self) -> bool:
+            return True
+
+        async def connect(self, port: int) -> socket.socket:
+            if port != 4321:
+                raise ConnectionRefusedError
+            made = socket.create_connection(("127.0.0.1", site.port))
+            made.setblocking(False)
+            return made
+
+    async with web_site({"/": _PAGE}) as site:
+        context.sessions.all.get(context.sessions.conversation_id, Loopback, Inside)
+        tool = tool_of(context, "web_fetch")
+        assert "# Hello" in text_of(await run(tool, {"url": "http://localhost:4321/"}))
+        assert "# Hello" in text_of(await run(tool, {"url": site.url()}))
+    await context.sessions.all.close()

@@ -5,6 +5,7 @@ after the engine's death, finds all their processes.
 """
 
 import asyncio
+import importlib
 import os
 import shutil
 import tempfile
@@ -19,10 +20,10 @@ from app.engine.core.ids import new_id
 from app.engine.sandbox.launch import Launch
 from app.engine.tools.base import ToolError
 from app.engine.tools.browser.installed import has_own_sandbox
-from app.engine.tools.browser.page_proxy import PROXY_HEADER
 from app.engine.tools.browser.selectors import ways_to_find
 from app.engine.tools.processes import marks, spawn
 from app.engine.tools.processes.termination import ProcessSweep, adopt_orphans
+from app.engine.tools.web.judging_proxy import PROXY_HEADER
 from app.environment import without_secrets
 from app.protocol.base import JsonObject, JsonValue
 
@@ -142,6 +143,7 @@ class _Running:
 
 async def _start(program: Path) -> _Running:
     adopt_orphans()
+    await asyncio.to_thread(importlib.import_module, "playwright.async_api")  # 0.2 s and more
     owner = new_id("browser")
     mark, sweep = marks.new_mark(owner), ProcessSweep(owner)
     folder = await asyncio.to_thread(_new_folder)

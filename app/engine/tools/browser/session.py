@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from app.engine.tools.base import AddressGuard, ToolError
 from app.engine.tools.browser.driver import BrowserProcess, BrowserWindow, PageFailed
-from app.engine.tools.browser.page_proxy import Dial, PageProxy
 from app.engine.tools.browser.selectors import similar_elements
+from app.engine.tools.web.judging_proxy import Dial, JudgingProxy
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class BrowserSession:
 
     def __init__(self, process: BrowserProcess, dial: Dial, on_idle: Callable[[], None]) -> None:
         self._process = process
-        self._proxy = PageProxy(self._judge, dial)
+        self._proxy = JudgingProxy(self._judge, dial)
         self._on_idle = on_idle
         self._window: BrowserWindow | None = None
         self._guard: AddressGuard | None = None

@@ -1,9 +1,7 @@
 """The tool `browser`: pages in a real browser, in one window for each conversation."""
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal, assert_never
@@ -14,7 +12,6 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import Image, Text
-from app.engine.sandbox.loopback import Loopback
 from app.engine.tools.base import (
     Access,
     ExecutionMode,
@@ -32,6 +29,7 @@ from app.engine.tools.browser.installed import find_browser, has_own_sandbox, pr
 from app.engine.tools.browser.session import TOOL, BrowserSession, same_place
 from app.engine.tools.plain_text import clean_output
 from app.engine.tools.web.fetch import PAGE_LENGTH, completed, data_notice, until_cancelled
+from app.engine.tools.web.judging_proxy import dial_of
 from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay, ToolIcon
 
@@ -209,16 +207,7 @@ class Browser:
             _closing.add(closing)
             closing.add_done_callback(_closing.discard)
 
-        async def dial(port: int) -> socket.socket | None:
-            """A server that a command of the conversation has started comes before one of the person."""
-            loopback = sessions.find(Loopback)
-            if loopback is None or not loopback.is_open:
-                return None
-            with suppress(OSError, TimeoutError):
-                return await loopback.connect(port)
-            return None
-
-        return sessions.get(BrowserSession, lambda: BrowserSession(process, dial, close_idle))
+        return sessions.get(BrowserSession, lambda: BrowserSession(process, dial_of(sessions), close_idle))
 
     async def _act(self, wanted: BrowserArguments, session: BrowserSession, window: BrowserWindow) -> ToolResult:
         match wanted.action:

@@ -65,12 +65,17 @@ async def look_up(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-async def download(tool: str, url: str, guard: AddressGuard, wants_type: Callable[[str], bool]) -> Download:
-    """Get `url`, which the policy allowed, and what it redirects to if that is open too. Raises `ToolError`."""
+async def download(
+    tool: str, url: str, guard: AddressGuard, wants_type: Callable[[str], bool], local_proxy: str | None = None
+) -> Download:
+    """Get `url`, which the policy allowed, and what it redirects to if that is open too. Raises `ToolError`.
+
+    Addresses of this machine are asked for at `local_proxy`, if there is one.
+    """
     refused = guard.refusal(tool, url, (url,))
     if refused is not None:
         raise ToolError(f"{url[:500]} was not opened: {refused}.", "not opened")
-    fetch = _Fetch(tool, guard, (url,), wants_type)
+    fetch = _Fetch(tool, guard, (url,), wants_type, local_proxy)
     try:
         async with asyncio.timeout(_LIMIT_S):
             return await fetch.run(url)
@@ -84,6 +89,7 @@ class _Fetch:
     guard: AddressGuard
     approved: Sequence[str]
     wants_type: Callable[[str], bool]
+    local_proxy: str | None
     # The addresses that were judged, by host: nothing else is connected to.
     _judged: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
@@ -156,6 +162,8 @@ class _Fetch:
         refused = self.guard.connection_refusal(self.tool, host, port, addresses, self.approved)
         if refused is not None:
             raise ToolError(f"{url} was not opened: {refused}.", "not opened")
+        if self.local_proxy is not None and (host in _LOOPBACK or host.endswith(".localhost")):
+            return self.local_proxy
         if proxy is not None:
             place = urlsplit(proxy)
             host, addresses = place.hostname or "", await look_up(place.hostname or "", place.port or 80)

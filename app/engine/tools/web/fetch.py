@@ -2,7 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Annotated, TypeVar
 from urllib.parse import urlsplit
 
@@ -10,6 +12,7 @@ from msgspec import Meta, Struct
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import Text
+from app.engine.sandbox.loopback import Loopback
 from app.engine.tools.base import (
     Access,
     ExecutionMode,
@@ -24,6 +27,7 @@ from app.engine.tools.base import (
 )
 from app.engine.tools.plain_text import clean_output
 from app.engine.tools.web.download import LARGEST, Download, download
+from app.engine.tools.web.judging_proxy import JudgingProxy, dial_of
 from app.engine.tools.web.page_text import Page, decoded, is_page, is_text, to_markdown
 from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay
@@ -82,9 +86,25 @@ class WebFetch:
         result = await until_cancelled(self._fetched(wanted), cancel)
         return hidden(result, self._context.redactor)
 
+    @asynccontextmanager
+    async def _localhost(self) -> AsyncGenerator[str | None]:
+        """A proxy to the localhost that the commands of the conversation share, if they do."""
+        loopback = self._context.sessions.find(Loopback)
+        if loopback is None or not loopback.is_open:
+            yield None
+            return
+        judge = partial(self._context.addresses.connection_refusal, self.name)
+        proxy = JudgingProxy(judge, dial_of(self._context.sessions))
+        await proxy.open()
+        try:
+            yield f"http://127.0.0.1:{proxy.port}"
+        finally:
+            await proxy.close()
+
     async def _fetched(self, wanted: WebFetchArguments) -> ToolResult:
         url = wanted.url.partition("#")[0]
-        got = await download(self.name, url, self._context.addresses, is_text)
+        async with self._localhost() as proxy:
+            got = await download(self.name, url, self._context.addresses, is_text, proxy)
         if got.body is None:
             raise ToolError(_no_text(got), f"{got.content_type}: not text")
         if not got.content_type and b"\0" in got.body[:8_192]:

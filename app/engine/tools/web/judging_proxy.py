@@ -1,4 +1,4 @@
-"""The only way of a browser's pages to the network: an HTTP proxy that judges each connection."""
+"""An HTTP proxy of the engine that judges each connection: the only way of a browser's pages to the network."""
 
 import asyncio
 import re
@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from app.engine.sandbox.loopback import Loopback
+from app.engine.tools.sessions import ConversationSessions
 from app.engine.tools.web.download import look_up
 
 # The reason why a host at these addresses may not be reached, None if it may.
@@ -28,6 +30,20 @@ _OWN_HEADERS = (b"proxy-", b"connection:", b"keep-alive:")
 _LOOPBACK = frozenset(("127.0.0.1", "::1"))
 
 
+def dial_of(sessions: ConversationSessions) -> Dial:
+    """A server that a command of the conversation has started comes before one of the person."""
+
+    async def dial(port: int) -> socket.socket | None:
+        loopback = sessions.find(Loopback)
+        if loopback is None or not loopback.is_open:
+            return None
+        with suppress(OSError, TimeoutError):
+            return await loopback.connect(port)
+        return None
+
+    return dial
+
+
 class _NotConnected(Exception):
     """The text is for the page; `word` tells our answer from one of the server."""
 
@@ -37,7 +53,9 @@ class _NotConnected(Exception):
 
 
 @dataclass(slots=True)
-class PageProxy:
+class JudgingProxy:
+    """Listens on `port` of this machine from `open` to `close`."""
+
     judge: Judge
     dial: Dial
     port: int = 0

@@ -1,0 +1,44 @@
+"""What the browser takes: from nothing and from a running one to the text of a page, and to its end."""
+
+import shutil
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from tests.benchmarks.bench import Row
+from tests.support.loop_parts import make_tool_context, run, tool_of
+from tests.support.web_site import Rules, web_site, with_rules
+
+_PAGE = "<title>Page</title><h1>Hello</h1>" + "<p>Some text of a page.</p>" * 200
+_WARM = 5
+
+
+async def browser() -> list[Row]:
+    """No rows without an installed browser."""
+    if not (shutil.which("chromium") or shutil.which("google-chrome")):
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        first = with_rules(make_tool_context(Path(folder)), Rules())
+        async with web_site({"/": _PAGE}) as site:
+            arguments = {"action": "navigate", "url": site.url()}
+
+            async def opened(conversation: str) -> float:
+                context = replace(first, sessions=replace(first.sessions, conversation_id=conversation))
+                started = time.perf_counter()
+                await run(tool_of(context, "browser"), {**arguments})
+                return 1000 * (time.perf_counter() - started)
+
+            cold = await opened("conversation_0")
+            warm = min([await opened(f"conversation_{number}") for number in range(1, 1 + _WARM)])
+            for number in range(_WARM):
+                await first.sessions.all.close_conversation(f"conversation_{number}")
+            started = time.perf_counter()
+            await first.sessions.all.close_conversation(f"conversation_{_WARM}")
+            closed = 1000 * (time.perf_counter() - started)
+            await first.sessions.all.close()
+    return [
+        Row("browser: start to first page text, cold", cold, "ms", 2_000),
+        Row("browser: start to first page text, warm", warm, "ms", 300),
+        Row("browser: closed after its last conversation", closed, "ms", 2_000),
+    ]
