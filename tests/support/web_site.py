@@ -60,8 +60,10 @@ class Rules:
     connections: list[tuple[str, int, tuple[str, ...]]] = field(default_factory=list[tuple[str, int, tuple[str, ...]]])
 
     def refusal(self, tool: str, url: str, approved: Sequence[str] = ()) -> str | None:
-        rules = AddressRules((*self.allowed, *map(host_of, approved)), tuple(self.denied), own_port=self.own_port)
+        rules = AddressRules(tuple(self.allowed), tuple(self.denied), own_port=self.own_port)
         found = judge_address(url, rules)
+        if found.verdict == "ask" and approved:
+            found = judge_address(url, replace(rules, allowed=tuple(map(host_of, approved))))
         return None if found.verdict == "allow" else found.reason
 
     def connection_refusal(
