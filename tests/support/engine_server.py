@@ -41,7 +41,7 @@ from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
 from app.protocol.context import ConversationSummariseParams
 from app.protocol.conversations import Conversation
 from app.protocol.engine import PROTOCOL_VERSION, Endpoint
-from app.protocol.events import AskUpdate, ConversationUpdate, TaskUpdate
+from app.protocol.events import AskUpdate, ConversationUpdate, McpUpdate, TaskUpdate
 from app.protocol.notices import NoticeData
 from app.protocol.tasks import (
     QueuedKind,
@@ -221,6 +221,7 @@ async def engine_server(
     ended = asyncio.Event()
     token = AccessToken(TOKEN, lambda _: None)
     pool = McpPool(settings, keys, KnownServers(paths.mcp_known), no_sandbox)
+    pool.changed = lambda one: log.publish(McpUpdate(name=one.spec.name, state=one.state, problem=one.problem))
     services = Services(
         log=log,
         database=database,

@@ -20,19 +20,30 @@ from app.window.views.settings.personalities_page import PersonalitiesPageView
 from app.window.views.settings.providers_page import ProvidersPageView
 from app.window.views.settings.shortcuts_page import ShortcutsPageView
 from app.window.views.settings.skills_page import SkillsPageView
+from app.window.views.settings.tools_page import ToolsPageView
 from app.window.views.shared.actions import ShortcutStore
 from app.window.widgets.labels import TextLabel
 
 _LICENCES = "Apache-2.0. Icons by Lucide (ISC). Qt by The Qt Company (LGPL-3.0)."
 
 PageName = Literal[
-    "general", "providers", "personalities", "permissions", "skills", "appearance", "shortcuts", "data", "about"
+    "general",
+    "providers",
+    "personalities",
+    "permissions",
+    "tools",
+    "skills",
+    "appearance",
+    "shortcuts",
+    "data",
+    "about",
 ]
 _PAGES: tuple[tuple[PageName, str, str], ...] = (
     ("general", "General", "sliders-horizontal"),
     ("providers", "Models and keys", "key-round"),
     ("personalities", "Personalities", "users"),
     ("permissions", "Permissions", "shield-question-mark"),
+    ("tools", "Tools", "wrench"),
     ("skills", "Skills", "file-text"),
     ("appearance", "Appearance", "palette"),
     ("shortcuts", "Shortcuts", "keyboard"),
@@ -97,6 +108,7 @@ class SettingsDialog(QDialog):
             ProvidersPageView(theme, calls),
             PersonalitiesPageView(theme, stores.personalities),
             GrantsPageView(theme, stores.grants, calls),
+            ToolsPageView(theme, stores.tools, stores.personalities),
             SkillsPageView(theme, calls),
             AppearancePageView(theme),
             ShortcutsPageView(theme, shortcuts),
