@@ -11,7 +11,7 @@ from tests.benchmarks.bench import Row
 from tests.benchmarks.bench_browser import browser
 from tests.benchmarks.bench_loop import loop_alone
 from tests.benchmarks.bench_permissions import judged
-from tests.benchmarks.bench_tools import mcp_calls
+from tests.benchmarks.bench_tools import mcp_calls, shell_starts
 from tests.benchmarks.bounds import floods, long_branch, taken_in_and_away
 from tests.benchmarks.start import start
 from tests.benchmarks.steps import fifty_tasks, one_task
@@ -30,6 +30,7 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("permissions", judged),
     ("mcp", mcp_calls),
     ("browser", browser),
+    ("shell", shell_starts),
     ("floods", floods),
     ("long_branch", long_branch),
     ("taken_in_and_away", taken_in_and_away),

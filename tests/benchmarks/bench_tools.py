@@ -4,17 +4,24 @@ import json
 import subprocess
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import psutil
 
 from app.engine.core.cancel import CancelSignal
+from app.engine.sandbox.launch import CommandSandbox
+from app.engine.sandbox.profile import SandboxProfile
+from app.engine.tools.base import ToolContext
+from app.engine.tools.shell.background import BackgroundCommands
 from tests.benchmarks.bench import Row
+from tests.support.loop_parts import make_tool_context, run, tool_of
 from tests.support.mcp_servers import command, pool_of, stored
 
 _CALLS = 200
 _SERVERS = 4
+_STARTS = 30
 
 
 async def mcp_calls() -> list[Row]:
@@ -37,6 +44,43 @@ async def mcp_calls() -> list[Row]:
         Row("call of a warm MCP server, over its own time", max(0.0, median(taken) - own), "ms", 3),
         Row(f"memory of {_SERVERS} idle MCP servers in the engine", grown, "MB", 15),
     ]
+
+
+async def shell_starts() -> list[Row]:
+    """What the sandbox adds to a plain command, also if the conversation shares a localhost; and a background start."""
+    with tempfile.TemporaryDirectory() as folder:
+        bare = make_tool_context(Path(folder))
+        profile = SandboxProfile(bare.workspace, (), Path(folder, "data"), bare.output_dir, Path(folder, "cache"))
+        context = replace(bare, sandbox=CommandSandbox(profile))
+        assert context.sandbox is not None
+        plain, sandboxed = await _command_time(bare), await _command_time(context)
+        await context.sandbox.loopback.use(context)
+        shared = await _command_time(context)
+        background = BackgroundCommands("bench")
+        taken: list[float] = []
+        for _ in range(_STARTS):
+            started = time.perf_counter()
+            one = await background.start(context, "sleep 60", bare.workspace, CancelSignal(), pty=False, network=False)
+            taken.append(1000 * (time.perf_counter() - started))
+            await background.stop(one, "the bench")
+        await background.close()
+        await context.sandbox.loopback.close()
+        await bare.processes.end()
+    return [
+        Row("a plain command in the sandbox, over a bare one", sandboxed - plain, "ms", 6),
+        Row("the same with a shared localhost", shared - plain, "ms", 6),
+        Row("start of a background command", median(taken), "ms", 30),
+    ]
+
+
+async def _command_time(context: ToolContext) -> float:
+    """The shortest time of a few, since the machine may be busy."""
+    taken: list[float] = []
+    for _ in range(_STARTS):
+        started = time.perf_counter()
+        await run(tool_of(context, "shell"), {"command": "true"})
+        taken.append(1000 * (time.perf_counter() - started))
+    return min(taken)
 
 
 def _no_progress(done: float, total: float | None, text: str) -> None:

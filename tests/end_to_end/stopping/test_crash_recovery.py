@@ -37,6 +37,19 @@ async def test_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand: Er
     assert "errand resume ID" in left.err
 
 
+async def test_a_killed_engine_leaves_no_background_command_behind(own_errand: Errand, workspace: Path) -> None:
+    marker = uuid4().hex
+    line = f"bash -c 'touch ready; setsid sleep 60 & sleep 60 # {marker}'"
+    background = Reply(calls=(Call("shell", {"command": line, "background": True}),))
+    async with ModelServer(replies=[background, Reply(text="It runs.")]) as server:
+        await own_errand.run("run", "--chat", "--approve", "all", *MODEL, server.url, "start it")
+        await file_appears(workspace / "ready")
+        assert running(marker)
+        assert marker in (await own_errand.run("background")).out
+        own_errand.kill_engine()
+        await until(lambda: not running(marker))
+
+
 @pytest.mark.usefixtures("bare_commands")
 async def test_what_an_engine_and_its_watchdog_left_is_ended_by_the_next_engine(
     own_errand: Errand, workspace: Path
