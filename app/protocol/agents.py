@@ -32,7 +32,7 @@ class Agent(Wire, frozen=True, kw_only=True):
 
     A non-empty `model` overrides the personality's. `beside` names the agent that this one answers for on a separate
     branch: because both received a message at the same moment, or to compare models. An agent with `beside` takes no
-    turns.
+    turns. `called_by` is the task whose sub-agent this one is.
     """
 
     id: str
@@ -45,6 +45,7 @@ class Agent(Wire, frozen=True, kw_only=True):
     model: str = ""
     color: Color = ""
     beside: str | None = None
+    called_by: str | None = None
     owner: str = "local"
 
 

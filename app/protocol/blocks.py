@@ -58,6 +58,7 @@ ToolIcon = Literal[
     "message",
     "completion",
     "plan",
+    "sub_agent",
 ]
 CallRole = Literal["call", "message", "question", "completion"]
 

@@ -17,6 +17,7 @@ from app.engine.tools.sessions import ConversationSessions
 from app.protocol.background import BackgroundCommand
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import CallDisplay, ResultMark
+from app.protocol.tasks import Task
 from app.redaction import Redactor
 
 ExecutionMode = Literal["parallel", "sequential"]
@@ -172,6 +173,28 @@ def _show_nobody(commands: tuple[BackgroundCommand, ...]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class SubAgentOrder:
+    """The work of one sub-agent. Empty fields are those of the agent that gives it; `tools` are a part of its own."""
+
+    title: str
+    prompt: str
+    personality: str = ""
+    model: str = ""
+    tools: tuple[str, ...] = ()
+
+
+class SubAgents(Protocol):
+    """The sub-agents of one task."""
+
+    async def run(self, order: SubAgentOrder, call_id: str, cancel: CancelSignal) -> Task:
+        """Run a sub-agent to its end, or continue the one that an earlier engine started for this call.
+
+        When `cancel` is set, it is stopped and waited for. Raises `EngineError` if it cannot start.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """The task's context for a tool. `output_dir` is for output too long for a result; `environment` has no keys.
 
@@ -180,6 +203,7 @@ class ToolContext:
     may hold. `checkpoints` keep what changes of files replace; without them changes cannot be undone. Web addresses are
     opened if `addresses` lets them. `working_dir` is the folder in which the conversation's last shell ended, empty for
     the workspace; `keep_working_dir` stores another one. `background_changed` shows clients the background commands.
+    `sub_agents` is None where none can be started.
     """
 
     task_id: str
@@ -195,6 +219,7 @@ class ToolContext:
     working_dir: str = ""
     keep_working_dir: Callable[[str], None] = _forget
     background_changed: Callable[[tuple[BackgroundCommand, ...]], None] = _show_nobody
+    sub_agents: SubAgents | None = None
 
 
 class AgentTool(Protocol):

@@ -34,6 +34,7 @@ TOOL_ICONS: dict[ToolIcon, str] = {
     "message": "message-square",
     "completion": "flag",
     "plan": "list-checks",
+    "sub_agent": "git-branch",
 }
 
 _MAX_LINES = 20

@@ -29,8 +29,9 @@ _MOST_NUDGES = 3
 class StopPolicy(Feature):
     """Decides at the end of each turn whether the task continues.
 
-    `limit_end` is set if a limit ended the task, `stuck` if it repeated the same call and nobody could be asked.
-    `plan_message`, if set, is what the agent reads after this turn. `publish` adds a warning to the conversation.
+    `limit_above` is the limit that a task above this one has reached. `limit_end` is set if a limit ended the task,
+    `stuck` if it repeated the same call and nobody could be asked. `plan_message`, if set, is what the agent reads
+    after this turn. `publish` adds a warning to the conversation.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class StopPolicy(Feature):
         self._is_cut = False
         self._next_message: EngineMessageKind | None = None
         self.plan_message: EngineMessageKind | None = None
+        self.limit_above: Callable[[], LimitUse[LimitKind] | None] = lambda: None
         self.limit_end: LimitUse[LimitKind] | None = None
         self.stuck: TaskStuck | None = None
 
@@ -125,10 +127,28 @@ class StopPolicy(Feature):
 
     def _uses(self) -> tuple[LimitUse[TaskLimitKind], ...]:
         task = self._state.task
-        return tuple(limit_uses(self._limits, task.step_count, self._state.worked_s(), task.usage))
+        turns = task.step_count + task.delegated_turns
+        return tuple(limit_uses(self._limits, turns, self._state.worked_s(), task.total_usage))
+
+    def reached_limit(self) -> LimitUse[TaskLimitKind] | None:
+        return reached_limit(self._uses())
+
+    def limits_left(self) -> TaskLimits:
+        """What is left of each limit, at least one turn."""
+        left = {use.kind: max(use.limit - use.used, 0.0) for use in self._uses()}
+        tokens = left.get("tokens")
+        return TaskLimits(
+            max(1, int(left.get("turns", 1))),
+            left.get("minutes"),
+            left.get("money"),
+            int(tokens) if tokens is not None else None,
+        )
 
     async def _is_within_limits(self, cancel: CancelSignal) -> bool:
-        while (over := reached_limit(self._uses())) is not None:
+        if (above := self.limit_above()) is not None:  # the task above asks, or ends
+            self.limit_end = above
+            return False
+        while (over := self.reached_limit()) is not None:
             adds = self._configured_limits.get(over.kind)
             assert adds is not None, "there is no limit but where one was given"
             to = await self._ask_to_raise(over, adds, cancel)
@@ -141,7 +161,8 @@ class StopPolicy(Feature):
 
     async def _ask_to_raise(self, limit_use: LimitUse[LimitKind], amount: float, cancel: CancelSignal) -> float | None:
         """The new limit if the user agrees: as much again, or the amount they named. None if nobody can be asked."""
-        if not can_be_asked(self._state.task):
+        is_below = self._state.task.parent_id is not None and limit_use.kind not in ("day_money", "day_tokens")
+        if is_below or not can_be_asked(self._state.task):
             return None
         ask = Ask(
             id=new_id("ask"),

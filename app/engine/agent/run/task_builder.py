@@ -15,6 +15,7 @@ from app.engine.agent.loop.features import hooks_of, listeners_of, stream_of
 from app.engine.agent.prompt.system_prompt import TaskSystemPrompt
 from app.engine.agent.run.address_guard import TaskAddresses
 from app.engine.agent.run.approvals import Approvals
+from app.engine.agent.run.delegation import Delegation, SubAgentRunner
 from app.engine.agent.run.limits import DailyBudget, TaskLimits
 from app.engine.agent.run.pause_gate import PauseGate
 from app.engine.agent.run.pending_asks import PendingAsks, UserQuestions
@@ -46,9 +47,10 @@ from app.engine.tools.base import GuardedTool, ToolContext
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from app.engine.tools.mcp.pool import McpPool
 from app.engine.tools.processes.termination import ProcessSweep
-from app.engine.tools.registry import bind
+from app.engine.tools.registry import bind, uses_tool
 from app.engine.tools.sessions import ConversationSessions, ToolSessions
 from app.engine.tools.shell.environment import environment_of_commands
+from app.engine.tools.task import DEEPEST, TaskTool
 from app.engine.tools.todo import Todo
 from app.paths import Paths
 from app.protocol.agents import Personality
@@ -60,6 +62,11 @@ from app.redaction import Redactor
 
 def _unchanged(tools: tuple[GuardedTool, ...]) -> tuple[GuardedTool, ...]:
     return tools
+
+
+def _has_tool(task: Task, name: str) -> bool:
+    """False for what a sub-agent's task leaves out; the deepest sub-agents start no others."""
+    return uses_tool(task.tools, name) and (name != TaskTool.name or task.depth < DEEPEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,7 @@ class TaskBuilder:
     sessions: ToolSessions
     replace_tools: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _unchanged
     servers: McpPool | None = None
+    sub_agents: SubAgentRunner | None = None
 
     def build(
         self,
@@ -111,6 +119,10 @@ class TaskBuilder:
         sessions = ConversationSessions(self.sessions, task.conversation_id)
         addresses = TaskAddresses(state, self.grants, self.settings, self.paths)
         checkpoints = TaskCheckpoints(lambda: state.task, self.log, ContentStore(self.paths.replaced))
+        recorder = TaskRecorder(context, executions, self.has_price, stored_prompts)
+        warn = partial(recorder.notice, "warning")
+        policy = StopPolicy(context, completion, self._limits(task), self.daily_budget, warn)
+        delegation = self._delegation(state, policy)
         tool_context = ToolContext(
             task.id,
             workspace,
@@ -125,19 +137,19 @@ class TaskBuilder:
             working_dir=task.working_dir,
             keep_working_dir=state.set_working_dir,
             background_changed=partial(self._show_background, task.conversation_id),
+            sub_agents=delegation,
         )
         tools = TaskTools(
             self.replace_tools(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)
         )
-        recorder = TaskRecorder(context, executions, self.has_price, stored_prompts)
-        warn = partial(recorder.notice, "warning")
-        policy = StopPolicy(context, completion, self._limits(task), self.daily_budget, warn)
         gate = PauseGate(state, values.seconds_between_calls, RateLimitWait(state))
         options = ContextWindowOptions(self.window_of, values.summarise_at, to_messages)
         summaries = Summarizer(branch, recorder, state.set_activity, model, to_messages)
         pool = self.servers
         services = (
-            ServiceTools(context, tools, pool, personality.tools, tool_context, recorder) if pool is not None else None
+            ServiceTools(context, tools, pool, task.tools or personality.tools, tool_context, recorder)
+            if pool is not None
+            else None
         )
         window = ContextWindow(branch, recorder, summaries, self.database, options, warn)
         features = (
@@ -176,7 +188,28 @@ class TaskBuilder:
             agent.subscribe(listener)
         queue.attach(agent)
         prompt = TaskSystemPrompt(task, personality.system_prompt, self.database, self.paths)
-        return TaskRun(context, gate, recorder, policy, completion, agent, prompt, window, processes, sandbox, services)
+        return TaskRun(
+            context,
+            gate,
+            recorder,
+            policy,
+            completion,
+            agent,
+            prompt,
+            window,
+            processes,
+            sandbox,
+            delegation,
+            model,
+            services,
+        )
+
+    def _delegation(self, state: TaskState, policy: StopPolicy) -> Delegation | None:
+        if self.sub_agents is None:
+            return None
+        delegation = Delegation(state, policy, self.sub_agents, self.sub_agents.delegation_of(state.task.parent_id))
+        policy.limit_above = delegation.limit_above
+        return delegation
 
     def _tools(
         self,
@@ -187,7 +220,8 @@ class TaskBuilder:
         tool_context: ToolContext,
     ) -> tuple[GuardedTool, ...]:
         ask_user = AskUser(UserQuestions(state, self.asks).ask)
-        tools = (*bind(tool_context, personality.tools), ask_user)
+        bound = bind(tool_context, personality.tools)
+        tools = (*(tool for tool in bound if _has_tool(task, tool.name)), ask_user)
         if task.mode == "chat":  # it has nothing to plan and to complete
             return tools
         return (*tools, SendUpdate(), Todo(state.set_todo), completion)

@@ -9,6 +9,7 @@ import msgspec
 from app.engine.agent.compaction.context_window import ContextWindow
 from app.engine.agent.loop.agent import Agent
 from app.engine.agent.prompt.system_prompt import TaskSystemPrompt, join_parts, remarks_of
+from app.engine.agent.run.delegation import Delegation
 from app.engine.agent.run.pause_gate import PauseGate
 from app.engine.agent.run.queued_messages import QueuedEntries
 from app.engine.agent.run.recorder import TaskRecorder
@@ -21,6 +22,7 @@ from app.engine.agent.run.task_state import is_working, status_text
 from app.engine.core.cancel import CancelSignal, StopCause, stopped_by
 from app.engine.core.errors import IllegalMove
 from app.engine.core.messages import UserMessage
+from app.engine.models.base import ChatModel
 from app.engine.sandbox.launch import CommandSandbox
 from app.engine.tools.control_tools import TaskComplete
 from app.engine.tools.processes.termination import ProcessSweep
@@ -56,9 +58,13 @@ class TaskRun:
         window: ContextWindow,
         processes: ProcessSweep,
         sandbox: CommandSandbox | None,
+        delegation: Delegation | None,
+        model: ChatModel,
         services: ServiceTools | None = None,
     ) -> None:
         self.branch = context.branch
+        self.delegation = delegation
+        self.model = model
         self._state = context.state
         self._queue = context.queue
         self._gate = gate
@@ -100,6 +106,8 @@ class TaskRun:
             _logger.exception("task %s failed", self.task.id)
             text = str(error) or type(error).__name__
             end = TaskEnd("error", "error", "error", TaskFailed(text=text, cause="internal"), text)
+        if self.delegation is not None:
+            self.delegation.close()
         try:
             await self._processes.end()
             if self._sandbox is not None and (moved := await self._sandbox.after(has_background=False)):
@@ -123,6 +131,8 @@ class TaskRun:
     @property
     def is_between_steps(self) -> bool:
         """No step is running: ending now loses nothing."""
+        if self._state.only_delegates:  # its sub-agents have steps of their own
+            return True
         return self._gate.has_waiting or self.task.status == "waiting_user" or self.shown.status == "paused"
 
     def finish_step(self) -> None:

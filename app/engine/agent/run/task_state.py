@@ -1,7 +1,7 @@
 """The record of a running task and its status transitions; only this module changes and publishes it."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 import msgspec
@@ -9,6 +9,8 @@ import msgspec
 from app.engine.agent.run.limits import TaskLimits
 from app.engine.core.errors import IllegalMove
 from app.engine.event_log import EventLog
+from app.engine.tools.task import TaskTool
+from app.listeners import Listeners
 from app.protocol.events import TaskUpdate
 from app.protocol.tasks import Allowance, DecidedMode, LimitKind, Task, TaskMode, TaskStatus, TaskStopReason, TodoItem
 from app.protocol.usage import Usage, add_usage
@@ -86,6 +88,8 @@ class TaskState:
         self._started = time.monotonic()
         self._idle_total = 0.0
         self._hold_reason = ""
+        self._waits_below = False
+        self._listeners = Listeners[[Task]]()
 
     @property
     def shown(self) -> Task:
@@ -110,6 +114,25 @@ class TaskState:
     def publish_again(self) -> None:
         self._published = self.task = msgspec.structs.replace(self.task, worked_s=round(self.worked_s(), 3))
         self._log.publish(TaskUpdate(task=self.task))
+        self._listeners.notify(self.task)
+
+    def subscribe(self, callback: Callable[[Task], None]) -> None:
+        """Call `callback` with each published state."""
+        self._listeners.add(callback)
+
+    @property
+    def only_delegates(self) -> bool:
+        """All running calls wait for sub-agents."""
+        return bool(self._tools) and all(tool == TaskTool.name for tool in self._tools.values())
+
+    def set_delegated(self, usage: Usage, turns: int) -> None:
+        """What sub-agents have used. The next change publishes it."""
+        self.task = msgspec.structs.replace(self.task, delegated=usage, delegated_turns=turns)
+
+    def set_waits_below(self, waits: bool) -> None:
+        """All sub-agents wait for a person or are paused: that is no work of this task either."""
+        self._waits_below = waits
+        self._watch_idle(self._is_idle())
 
     def move(self, status: TaskStatus, activity: str = "") -> None:
         self.set(msgspec.structs.replace(with_status(self.task, status), activity=activity))
@@ -199,6 +222,8 @@ class TaskState:
         return self._worked_before + now - self._started - idle
 
     def _is_idle(self) -> bool:
+        if self._waits_below and self.only_delegates:
+            return True
         return bool(self._hold_reason) or self.task.status in ("waiting_user", "paused")
 
     def _watch_idle(self, idle: bool) -> None:

@@ -47,9 +47,11 @@ async def mark_interrupted(database: Database, log: EventLog, paths: Paths) -> N
     tasks = [task for task in active if is_working(task)]
     await end_abandoned(frozenset(task.id for task in tasks))
     cut = {(node.task_id, node.turn): node for node in await database.nodes.streaming()}
-    for task in tasks:
+    stopped = {task.id for task in tasks if task.stopping}
+    for task in sorted(tasks, key=lambda task: task.depth):  # a task before those below it
         interrupted = await _as_interrupted(task, cut.keys(), database)
-        if task.stopping:
+        if task.stopping or task.parent_id in stopped:
+            stopped.add(task.id)
             log.publish(TaskUpdate(task=ended_task(interrupted, "cancelled", "manual_stop")))
             continue
         log.publish(TaskUpdate(task=interrupted))
@@ -153,8 +155,11 @@ class RestartResume:
             await self._log.flush()
         except StorageError:
             return
-        for task in await self._database.tasks.active():
-            if task.status == "interrupted" and (task.resumes or task.retry_at):
+        active = await self._database.tasks.active()
+        waiting = [task for task in active if task.status == "interrupted" and (task.resumes or task.retry_at)]
+        ids = {task.id for task in waiting}
+        for task in waiting:
+            if task.parent_id not in ids:  # a task resumes its sub-agents itself
                 await asyncio.wait([self._background.start(self._resume_task(task), f"resume {task.id}")])
 
     async def _resume_task(self, task: Task) -> None:

@@ -1,9 +1,12 @@
 """Entry point for task requests: starts tasks, controls and steers running ones, and ends them at shutdown."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
 
 import msgspec
 
+from app.engine.agent.run.delegation import Delegation
 from app.engine.agent.run.task_builder import TaskBuilder
 from app.engine.agent.run.task_state import ended_task, status_text
 from app.engine.agent.tasks.approval_modes import ApprovalModes
@@ -12,12 +15,14 @@ from app.engine.agent.tasks.new_task import check_start_params
 from app.engine.agent.tasks.restart import RestartResume
 from app.engine.agent.tasks.rounds import Rounds
 from app.engine.agent.tasks.running_tasks import RunningTasks
+from app.engine.agent.tasks.sub_agents import Calling, sub_task_id
 from app.engine.agent.tasks.task_factory import TaskFactory, TaskStart
 from app.engine.agent.tasks.unread_messages import UnreadMessages
 from app.engine.background import Background
 from app.engine.core.errors import EngineError, IllegalMove
 from app.engine.core.ids import new_id
 from app.engine.models.router import ModelRouter
+from app.engine.tools.base import SubAgentOrder
 from app.protocol.context import ConversationSummariseParams
 from app.protocol.events import TaskUpdate
 from app.protocol.notices import NoticeData
@@ -40,6 +45,7 @@ class AgentTaskRunner:
     """
 
     def __init__(self, builder: TaskBuilder, locks: AgentLocks, models: ModelRouter, background: Background) -> None:
+        builder = replace(builder, sub_agents=self)
         self._builder = builder
         self._locks = locks
         self._background = background
@@ -92,8 +98,12 @@ class AgentTaskRunner:
         return run.task
 
     async def pause(self, task_id: str) -> Task:
+        """Pause a task, and with it the sub-agents below it."""
         run = await self.running.require(task_id)
         run.pause()
+        for below in self.running.below(task_id):
+            with suppress(IllegalMove):  # paused already, or ending
+                below.pause()
         return run.task
 
     async def resume(self, task_id: str) -> Task:
@@ -103,6 +113,9 @@ class AgentTaskRunner:
             if run is None:
                 return await self._begin(await self._factory.resumed(await self.running.stored_task(task_id)))
         run.resume()
+        for below in self.running.below(task_id):
+            with suppress(IllegalMove):
+                below.resume()
         return run.task
 
     async def try_now(self, task_id: str) -> Task:
@@ -143,6 +156,29 @@ class AgentTaskRunner:
         task = await self.running.stored_task(task_id)
         page = await self._builder.database.tasks.page(_LATEST, task.conversation_id)
         return next((one for one in page.tasks if one.follows == task.id), None)
+
+    async def start_sub_agent(self, order: SubAgentOrder, parent: Task, call_id: str) -> Task:
+        """Start the sub-agent of a call; resume the one that an earlier engine started, return the one that ended."""
+        run = self.running.get(parent.id)
+        assert run is not None and run.delegation is not None, "it calls"
+        calling = Calling(parent, call_id, run.model, run.delegation.limits_left())
+        task = await self._start_once(sub_task_id(parent, call_id), lambda: self._factory.sub_agent(order, calling))
+        return await self.resume(task.id) if task.status == "interrupted" else task
+
+    async def wait_sub_agent(self, task_id: str) -> Task:
+        """The newest record of a task that has ended or was interrupted."""
+        run = self.running.get(task_id)
+        await self.running.wait_ended(task_id)
+        return run.task if run is not None else await self.running.stored_task(task_id)
+
+    def stop_sub_agent(self, task_id: str, by: str) -> None:
+        run = self.running.get(task_id)
+        if run is not None:
+            run.stop(by)
+
+    def delegation_of(self, task_id: str | None) -> Delegation | None:
+        run = self.running.get(task_id) if task_id is not None else None
+        return run.delegation if run is not None else None
 
     async def close(self) -> None:
         """Interrupt all running tasks and wait for them; no task can start afterwards."""
@@ -200,5 +236,8 @@ class AgentTaskRunner:
         self._builder.asks.drop_task(task.id)
         task = ended_task(task, "cancelled", "manual_stop")
         self._builder.log.publish(TaskUpdate(task=task))
+        for child in await self._builder.database.tasks.children(task):
+            if child.status == "interrupted" and self.running.get(child.id) is None:
+                await self._cancel_interrupted(child)
         await self._builder.log.flush()
         return task

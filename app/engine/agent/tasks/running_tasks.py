@@ -49,6 +49,11 @@ class RunningTasks:
     def get(self, task_id: str) -> TaskRun | None:
         return self._runs.get(task_id)
 
+    def below(self, task_id: str) -> tuple[TaskRun, ...]:
+        """The running tasks of the sub-agents of a task, and of those below them."""
+        own = tuple(run for run in self._runs.values() if run.task.parent_id == task_id)
+        return own + tuple(deeper for run in own for deeper in self.below(run.task.id))
+
     async def require(self, task_id: str) -> TaskRun:
         """Raises `NotFound` if there is no such task, `IllegalMove` if it is not running."""
         run = self._runs.get(task_id)

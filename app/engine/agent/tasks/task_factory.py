@@ -20,12 +20,15 @@ from app.engine.agent.tasks.approval_modes import ApprovalModes
 from app.engine.agent.tasks.follow_up_tasks import retry_params, task_after_chat
 from app.engine.agent.tasks.new_task import check_start_params, new_task, publish_message, publish_task
 from app.engine.agent.tasks.rounds import next_reply
+from app.engine.agent.tasks.sub_agents import Calling, as_sub_task, sub_agent_target, with_sub_agent_prompt
 from app.engine.agent.tasks.task_target import TaskTarget, find_target, make_workspace, personality_of, with_personality
 from app.engine.core.errors import Conflict, IllegalMove, InvalidParams, NotFound
-from app.engine.core.messages import AssistantMessage, ModelMessage, UserMessage
+from app.engine.core.messages import AssistantMessage, ModelMessage, UserMessage, user_text
 from app.engine.models.base import ChatModel
 from app.engine.models.router import ModelRouter
+from app.engine.tools.base import SubAgentOrder
 from app.protocol.agents import Agent
+from app.protocol.blocks import TextBlock
 from app.protocol.context import ConversationSummariseParams
 from app.protocol.conversations import Node
 from app.protocol.events import TaskUpdate
@@ -73,6 +76,23 @@ class TaskStarter:
         personality = participants.with_introduction(target.personality)
         run = self._builder.build(task, branch, personality, model, history, 1, participants.as_messages)
         return StartedTask(run, user_message(message))
+
+    async def sub_agent(
+        self, params: TaskStartParams, target: TaskTarget, agent: Agent, order: SubAgentOrder, calling: Calling
+    ) -> StartedTask:
+        """Start a sub-agent on a branch of its own, which begins with its order."""
+        target = replace(target, agent=agent)
+        task = await new_task(params, target, self._builder.settings.values, self._models)
+        task = as_sub_task(task, order, calling)
+        model = calling.model if task.own_key else self._models.open_again(task.model, task.api_base)
+        target = replace(target, conversation=self._modes.current(target.conversation))
+        branch = publish_task(task, target, self._builder.log)
+        publish_message(task, (TextBlock(text=order.prompt),), branch, target, has_price=True)
+        await self._builder.log.flush()
+        participants = await participants_of(target.agent, self._builder.database)
+        personality = with_sub_agent_prompt(task, target.personality)
+        run = self._builder.build(task, branch, personality, model, (), 1, participants.as_messages)
+        return StartedTask(run, user_text(order.prompt))
 
     async def retry(self, params: TaskStartParams, reply: Node, target: TaskTarget, agent: Agent) -> StartedTask:
         """Retry a reply as its sibling: the head moves to the reply's parent, and no message is added.
@@ -125,7 +145,7 @@ class TaskStarter:
         participants = await participants_of(agent, self._builder.database)
         kept = conversation.kept
         path = await recent_path(self._builder.database.nodes, agent.head_id, kept)
-        personality = participants.with_introduction(personality)
+        personality = with_sub_agent_prompt(task, participants.with_introduction(personality))
         await self._check_branch(task, path)
         turn = await self._open_turn(task, path, kept, participants)
         task = msgspec.structs.replace(with_status(task, "running"), activity="resumed", own_key=False)
@@ -136,6 +156,8 @@ class TaskStarter:
         stored = turn.stored if turn is not None else 0
         prompt = await self._builder.database.prompts.of_task(task.id)
         run = self._builder.build(task, branch, personality, model, history, stored, participants.as_messages, turn)
+        if run.delegation is not None and (below := await self._builder.database.tasks.children(task)):
+            run.delegation.add_ended(below)
         if prompt and has_plan_mode(prompt) != (task.approve == "plan"):  # changed since the prompt was made
             run.announce_plan_mode(is_on=task.approve == "plan")
         # Stored before the response: a client that follows the task next must not find it interrupted.
@@ -252,6 +274,11 @@ class TaskFactory:
         """The next speaker's task in a round."""
         target, params = await next_reply(task, agent, self._builder.database)
         return TaskStart(agent, lambda agent: self._starter.without_message(params, target, agent, follows=task.id))
+
+    async def sub_agent(self, order: SubAgentOrder, calling: Calling) -> TaskStart:
+        """The task of a sub-agent. Raises `NotFound` or `InvalidParams` for a wrong order."""
+        target, params, given = await sub_agent_target(order, calling, self._builder.database)
+        return TaskStart(target.agent, lambda agent: self._starter.sub_agent(params, target, agent, given, calling))
 
     async def resumed(self, task: Task) -> TaskStart:
         if task.status != "interrupted":

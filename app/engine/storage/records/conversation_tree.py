@@ -21,7 +21,12 @@ _MOST_READ = 180
 _BATCH = 200
 
 _LINKS = select(nodes.c.parent_id, nodes.c.id).order_by(nodes.c.number)
-_ROOTS = _LINKS.where(nodes.c.conversation_id == bindparam("conversation_id"), nodes.c.parent_id.is_(None))
+# The branches of sub-agents begin with an order from the engine: they are no other form of the first message.
+_ROOTS = _LINKS.where(
+    nodes.c.conversation_id == bindparam("conversation_id"),
+    nodes.c.parent_id.is_(None),
+    nodes.c.body.not_like('%"author":"engine"%'),
+)
 
 _below = select(nodes.c.id, nodes.c.number).where(nodes.c.id == bindparam("id")).cte("below", recursive=True)
 _below = _below.union_all(select(nodes.c.id, nodes.c.number).join_from(_below, nodes, nodes.c.parent_id == _below.c.id))
@@ -77,7 +82,7 @@ class TreeStore:
         last = page[-1].id
         parents = [node.parent_id for node in page if node.parent_id is not None]
         links = [*await self._reader.rows(_LINKS.where(nodes.c.parent_id.in_([*parents, last])))]
-        if page[0].parent_id is None:
+        if page[0].parent_id is None and page[0].author != "engine":
             links += await self._reader.rows(_ROOTS, {"conversation_id": page[0].conversation_id})
         children: dict[str | None, list[str]] = {}
         for link in links:

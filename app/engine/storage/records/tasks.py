@@ -84,6 +84,11 @@ class TaskStore:
         """All tasks, ended or not."""
         return await self._reader.structs(_ALL_OF, Task, {"conversation_id": conversation_id})
 
+    async def children(self, parent: Task) -> tuple[Task, ...]:
+        """The tasks of the sub-agents that a task has started itself."""
+        every = await self.of_conversation(parent.conversation_id)
+        return tuple(task for task in every if task.parent_id == parent.id)
+
     async def active(self) -> tuple[Task, ...]:
         """All tasks that have not ended: running, waiting, paused or interrupted."""
         return await self._reader.structs(_ACTIVE, Task)

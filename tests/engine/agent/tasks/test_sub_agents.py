@@ -1,0 +1,183 @@
+"""Sub-agents: parts of the work on branches of their own, with reports, limits, stops and crashes."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from app.protocol.events import TaskUpdate
+from app.protocol.tasks import Task
+from tests.support.engine_parts import EngineParts, crash, engine_parts
+from tests.support.model_replies import DONE, results, shell
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+
+
+def order(*titles: str) -> Reply:
+    return Reply(calls=tuple(Call("task", {"description": title, "prompt": f"Do {title}."}) for title in titles))
+
+
+def told(request: ReceivedRequest) -> str:
+    """The order or prompt that a request works on."""
+    return next(str(message["content"]) for message in request.messages if message["role"] == "user")
+
+
+def answer(by_prompt: dict[str, list[Reply]]) -> Callable[[ReceivedRequest], Reply]:
+    """Replies by the prompt and the turn of a request."""
+    return lambda request: by_prompt[told(request)][request.turn]
+
+
+def children(engine: EngineParts, parent: Task) -> dict[str, Task]:
+    """The newest state of each sub-agent's task, by title."""
+    tasks = [event.task for event in engine.watcher.events if isinstance(event, TaskUpdate)]
+    return {task.title: task for task in tasks if task.parent_id == parent.id}
+
+
+async def child(engine: EngineParts, parent: Task, title: str, condition: Callable[[Task], bool]) -> Task:
+    await engine.watcher.until(lambda: title in children(engine, parent) and condition(children(engine, parent)[title]))
+    return children(engine, parent)[title]
+
+
+async def test_sub_agents_work_at_once_and_their_reports_go_to_the_task(tmp_path: Path) -> None:
+    gates = {name: asyncio.Event() for name in ("a", "b")}
+    replies = {
+        "go": [order("a", "b"), DONE],
+        "Do a.": [Reply(text="Report of a.", gate=gates["a"])],
+        "Do b.": [shell("echo b"), Reply(text="Report of b.", gate=gates["b"])],
+    }
+    server = ModelServer(answer=answer(replies))
+    async with engine_parts(tmp_path, server) as engine:
+        task = await engine.start()
+        await child(engine, task, "b", lambda one: one.step_count == 2)
+        assert children(engine, task)["a"].ended_at is None
+        gates["b"].set()
+        await child(engine, task, "b", lambda one: one.ended_at is not None)
+        gates["a"].set()
+        ended = await engine.watcher.end(task.id)
+        below = children(engine, task)
+        assert (ended.status, ended.step_count, ended.delegated_turns) == ("completed", 2, 3)
+        assert (ended.total_usage.input_tokens, ended.usage.input_tokens) == (500, 200)
+        assert [(one.depth, one.status, one.summary) for one in (below["a"], below["b"])] == [
+            (1, "completed", "Report of a."),
+            (1, "completed", "Report of b."),
+        ]
+        reports = [result.text for result in results(engine.watcher.nodes()) if result.tool == "task"]
+        assert reports == ["Report of a.", "Report of b."]
+        agents = await engine.services.database.agents.list(task.conversation_id)
+        assert [(agent.called_by, agent.beside) for agent in agents[1:]] == [(task.id, agents[0].id)] * 2
+        page = await engine.services.database.trees.forks(
+            await engine.services.database.nodes.path(agents[0].head_id or "")
+        )
+        assert page == ()
+
+
+async def test_stop_of_the_task_stops_all_below_and_waits_for_them(tmp_path: Path) -> None:
+    replies = {"go": [order("a")], "Do a.": [order("b")], "Do b.": [shell("sleep 60")]}
+    async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
+        task = await engine.start()
+        first = await child(engine, task, "a", lambda one: one.current_tool == "task")
+        second = await child(engine, first, "b", lambda one: one.current_tool == "shell")
+        await engine.services.runner.stop(task.id, "me")
+        ended = await engine.watcher.end(task.id)
+        states = (children(engine, task)["a"], children(engine, first)["b"], ended)
+        assert [one.status for one in states] == ["cancelled"] * 3
+        assert second.depth == 2
+        assert engine.services.running.shown() == ()
+
+
+async def test_sub_agent_stopped_alone_reports_so_and_the_task_goes_on(tmp_path: Path) -> None:
+    replies = {"go": [order("a"), DONE], "Do a.": [shell("sleep 60")]}
+    async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
+        task = await engine.start()
+        below = await child(engine, task, "a", lambda one: one.current_tool == "shell")
+        await engine.services.runner.stop(below.id, "me")
+        assert (await engine.watcher.end(task.id)).status == "completed"
+        report = next(one for one in results(engine.watcher.nodes()) if one.tool == "task")
+        assert report.is_error and report.text.startswith("The person stopped this sub-agent")
+        assert report.summary == "stopped by you"
+
+
+async def test_use_of_sub_agents_counts_into_the_limits_of_the_task(tmp_path: Path) -> None:
+    replies = {"go": [order("a"), DONE], "Do a.": [shell(f"echo {number}") for number in range(9)]}
+    async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
+        task = await engine.start(max_turns=4)
+        ended = await engine.watcher.end(task.id)
+        below = children(engine, task)["a"]
+        assert (below.stop_reason, below.step_count) == ("iteration_limit", 3)
+        assert (ended.stop_reason, ended.step_count + ended.delegated_turns) == ("iteration_limit", 4)
+
+
+async def test_deepest_sub_agents_have_no_tool_to_start_others(tmp_path: Path) -> None:
+    replies = {
+        "go": [order("a"), DONE],
+        "Do a.": [order("b"), Reply(text="a")],
+        "Do b.": [order("c"), Reply(text="b")],
+        "Do c.": [order("d"), Reply(text="c")],
+    }
+    server = ModelServer(answer=answer(replies))
+    async with engine_parts(tmp_path, server) as engine:
+        assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
+        refused = next(one for one in results(engine.watcher.nodes()) if one.is_error)
+        assert refused.text.startswith("Tool task not found")
+
+
+async def test_resumed_task_takes_up_its_sub_agents_again(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    replies = {
+        "go": [order("a", "b"), DONE],
+        "Do a.": [Reply(text="Report of a.")],
+        "Do b.": [shell("echo once >> log"), Reply(text="Report of b.", gate=gate)],
+    }
+    later = tmp_path / "later"
+    later.mkdir()
+    async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
+        task = await engine.start(api_key=None)
+        await child(engine, task, "a", lambda one: one.ended_at is not None)
+        await child(engine, task, "b", lambda one: one.step_count == 2)
+        await engine.services.log.flush()
+        port = crash(engine, later)
+        await engine.services.runner.stop(task.id, "me")
+        await engine.watcher.end(task.id)
+    gate.set()
+    server = ModelServer(answer=answer(replies), port=port)
+    async with engine_parts(later, server) as engine:
+        stored = await engine.services.database.tasks.active()
+        assert {one.status for one in stored} == {"interrupted"} and len(stored) == 2
+        await engine.services.runner.resume(task.id)
+        ended = await engine.watcher.end(task.id)
+        assert ended.status == "completed", ended.error
+        every = await engine.services.database.tasks.of_conversation(task.conversation_id)
+        assert len(every) == 3 and {one.status for one in every} == {"completed"}
+        reports = [one.text for one in results(engine.watcher.nodes()) if one.tool == "task"]
+        assert reports == ["Report of a.", "Report of b."]
+        assert ended.delegated_turns == 3
+
+
+async def test_stop_of_an_interrupted_task_ends_its_sub_agents(tmp_path: Path) -> None:
+    replies = {"go": [order("a")], "Do a.": [Reply(text="never", gate=asyncio.Event())]}
+    later = tmp_path / "later"
+    later.mkdir()
+    async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
+        task = await engine.start()
+        await child(engine, task, "a", lambda one: one.step_count == 1)
+        await engine.services.log.flush()
+        crash(engine, later)
+        await engine.services.runner.stop(task.id, "me")
+        await engine.watcher.end(task.id)
+    async with engine_parts(later, ModelServer(replies=[])) as engine:
+        await engine.services.runner.stop(task.id, "me")
+        assert await engine.services.database.tasks.active() == ()
+
+
+async def test_pause_of_a_task_pauses_its_sub_agents(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    replies = {
+        "go": [order("a"), DONE],
+        "Do a.": [Reply(calls=shell("true").calls, gate=gate), Reply(text="Report.")],
+    }
+    async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
+        task = await engine.start()
+        await child(engine, task, "a", lambda one: one.step_count == 1)
+        await engine.services.runner.pause(task.id)
+        gate.set()
+        await child(engine, task, "a", lambda one: one.status == "paused")
+        await engine.services.runner.resume(task.id)
+        assert (await engine.watcher.end(task.id)).status == "completed"
