@@ -71,5 +71,10 @@ def time_left(task: Task) -> str:
 
 def task_totals(task: Task) -> tuple[str, ...]:
     """Turns, tokens, money and time of a task; unknown values are omitted."""
-    parts = (count(task.step_count, "turn"), tokens(task.usage), money(task.usage), duration(max(0.0, elapsed(task))))
+    parts = (
+        count(task.step_count, "turn"),
+        tokens(task.total_usage),
+        money(task.total_usage),
+        duration(max(0.0, elapsed(task))),
+    )
     return tuple(part for part in parts if part)

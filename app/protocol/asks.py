@@ -218,7 +218,8 @@ class Ask(Wire, frozen=True, kw_only=True):
     An ask survives the engine: it stays open, and can be answered, while its task is interrupted. `call_id` is the
     call that asked a question, or the call that repeats. `limit` is set if the answer can raise a limit to an
     `amount`. `answered_by` and `answered_at` are set once it is answered. `settled_by` says what answered
-    it: after `expires_at` nobody can, an approval or limit is denied, and a question stays unanswered.
+    it: after `expires_at` nobody can, an approval or limit is denied, and a question stays unanswered. `sub_agent` is
+    the title of the sub-agent that asks.
     """
 
     id: str
@@ -243,6 +244,7 @@ class Ask(Wire, frozen=True, kw_only=True):
     answered_at: Timestamp | None = None
     settled_by: SettledBy = "person"
     expires_at: Timestamp | None = None
+    sub_agent: str = ""
     owner: str = "local"
 
 

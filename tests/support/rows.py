@@ -319,6 +319,8 @@ class KeptActions:
         self.older = 0
         self.branches = KeptBranches()
         self.context = KeptContext()
+        self.opened_agents: list[str] = []
+        self.stopped_tasks: list[str] = []
 
     def models(self) -> tuple[str, ...]:
         return ("one/model", "another/model")
@@ -337,6 +339,12 @@ class KeptActions:
 
     def load_older(self) -> None:
         self.older += 1
+
+    def open_agent(self, agent_id: str) -> None:
+        self.opened_agents.append(agent_id)
+
+    def stop_task(self, task_id: str) -> None:
+        self.stopped_tasks.append(task_id)
 
 
 def node(key: str, text: str = "", role: Role = "assistant") -> Node:
@@ -472,3 +480,9 @@ class Answers:
 
     def load_older(self) -> None:
         raise AssertionError("No card loads.")
+
+    def open_agent(self, agent_id: str) -> None:
+        raise AssertionError(f"No card opens {agent_id}.")
+
+    def stop_task(self, task_id: str) -> None:
+        raise AssertionError(f"No card stops {task_id}.")

@@ -1,5 +1,6 @@
 """`errand tasks`, `stop`, `attach`, `resume`, `pause`, `mode`, `approvals`: tasks started elsewhere or earlier."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -60,7 +61,7 @@ async def list_tasks(options: TasksOptions, paths: Paths, terminal: Terminal) ->
         return 0
     if not tasks:
         terminal.line("No tasks yet. Start one: errand run 'what to do'")
-    for task in tasks:
+    for task in nested(tasks):
         terminal.line(format_task(task, terminal.width, terminal.style))
     return 0
 
@@ -82,13 +83,27 @@ async def stop_task(options: TaskIdOptions, paths: Paths, terminal: Terminal) ->
 STOP = Command(TaskIdOptions, stop_task)
 
 
+def nested(tasks: Sequence[Task]) -> list[Task]:
+    """The tasks in their order, each followed by those of its sub-agents, which began later, oldest first."""
+    known = {task.id for task in tasks}
+    below: dict[str | None, list[Task]] = {}
+    for task in tasks:
+        below.setdefault(task.parent_id if task.parent_id in known else None, []).append(task)
+
+    def with_below(task: Task) -> list[Task]:
+        return [task, *(deeper for child in reversed(below.get(task.id, [])) for deeper in with_below(child))]
+
+    return [one for task in below.get(None, []) for one in with_below(task)]
+
+
 def format_task(task: Task, width: int, style: Style) -> str:
     """One task in one line: id, state, age, prompt, usage."""
     age = time_ago((datetime.now(UTC) - task.started_at).total_seconds())
     head = f"{short_id(task.id)}  {status_text(task):<12} {age:>10}  "
     tail = usage_line(task, style)
     room = max(12, width - columns(head) - columns(tail) - 2)
-    return f"{_colored(task, head, style)}{one_line(task.prompt, room)}  {style.dim(tail)}"
+    words = f"{'  ' * (task.depth - 1)}{style.sign('branch')} {task.title}" if task.depth else task.prompt
+    return f"{_colored(task, head, style)}{one_line(words, room)}  {style.dim(tail)}"
 
 
 def status_text(task: Task) -> str:

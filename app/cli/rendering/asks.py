@@ -5,9 +5,11 @@ import string
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
+
 from app.cli.rendering.tool_calls import whole_diff_lines
 from app.cli.terminal.style import PLAIN, Style
-from app.cli.terminal.text import escape_hidden, escape_hidden_line, plain, short_path
+from app.cli.terminal.text import escape_hidden, escape_hidden_line, one_line, plain, short_path
 from app.client.display_text import deadline_text, limit_amount_text, limit_unit, new_limit, settled_text, subject_text
 from app.client.effect_text import EffectKind, effect_of
 from app.client.rule_text import REMEMBERED
@@ -52,6 +54,9 @@ Reply: TypeAlias = AskAnswerParams | InvalidReply
 
 def ask_lines(ask: Ask, style: Style, width: int) -> list[str]:
     """The ask as lines, with everything a person must see before answering."""
+    if ask.sub_agent:
+        who = style.amber(f"The sub-agent “{one_line(plain(ask.sub_agent), 80)}” asks:")
+        return [who, *ask_lines(msgspec.structs.replace(ask, sub_agent=""), style, width)]
     until = [f"  {style.dim(text)}"] if (text := deadline_text(ask)) else []
     if ask.approval is not None:
         return [*_approval_lines(ask.approval, style, width), *until]

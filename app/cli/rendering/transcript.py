@@ -16,6 +16,7 @@ from app.client.display_text import (
     unfinished_text,
 )
 from app.client.number_format import time_left
+from app.client.safe_text import escape_hidden_line
 from app.notice_text import leftovers_text, notice_text
 from app.protocol.asks import Ask
 from app.protocol.blocks import (
@@ -74,6 +75,7 @@ class TranscriptRenderer:
         self._previewed: set[str] = set()
         self._ended: set[str] = set()
         self._mode_shown: set[str] = set()
+        self._below: dict[str, Task] = {}  # tasks of sub-agents
         self._todo: dict[str, tuple[TodoItem, ...]] = {}
         self._names: dict[str, str] = {}
         self._agents: dict[str, str] = {}  # by task id
@@ -84,8 +86,12 @@ class TranscriptRenderer:
     def event(self, event: Event) -> str:
         """The text that an event adds."""
         match event:
+            case TaskUpdate(task=task) if task.parent_id in self._agents:
+                return self._sub_agent(task)
             case TaskUpdate():
                 return self._task(event.task)
+            case TaskMessage(node=node) if node.task_id in self._below:
+                return ""
             case TaskMessage():
                 return self._node(event.node)
             case AskUpdate():
@@ -111,7 +117,8 @@ class TranscriptRenderer:
 
     def delta(self, delta: TextDelta) -> str:
         """The text that a delta of a streaming reply adds."""
-        if not self._streams or delta.kind != "text" or delta.node_id in self._nodes:
+        is_shown = delta.node_id in self._nodes or delta.task_id in self._below
+        if not self._streams or delta.kind != "text" or is_shown:
             return ""
         key = (delta.node_id, delta.block)
         before = self._streamed.get(key, "")
@@ -136,6 +143,9 @@ class TranscriptRenderer:
             return one_line(" · ".join(filter(None, (task.activity, time_left(task)))), self.width - 12)
         if task.stopping:
             return "stopping…"
+        at_work = sum(one.ended_at is None for one in self._below.values())
+        if at_work > 1:
+            return f"{at_work} sub-agents at work"
         if self._running and task.status == "tool_executing":
             call = self._calls[self._running[0]]
             return format_running(call, self.width, Style(colour=False, unicode=self.style.unicode))
@@ -155,6 +165,26 @@ class TranscriptRenderer:
             return ""
         self._mode_shown.add(task.id)
         return self._end_line() + self.style.dim("taken as a task\n")
+
+    def _sub_agent(self, task: Task) -> str:
+        """A line when a sub-agent begins, and one when it ends; what it says in between is its own branch's."""
+        before = self._below.get(task.id)
+        self._below[task.id] = task
+        self._agents[task.id] = task.agent_id
+        is_over = task.ended_at is not None
+        if before is not None and (before.ended_at is not None or not is_over):
+            return ""
+        title = one_line(escape_hidden_line(task.title), max(12, self.width - 40))
+        line = f"{'  ' * task.depth}{self.style.sign('branch')} {title}"
+        if is_over:
+            return (
+                self._end_line()
+                + self.style.join(
+                    f"{line}: {_result_line(task, self.style)}", self.style.dim(usage_line(task, self.style))
+                )
+                + "\n"
+            )
+        return self._end_line() + self.style.dim(f"{line}: working") + "\n"
 
     def _todo_lines(self, task: Task) -> str:
         """The to-do list when it is new, afterwards the items that have changed."""

@@ -18,6 +18,7 @@ _UNICODE = {
     "bullet": "•",
     "now": "▸",
     "open": "☐",
+    "branch": "↳",
 }
 _ASCII = {
     "dot": "*",
@@ -31,6 +32,7 @@ _ASCII = {
     "bullet": "-",
     "now": ">",
     "open": ".",
+    "branch": ">",
 }
 
 
@@ -46,7 +48,7 @@ class Style:
     mark: str = ""
 
     def sign(self, name: str) -> str:
-        """One of dot, tick, cross, ask, warn, bar, sep, arrow, bullet, now, open."""
+        """One of dot, tick, cross, ask, warn, bar, sep, arrow, bullet, now, open, branch."""
         return (_UNICODE if self.unicode else _ASCII)[name]
 
     def paint(self, code: str, text: str) -> str:

@@ -16,6 +16,7 @@ from app.engine.data.conversation_files import default_workspace
 from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart
 from app.engine.storage.records.transfer import Bundle
 from app.engine.storage.records.turns import TurnRow
+from app.engine.tools.task import DEEPEST, one_line_title
 from app.engine.tools.todo import LONGEST_ITEM, MOST_ITEMS
 from app.paths import Paths
 from app.protocol.blocks import Block, FileBlock, ImageBlock, ToolResultBlock
@@ -179,6 +180,10 @@ def _ended_task(task: Task, task_ids: set[str], at: datetime, now: datetime) -> 
         retry_at=None,
         todo=tuple(msgspec.structs.replace(item, text=item.text[:LONGEST_ITEM]) for item in task.todo[:MOST_ITEMS]),
         follows=task.follows if task.follows in task_ids else None,
+        parent_id=task.parent_id if task.parent_id in task_ids and task.parent_id != task.id else None,
+        depth=max(0, min(task.depth, DEEPEST)),
+        title=one_line_title(task.title),
+        tools=(),
     )
     if task.status in END_STATUSES and task.ended_at is not None:
         return task

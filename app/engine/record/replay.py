@@ -209,6 +209,8 @@ def _initial_task(record: TaskRecord) -> Task:
         resumes=False,
         decided=None,
         todo=(),
+        delegated=Usage(),
+        delegated_turns=0,
         ended_at=None,
     )
 

@@ -97,6 +97,12 @@ class RowActions(Protocol):
 
     def load_older(self) -> None: ...
 
+    def open_agent(self, agent_id: str, /) -> None:
+        """Show the branch of an agent."""
+        ...
+
+    def stop_task(self, task_id: str, /) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class CopySource:

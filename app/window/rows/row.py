@@ -60,7 +60,7 @@ class ToolCallRow:
 
     `waiting`: the call needs approval and has not started. `unknown`: the engine was killed while the call was
     running, and a person must decide how to continue. `interrupted`: the call has no result because its task was
-    interrupted.
+    interrupted. `sub_agent` is the task that the call has started.
     """
 
     key: str
@@ -71,6 +71,7 @@ class ToolCallRow:
     waiting: bool = False
     unknown: bool = False
     interrupted: bool = False
+    sub_agent: Task | None = None
 
 
 @dataclass(frozen=True, slots=True)

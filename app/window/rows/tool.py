@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 from PySide6.QtCore import QRectF, QUrl
 from PySide6.QtGui import QPainter, QPaintEvent, QTextBlock
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.client.display_text import content_of, without_file_names
-from app.client.number_format import duration
+from app.client.number_format import count, duration, money
 from app.client.safe_text import escape_hidden, escape_hidden_line, output_text
 from app.protocol.blocks import CallDisplay, ToolCallBlock, ToolIcon, ToolResultBlock
+from app.protocol.tasks import Task
 from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
 from app.window.rows.code_view import CodeView
 from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
@@ -18,7 +20,7 @@ from app.window.rows.markdown import code_fence
 from app.window.rows.row import ToolCallRow
 from app.window.theme.style import colour, paint_rounded, push_button, set_style
 from app.window.theme.theme import Theme
-from app.window.widgets.buttons import CopyButton
+from app.window.widgets.buttons import CopyButton, IconButton
 from app.window.widgets.labels import one_line
 
 TOOL_ICONS: dict[ToolIcon, str] = {
@@ -177,6 +179,42 @@ def result_diff(row: ToolCallRow) -> str:
     return row.result.facts.diff if row.result and row.result.facts else ""
 
 
+class SubAgentButtons(QWidget):
+    """Opens the branch of a sub-agent, and stops it alone."""
+
+    def __init__(self, theme: Theme, actions: RowActions) -> None:
+        super().__init__()
+        self._actions = actions
+        self._task: Task | None = None
+        self._stop = IconButton(theme, "circle-stop", "Stop this sub-agent")
+        self._open = push_button("Open", "quiet")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.tokens.space_tight)
+        row.addWidget(self._stop)
+        row.addWidget(self._open)
+        self._stop.clicked.connect(self._on_stop_clicked)
+        self._open.clicked.connect(self._on_open_clicked)
+
+    def show_task(self, task: Task | None) -> None:
+        self._task = task
+        self.setVisible(task is not None)
+        if task is not None:
+            title = escape_hidden_line(task.title)
+            self._stop.set_icon_and_name("circle-stop", f"Stop the sub-agent “{title}”")
+            self._stop.setVisible(task.ended_at is None and task.status != "interrupted")
+            self._stop.setEnabled(not task.stopping)
+            self._open.setAccessibleName(f"Open the branch of the sub-agent “{title}”")
+
+    def _on_stop_clicked(self) -> None:
+        if self._task is not None:
+            self._actions.stop_task(self._task.id)
+
+    def _on_open_clicked(self) -> None:
+        if self._task is not None:
+            self._actions.open_agent(self._task.agent_id)
+
+
 class ToolCallView(RowView[ToolCallRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
@@ -189,7 +227,11 @@ class ToolCallView(RowView[ToolCallRow]):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(theme.tokens.space_tight)
-        self._column.addWidget(self._line)
+        self._head = QHBoxLayout()
+        self._head.setSpacing(theme.tokens.space_tight)
+        self._head.addWidget(self._line, 1)
+        self._column.addLayout(self._head)
+        self._sub_agent: SubAgentButtons | None = None
 
     def set_open(self, is_open: bool) -> None:
         self._is_open = is_open
@@ -199,6 +241,11 @@ class ToolCallView(RowView[ToolCallRow]):
         self._row, self._hit_count = row, 0
         self._show_line(row)
         self._show_card()
+        if row.sub_agent is not None and self._sub_agent is None:
+            self._sub_agent = SubAgentButtons(self.theme, self.row_actions)
+            self._head.addWidget(self._sub_agent)
+        if self._sub_agent is not None:
+            self._sub_agent.show_task(row.sub_agent)
 
     def show_hit_count(self, count: int) -> None:
         if count != self._hit_count:
@@ -231,6 +278,8 @@ def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
     display, result = row.call.display, row.result
     icon, target = TOOL_ICONS[display.icon], _target(display)
     is_running, done = escape_hidden_line(display.running), escape_hidden_line(display.done)
+    if row.sub_agent is not None and not (result is not None and result.is_error):
+        return _sub_agent_line(row.sub_agent, icon, target)
     if row.waiting:
         return (
             "shield-question-mark",
@@ -254,6 +303,34 @@ def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
         outcome = one_line(result.summary or result.text, _SUMMARY)
         return "circle-x", "failed_mark", [LinePart(verb), *target, *_separated(outcome, "failed"), *_time(result)]
     return icon, "muted", [LinePart(done), *target, *_outcome(result), *_time(result)]
+
+
+def _sub_agent_line(task: Task, icon: str, target: list[LinePart]) -> tuple[str, str, list[LinePart]]:
+    """`Look at the parser · thinking · 3 steps · $0.02`."""
+    title = [replace(part, mono=False) for part in target]
+    state, tint = sub_agent_state(task)
+    counts = " · ".join(filter(None, (count(task.step_count, "step"), money(task.total_usage))))
+    colour = "link" if task.ended_at is None else "muted"
+    return icon, colour, [*title, *_separated(state, tint), *_separated(counts, "muted")]
+
+
+def sub_agent_state(task: Task) -> tuple[str, str]:
+    """The state in words, and its colour."""
+    if task.ended_at is not None:
+        match task.status:
+            case "completed":
+                return "done", "done"
+            case "cancelled":
+                return "stopped", "muted"
+            case _:
+                return "failed", "failed"
+    if task.stopping:
+        return "stopping", "muted"
+    if task.status == "waiting_user":
+        return "waits for you", "waiting"
+    if task.status == "tool_executing" and task.current_tool:
+        return f"uses {escape_hidden_line(task.current_tool)}", "muted"
+    return task.status.replace("_", " "), "muted"
 
 
 def _target(display: CallDisplay) -> list[LinePart]:

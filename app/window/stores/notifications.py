@@ -217,7 +217,7 @@ class NotificationStore(QObject):
             self.opened.emit(notice.conversation_id)
 
     def _on_task_update(self, task: Task) -> None:
-        if task.ended_at is None:
+        if task.ended_at is None or task.parent_id is not None:
             self._withdraw_earlier(task)
             return
         is_news = task.ended_at > self._since and task.stop_reason != "manual_stop" and task.id not in self._notified

@@ -29,7 +29,8 @@ class TaskStore(QObject):
 
     def of_conversation(self, conversation_id: str) -> Task | None:
         """The task shown for a conversation: one that waits for a person, else a running one, else the newest."""
-        at_work = self._at_work.get(conversation_id, {}).values()
+        own = self._at_work.get(conversation_id, {}).values()
+        at_work = [task for task in own if task.parent_id is None or task.status == "waiting_user"]
         shown = max(at_work, key=_display_priority, default=None)
         return shown or self._newest.get(conversation_id)
 
@@ -42,19 +43,19 @@ class TaskStore(QObject):
         return self._newest.get(agent_id)
 
     def running(self) -> tuple[Task, ...]:
-        """Running and waiting tasks, newest first."""
-        return tuple(task for task in self._open_tasks() if task.status != "interrupted")
+        """Running and waiting tasks, newest first. Sub-agents end with their task."""
+        return tuple(task for task in self._open_tasks() if task.status != "interrupted" and task.parent_id is None)
 
     def interrupted(self) -> tuple[Task, ...]:
         """Interrupted tasks, newest first."""
-        return tuple(task for task in self._open_tasks() if task.status == "interrupted")
+        return tuple(task for task in self._open_tasks() if task.status == "interrupted" and task.parent_id is None)
 
     def put(self, task: Task) -> None:
         """Store a task received from the engine."""
         if self._tasks.get(task.id) == task:
             return
         self._tasks[task.id] = task
-        for owner_id in (task.conversation_id, task.agent_id):
+        for owner_id in (task.conversation_id, task.agent_id) if task.parent_id is None else (task.agent_id,):
             newest = self._newest.get(owner_id)
             if newest is None or newest.id == task.id or _start_order(newest) < _start_order(task):
                 self._newest[owner_id] = task
@@ -202,7 +203,7 @@ class UnreadStore(QObject):
 
     def _on_task_update(self, task: Task) -> None:
         settings = self._state.settings
-        if task.ended_at is None or task.id in self._seen_ends:
+        if task.ended_at is None or task.parent_id is not None or task.id in self._seen_ends:
             return
         self._seen_ends.add(task.id)
         settings.seen_at = max(settings.seen_at, task.ended_at)

@@ -346,3 +346,17 @@ def test_plan_is_shown_once_and_then_what_changes() -> None:
     assert shown.event(TaskUpdate(task=planned)) == "  plan: 0 of 2\n  ☐ look\n  ☐ work\n"
     assert shown.event(TaskUpdate(task=begun)) == "  plan: 0 of 2\n  ▸ look\n"
     assert shown.event(TaskUpdate(task=begun)) == ""
+
+
+def test_sub_agents_are_lines_below_their_task_and_their_replies_are_not_shown() -> None:
+    shown = transcript()
+    shown.event(TaskUpdate(task=task()))
+    below = msgspec.structs.replace(task(identifier="task_2"), parent_id="task_1", depth=1, title="Read the parser")
+    said = msgspec.structs.replace(node("assistant", TextBlock(text="Hm.")), task_id="task_2")
+    assert shown.event(TaskUpdate(task=below)) == "  ↳ Read the parser: working\n"
+    assert shown.event(TaskUpdate(task=msgspec.structs.replace(below, step_count=4))) == ""
+    assert shown.event(TaskMessage(node=said)) == ""
+    done = msgspec.structs.replace(
+        task("completed", stop_reason="completed", identifier="task_2"), parent_id="task_1", depth=1, title="Read it"
+    )
+    assert shown.event(TaskUpdate(task=done)).startswith("  ↳ Read it: ✓ task complete · 3 turns")

@@ -1,0 +1,99 @@
+"""Small pure functions: environment, output clean-up, diffs, glob patterns, schemas, the registry."""
+
+from pathlib import Path
+
+import pytest
+
+from app.engine.core.errors import ConfigurationError
+from app.engine.tools.code.edits import diff_texts
+from app.engine.tools.file_walk import matches
+from app.engine.tools.plain_text import clean_output
+from app.engine.tools.registry import bind
+from app.engine.tools.shell.environment import clean_environment
+from tests.support.loop_parts import make_tool_context
+
+
+def test_commands_get_the_users_environment_without_keys() -> None:
+    own = {"PATH": "/bin", "LC_ALL": "C", "SSH_AUTH_SOCK": "/run/agent", "LD_PRELOAD": "/lib/own.so"}
+    keys = {"OPENAI_API_KEY": "my-key-0123", "COPY": "my-key-0123", "AWS_SECRET_ACCESS_KEY": "x"}
+    none = clean_environment({})
+    assert none["PATH"] == "/usr/local/bin:/usr/bin:/bin"
+    assert clean_environment(own | keys) == none | own
+    assert clean_environment({"KUBE_EDITOR": "vim", "EDITOR": "vim"}) == none | {"KUBE_EDITOR": none["EDITOR"]}
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"a\r\nb\n", "a\nb\n"),
+        (b"1%\r50%\r100%\n", "100%\n"),
+        (b"100%\r", "100%"),
+        (b"\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x1b\\link", "red link"),
+        (b"a\x08b\x00c\td\n", "a\ufffdb\ufffdc\td\n"),
+        (b"\xff", "\ufffd"),
+    ],
+)
+def test_output_is_cleaned(data: bytes, text: str) -> None:
+    assert clean_output(data) == text
+
+
+def test_equal_texts_have_no_difference() -> None:
+    assert diff_texts("a\n", "a\n", "f").diff == ""
+
+
+def test_a_change_in_a_long_text_shows_its_true_line_numbers() -> None:
+    lines = [f"{number}\n" for number in range(1, 30_001)]
+    change = diff_texts("".join(lines), "".join([*lines[:20_000], "new\n", *lines[20_000:]]), "f")
+    assert change.diff.startswith("--- f\n+++ f\n@@ -19998,6 +19998,7 @@\n 19998\n")
+    assert (change.added, change.removed, change.summary) == (1, 0, "+1 −0")
+
+
+def test_a_text_replaced_whole_is_counted_and_its_diff_is_bounded() -> None:
+    change = diff_texts("".join(f"a{n}\n" for n in range(9000)), "".join(f"b{n}\n" for n in range(9000)), "f")
+    assert (change.added, change.removed) == (9000, 9000)
+    assert len(change.diff) < 21_000
+
+
+def test_a_missing_last_newline_is_marked() -> None:
+    assert diff_texts("a", "b", "f").diff.splitlines()[3:] == [
+        "-a",
+        "\\ No newline at end of file",
+        "+b",
+        "\\ No newline at end of file",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "expected"),
+    [
+        ("src/a.py", "*.py", True),
+        ("src/a.py", "src/*.py", True),
+        ("src/deep/a.py", "src/*.py", False),
+        ("src/deep/a.py", "src/**/*.py", True),
+        ("src/a.py", "src/**/*.py", True),
+        ("a.py", "**/*.py", True),
+        ("a.ts", "*.{js,ts}", True),
+        ("a{b}", "a{b}", True),
+        ("src/a.py", "./src/a.py", True),
+        ("a" * 200, "*a*a*a*a*a*a*a*a*a*a*a*a*b", False),
+        ("a", "{a,b}" * 40, False),
+    ],
+)
+def test_glob_patterns_match_as_people_expect(path: str, pattern: str, expected: bool) -> None:
+    assert matches(path, pattern) is expected
+
+
+def test_schemas_are_plain_objects_without_references(tmp_path: Path) -> None:
+    for tool in bind(make_tool_context(tmp_path)):
+        assert tool.parameters["type"] == "object"
+        assert "$ref" not in str(tool.parameters) and "anyOf" not in str(tool.parameters)
+
+
+def test_tools_are_bound_by_name_and_unknown_names_are_refused(tmp_path: Path) -> None:
+    context = make_tool_context(tmp_path)
+    assert [tool.name for tool in bind(context)] == ["shell", "code", "web_fetch", "python", "browser", "task"]
+    assert [tool.name for tool in bind(context, ("code",))] == ["code"]
+    with pytest.raises(
+        ConfigurationError, match="There is no tool nothing; there are browser, code, mcp, python, shell, task, web"
+    ):
+        bind(context, ("nothing",))

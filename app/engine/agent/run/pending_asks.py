@@ -70,6 +70,7 @@ class PendingAsks:
 
         `recheck` is called when grants have changed: it may settle the ask.
         """
+        ask = msgspec.structs.replace(ask, sub_agent=state.task.title)
         earlier = self._take_earlier(ask)
         if earlier is not None and earlier.status == "answered":
             self._waiting.pop(earlier.id, None)

@@ -41,7 +41,10 @@ def sub_task_id(parent: Task, call_id: str) -> str:
 async def sub_agent_target(
     order: SubAgentOrder, calling: Calling, database: Database
 ) -> tuple[TaskTarget, TaskStartParams, SubAgentOrder]:
-    """The new agent, the params of its task, and the order with the tools that it gets. Raises `NotFound` for an unknown personality."""
+    """The new agent, the params of its task, and the order with the tools that it gets.
+
+    Raises `NotFound` for an unknown personality, `InvalidParams` for an unknown tool.
+    """
     parent, call_id = calling.parent, calling.call_id
     unknown = next((name for name in order.tools if not is_tool_name(name)), None)
     if unknown is not None:

@@ -55,7 +55,8 @@ class AskCard(Card):
         self.ask_id = ask.id
         self._waiting = ask.status == "waiting"
         self.set_tone("waiting" if self._waiting else "plain")
-        self._title.setText(self._titles[self._waiting])
+        who = f" · sub-agent “{plain(ask.sub_agent)}”" if ask.sub_agent else ""
+        self._title.setText(f"{self._titles[self._waiting]}{who}")
         self._title.set_tone("waiting" if self._waiting else "muted")
         self.controls.setVisible(self._waiting)
         text = deadline_text(ask) if self._waiting else outcome_text(ask)

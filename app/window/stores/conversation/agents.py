@@ -57,12 +57,13 @@ class AgentStore(QObject):
 
     @property
     def all(self) -> tuple[Agent, ...]:
-        """All agents, oldest first."""
-        return tuple(sorted(self._agents.values(), key=lambda agent: (agent.created_at, agent.id)))
+        """All agents, oldest first; of the sub-agents only a selected one."""
+        shown = (agent for agent in self._agents.values() if agent.called_by is None or agent.id == self._chosen)
+        return tuple(sorted(shown, key=lambda agent: (agent.created_at, agent.id)))
 
     @property
     def is_several(self) -> bool:
-        return len(self._agents) > 1
+        return len(self.all) > 1
 
     @property
     def shown(self) -> Agent | None:
@@ -87,7 +88,7 @@ class AgentStore(QObject):
     def speakers(self) -> dict[str, Speaker]:
         """Names of current and former agents in the transcript, by id; empty for a single agent."""
         former = {agent.id: Speaker(agent.name, agent.color) for agent in self._former}
-        present = {agent.id: Speaker(agent.name, agent.color, agent.model) for agent in self._agents.values()}
+        present = {agent.id: Speaker(agent.name, agent.color, agent.model) for agent in self.all}
         speakers = former | present
         return speakers if len(speakers) > 1 else {}
 
@@ -104,7 +105,7 @@ class AgentStore(QObject):
     def named_in(self, text: str) -> frozenset[str]:
         """Ids of the agents that a text mentions. "@Coder 2" includes Coder: the engine distinguishes them."""
         lowered = text.casefold()
-        return frozenset(agent.id for agent in self._agents.values() if f"@{agent.name.casefold()}" in lowered)
+        return frozenset(agent.id for agent in self.all if f"@{agent.name.casefold()}" in lowered)
 
     def is_for_another(self, text: str, spoke_last: str | None) -> bool:
         """True if a text may go to another agent than the selected one."""

@@ -14,6 +14,7 @@ from app.window.rows.row import (
     Row,
     Speaker,
     SpeakerRow,
+    ToolCallRow,
     UserRow,
 )
 from app.window.stores.conversation.branch_index import CallIndex, ForkIndex, TaskIndex
@@ -116,6 +117,11 @@ class LoadedBranch:
         self.asks.place_waiting(node)
         return [*dict.fromkeys((*ended, *before)), *self._calls.touched(node)]
 
+    def put_task(self, task: Task) -> Sequence[str]:
+        """Store a task; that of a sub-agent changes the row of its call."""
+        owner = self._calls.owner(task.parent_id, task.call_id) if task.parent_id is not None else None
+        return [*dict.fromkeys((*self.tasks.put(task), *([owner] if owner is not None else [])))]
+
     def lock(self, is_locked: bool) -> Sequence[str]:
         """While an agent is writing here, branches cannot be switched and messages cannot be resent."""
         if is_locked == self._is_locked:
@@ -175,7 +181,8 @@ class LoadedBranch:
             is_interrupted(self.tasks.get(node.task_id)),
         )
         rows: list[Row] = [
-            _with_mentions(self.asks.with_others(row), self._speakers) for row in node_rows(node, extras)
+            _with_mentions(self._with_sub_agent(self.asks.with_others(row)), self._speakers)
+            for row in node_rows(node, extras)
         ]
         if node_id == self._edited:
             rows = [_edited_row(row, locked=self._is_locked) for row in rows]
@@ -194,6 +201,13 @@ class LoadedBranch:
             rows = [*rows, BranchEndRow(f"{node_id}/open", children)]
         return rows
 
+    def _with_sub_agent(self, row: Row) -> Row:
+        """The row of a call with the task of the sub-agent that it started."""
+        if not isinstance(row, ToolCallRow):
+            return row
+        task = self.tasks.of_call(row.node, row.call.call_id)
+        return row if task is None else replace(row, sub_agent=task)
+
     def _speaker(self, node: Node) -> list[Row]:
         """The name row above the first of an agent's successive replies, if there are several agents."""
         if not self._speakers or node.role != "assistant":
@@ -211,7 +225,8 @@ class LoadedBranch:
 
     def _add_fork(self, node: Node) -> Sequence[str]:
         """A node of another branch: returns the node at which a fork appeared."""
-        if node.parent_id is not None and node.parent_id not in self._nodes:
+        is_order = node.parent_id is None and node.author == "engine"  # the branch of a sub-agent
+        if is_order or (node.parent_id is not None and node.parent_id not in self._nodes):
             return ()
         if self._order and node.parent_id == self._order[-1]:
             self._forks.add_below(self._order[-1], node.id)

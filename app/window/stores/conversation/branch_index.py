@@ -128,6 +128,7 @@ class TaskIndex:
         self._nodes = nodes
         self._tasks: dict[str, Task] = {}
         self._of_task: dict[str, list[str]] = {}
+        self._of_call: dict[tuple[str | None, int, str], Task] = {}
 
     @property
     def all(self) -> tuple[Task, ...]:
@@ -138,10 +139,16 @@ class TaskIndex:
         """A known task, also of another branch."""
         return self._tasks.get(task_id or "")
 
+    def of_call(self, node: Node, call_id: str) -> Task | None:
+        """The task of the sub-agent that a call has started."""
+        return self._of_call.get((node.task_id, node.turn, call_id))
+
     def put(self, task: Task) -> Sequence[str]:
         """Store a task; returns the nodes whose rows it changes."""
         before = self._tasks.get(task.id)
         self._tasks[task.id] = task
+        if task.parent_id is not None:
+            self._of_call[task.parent_id, task.call_turn, task.call_id] = task
         touched = self._of_task.get(task.id, [])[-_MAX_FOLDED:] if task.ended_at is not None else []
         if is_interrupted(task) != is_interrupted(before):
             touched = [*dict.fromkeys((*self._last_reply(task.id), *touched))]

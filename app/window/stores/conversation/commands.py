@@ -187,6 +187,10 @@ class TaskCommands(QObject):
         if task is not None and task.ended_at is None and not task.stopping:
             self._session.send(TASK_STOP, TaskIdParams(task_id=task.id), self.failed.emit)
 
+    def stop_task(self, task_id: str) -> None:
+        """Stop one task, such as that of a sub-agent."""
+        self._session.send(TASK_STOP, TaskIdParams(task_id=task_id), self.failed.emit)
+
     def stop_all(self) -> None:
         """Stop every task of this conversation."""
         for task in self._tasks.at_work(self.conversation_id or ""):

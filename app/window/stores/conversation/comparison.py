@@ -92,7 +92,7 @@ class ComparedBranchStore(BranchRows):
             self.figures_changed.emit()
 
     def put_task(self, task: Task) -> None:
-        self.touch(self.branch.tasks.put(task))
+        self.touch(self.branch.put_task(task))
         if task in self.branch.tasks.all:
             self.figures_changed.emit()
 

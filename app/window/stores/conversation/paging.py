@@ -44,7 +44,7 @@ class SettledLoader:
         self._has_more_tasks = page.next_cursor is not None
         for task in page.tasks:
             if self._branch.tasks.get(task.id) is None:  # otherwise an event brought a newer state
-                self._branch.tasks.put(task)
+                self._branch.put_task(task)
 
     async def _load_asks(self, task_ids: tuple[str, ...]) -> None:
         result = await self._session.call(ASK_LIST, AskListParams(waiting=False, task_ids=task_ids))

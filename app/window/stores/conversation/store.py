@@ -132,7 +132,7 @@ class ConversationStore(BranchRows):
             self.approve_changed.emit()
 
     def put_task(self, task: Task) -> None:
-        self.touch(self.branch.tasks.put(task))
+        self.touch(self.branch.put_task(task))
         self.branches.update_lock()
         self.taskUpdate.emit(task)
 
@@ -223,7 +223,7 @@ class ConversationStore(BranchRows):
             self.put_conversation(conversation)
         for task in snapshot.tasks:
             self._tasks.put(task)
-            self.branch.tasks.put(task)
+            self.branch.put_task(task)
         for ask in snapshot.asks:
             self.branch.asks.put(ask)
         self.agents.put_all(snapshot.agents)

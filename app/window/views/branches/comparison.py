@@ -82,6 +82,12 @@ class ComparisonActions:
     def load_older(self) -> None:
         """Nothing to do: both branches are fully loaded."""
 
+    def open_agent(self, agent_id: str) -> None:
+        """Nothing to do: a comparison shows its two branches."""
+
+    def stop_task(self, task_id: str) -> None:
+        """Nothing to do: a comparison changes nothing."""
+
 
 class ComparedBranchView(QWidget):
     """One side of the comparison.

@@ -200,5 +200,5 @@ def _figures(task: Task) -> str:
     turn = f"turn {task.step_count}" if task.step_count else ""
     is_timed = task.status != "interrupted" or task.worked_s > 0
     time = duration(max(0.0, elapsed(task))) if is_timed else ""
-    parts = (time_left(task), mode_label(task), turn, time, tokens(task.usage), money(task.usage))
+    parts = (time_left(task), mode_label(task), turn, time, tokens(task.total_usage), money(task.total_usage))
     return " · ".join(part for part in parts if part)

@@ -98,6 +98,8 @@ class ConversationRowActions:
         self.copy_picture = clipboard.setImage
         self.answer = store.asks.answer
         self.load_older = store.load_older
+        self.open_agent = store.agents.show_agent
+        self.stop_task = store.requests.stop_task
         self._models = models
         self._store = store
         self._parent = parent

@@ -1,0 +1,60 @@
+"""The row of a call that gave work to a sub-agent: title, state and counts, a stop of its own, its branch."""
+
+from typing import Literal
+
+import msgspec
+import pytest
+from PySide6.QtWidgets import QAbstractButton, QApplication
+
+from app.engine.tools.call_display import display_of
+from app.protocol.blocks import ToolCallBlock, ToolResultBlock
+from app.protocol.tasks import Task
+from app.window.rows.row import ToolCallRow
+from app.window.rows.tool import ToolCallView
+from app.window.theme.theme import Theme
+from tests.support.protocol_events import task
+from tests.support.rows import KeptActions, node
+
+_CALL = ToolCallBlock(
+    call_id="call_1",
+    tool="task",
+    arguments={"description": "Read the parser", "prompt": "Read it."},
+    display=display_of("task", {"description": "Read the parser"}),
+)
+
+
+def _row(sub_agent: Task, result: ToolResultBlock | None = None) -> ToolCallRow:
+    below = msgspec.structs.replace(sub_agent, parent_id="task_0", title="Read the parser", agent_id="agent_2")
+    return ToolCallRow("key", node("n"), _CALL, result, "", sub_agent=below)
+
+
+def _shown(view: ToolCallView) -> list[str]:
+    return [button.accessibleName() for button in view.findChildren(QAbstractButton) if not button.isHidden()]
+
+
+def test_running_sub_agent_has_its_state_a_stop_and_its_branch(qapp: QApplication, theme: Theme) -> None:
+    actions = KeptActions()
+    view = ToolCallView(theme, actions)
+    view.set_row(_row(task()))
+    line, stop, open_ = _shown(view)
+    assert line == "Read the parser · thinking · 3 steps · $0.0012"
+    assert (stop, open_) == (
+        "Stop the sub-agent “Read the parser”",
+        "Open the branch of the sub-agent “Read the parser”",
+    )
+    for button in view.findChildren(QAbstractButton)[1:]:
+        button.click()
+    assert (actions.stopped_tasks, actions.opened_agents) == (["task_1"], ["agent_2"])
+    view.close()
+
+
+@pytest.mark.parametrize(("reason", "state"), [("completed", "done"), ("manual_stop", "stopped")])
+def test_ended_sub_agent_has_no_stop(
+    qapp: QApplication, theme: Theme, reason: Literal["completed", "manual_stop"], state: str
+) -> None:
+    view = ToolCallView(theme, KeptActions())
+    status = "completed" if reason == "completed" else "cancelled"
+    view.set_row(_row(task(status, stop_reason=reason)))
+    assert _shown(view)[0].split(" · ")[1] == state
+    assert len(_shown(view)) == 2
+    view.close()
