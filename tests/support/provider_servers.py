@@ -249,6 +249,7 @@ def self_signed(folder: Path) -> ssl.SSLContext:
     made, kept = folder / "certificate.pem", folder / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     options = ["-keyout", str(kept), "-out", str(made), "-days", "2", "-subj", "/CN=127.0.0.1"]
+    options += ["-addext", "subjectAltName=IP:127.0.0.1"]
     subprocess.run([*command, *options], check=True, capture_output=True)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(made, kept)

@@ -38,6 +38,8 @@ _REF = re.compile(r"[A-Za-z0-9_][\w./+-]{0,199}")
 _ON_GITHUB = re.compile(r"(https://github\.com/[^/]+/[^/]+)/tree/([^/]+)(?:/(.+?))?/?")
 _LONGEST_S, _LOOK_S = 60.0, 0.2
 _MOST_CLONED, _MOST_OUTPUT = 100_000_000, 20_000_000
+# Of a person whose network has an authority of its own.
+_CERTIFICATES = ("GIT_SSL_CAINFO", "GIT_SSL_CAPATH")
 _LINK, _SUBMODULE = "120000", "160000"
 
 
@@ -211,7 +213,11 @@ _SAFE = (
 
 def _environment(folder: Path, protocols: Sequence[str]) -> Mapping[str, str]:
     return {
-        **{name: value for name, value in environment_of_commands().items() if not name.startswith("GIT_")},
+        **{
+            name: value
+            for name, value in environment_of_commands().items()
+            if not name.startswith("GIT_") or name in _CERTIFICATES
+        },
         "HOME": str(folder),
         "XDG_CONFIG_HOME": str(folder),
         "GIT_CONFIG_NOSYSTEM": "1",
