@@ -1,6 +1,6 @@
 """The interface of tools: `Tool`, its arguments, its result, its context."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, TypeVar, cast
@@ -17,6 +17,7 @@ from app.engine.tools.sessions import ConversationSessions
 from app.protocol.background import BackgroundCommand
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import CallDisplay, ResultMark
+from app.protocol.conversations import SearchHit
 from app.protocol.tasks import Task
 from app.redaction import Redactor
 
@@ -172,6 +173,14 @@ def _show_nobody(commands: tuple[BackgroundCommand, ...]) -> None:
     pass
 
 
+FindMessages: TypeAlias = Callable[[str, int], Awaitable[tuple[SearchHit, ...]]]
+
+
+async def no_messages(query: str, limit: int) -> tuple[SearchHit, ...]:
+    """Finds nothing: for a context in which no tool runs."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class SubAgentOrder:
     """The work of one sub-agent. Empty fields are those of the agent that gives it; `tools` are a part of its own."""
@@ -203,6 +212,9 @@ class ToolContext:
     may hold. `checkpoints` keep what changes of files replace; without them changes cannot be undone. Web addresses are
     opened if `addresses` lets them. `working_dir` is the folder in which the conversation's last shell ended, empty for
     the workspace; `keep_working_dir` stores another one. `background_changed` shows clients the background commands.
+
+
+    opened if `addresses` lets them. `find_messages` finds at most that many earlier messages by a query.
     `sub_agents` is None where none can be started.
     """
 
@@ -220,6 +232,8 @@ class ToolContext:
     keep_working_dir: Callable[[str], None] = _forget
     background_changed: Callable[[tuple[BackgroundCommand, ...]], None] = _show_nobody
     sub_agents: SubAgents | None = None
+
+    find_messages: FindMessages = no_messages
 
 
 class AgentTool(Protocol):

@@ -17,6 +17,7 @@ from app.engine.agent.run.address_guard import TaskAddresses
 from app.engine.agent.run.approvals import Approvals
 from app.engine.agent.run.delegation import Delegation, SubAgentRunner
 from app.engine.agent.run.limits import DailyBudget, TaskLimits
+from app.engine.agent.run.message_recall import MessageRecall
 from app.engine.agent.run.pause_gate import PauseGate
 from app.engine.agent.run.pending_asks import PendingAsks, UserQuestions
 from app.engine.agent.run.queued_messages import QueuedMessages
@@ -138,6 +139,7 @@ class TaskBuilder:
             keep_working_dir=state.set_working_dir,
             background_changed=partial(self._show_background, task.conversation_id),
             sub_agents=delegation,
+            find_messages=MessageRecall(self.database, task).find,
         )
         tools = TaskTools(
             self.replace_tools(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)
