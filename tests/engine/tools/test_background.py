@@ -117,6 +117,26 @@ async def test_an_unknown_one_says_which_there_are(context: ToolContext) -> None
     assert str(failed) == "There is no background command '9' in this conversation; there are: none."
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"command": "echo \0", "background": True},
+        {"command": "  ", "background": True},
+        {"action": "output", "id": "9" * 1_000_000},
+        {"action": "input", "id": "1", "text": "x" * 1_000_000},
+        {"action": "input", "id": "1", "keys": ["no such key"]},
+        {"action": "input", "id": "1", "text": "y"},
+        {"action": "stop"},
+    ],
+    ids=["nul", "empty", "long id", "long text", "unknown key", "no terminal", "no id"],
+)
+async def test_hostile_arguments_give_a_short_error(context: ToolContext, arguments: JsonObject) -> None:
+    if arguments.get("id") == "1":
+        await shell(context, command="sleep 4720", background=True)
+    failed = await failure(tool_of(context, "shell"), arguments)
+    assert 0 < len(str(failed)) < 500
+
+
 async def test_a_program_in_a_terminal_reads_what_is_typed(context: ToolContext) -> None:
     line = "tty -s && stty size; read -p 'Name? ' name; echo \"Hello $name\"; exec sleep 4717"
     said = await shell(context, command=line, background=True, pty=True)

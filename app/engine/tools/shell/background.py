@@ -120,7 +120,7 @@ class BackgroundCommands:
         found = self._all.get(number)
         if found is None:
             known = ", ".join(self._all) or "none"
-            raise NotFound(f"There is no background command {number!r} in this conversation; there are: {known}.")
+            raise NotFound(f"There is no background command {number[:40]!r} in this conversation; there are: {known}.")
         return found
 
     def commands(self) -> tuple[BackgroundCommand, ...]:
