@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from tests.benchmarks.bench import Row
 from tests.benchmarks.bench_browser import browser
+from tests.benchmarks.bench_checkpoints import checkpoints
 from tests.benchmarks.bench_loop import loop_alone
 from tests.benchmarks.bench_permissions import judged
 from tests.benchmarks.bench_tools import mcp_calls, shell_starts
@@ -31,6 +32,7 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("mcp", mcp_calls),
     ("browser", browser),
     ("shell", shell_starts),
+    ("checkpoints", checkpoints),
     ("floods", floods),
     ("long_branch", long_branch),
     ("taken_in_and_away", taken_in_and_away),

@@ -34,14 +34,17 @@ class ContentStore:
     def path_of(self, content_id: str) -> Path:
         return self._folder / content_id[:2] / content_id
 
-    def put(self, content: bytes) -> str:
-        """Store a content, on disk when this returns, and return its id. Raises OSError."""
+    def put(self, content: bytes, *, durable: bool = True) -> str:
+        """Store a content and return its id. If `durable`, it is on disk when this returns. Raises OSError."""
         content_id = id_of(content)
         file = self.path_of(content_id)
         try:
             os.utime(file)  # it is young again: a pruning leaves it
         except FileNotFoundError:
-            self._write(file, content)
+            self._write(file, content, durable=durable)
+        else:
+            if durable:
+                _flush(file)
         return content_id
 
     def get(self, content_id: str) -> bytes | None:
@@ -76,7 +79,7 @@ class ContentStore:
                 file.unlink()
                 excess -= size
 
-    def _write(self, file: Path, content: bytes) -> None:
+    def _write(self, file: Path, content: bytes, *, durable: bool) -> None:
         data = _PLAIN + content
         if len(content) >= _COMPRESSED_FROM:
             packed = zlib.compress(content, _LEVEL)
@@ -89,7 +92,8 @@ class ContentStore:
             with open(descriptor, "wb") as opened:
                 opened.write(data)
                 opened.flush()
-                os.fsync(descriptor)
+                if durable:
+                    os.fsync(descriptor)
             os.replace(unfinished, file)
         except BaseException:
             with suppress(OSError):
@@ -99,6 +103,15 @@ class ContentStore:
 
 def id_of(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=20).hexdigest()
+
+
+def _flush(file: Path) -> None:
+    """Flush a content that was stored without waiting for the disk; costs little if it is there already."""
+    descriptor = os.open(file, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -22,8 +22,8 @@ class TaskCheckpoints:
         self._log = log
         self._contents = contents
 
-    def keep(self, content: bytes) -> str:
-        return self._contents.put(content)
+    def keep(self, content: bytes, *, durable: bool) -> str:
+        return self._contents.put(content, durable=durable)
 
     async def record(self, call_id: str, change: FileChange) -> Change:
         task = self._task()

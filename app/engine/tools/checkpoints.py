@@ -27,8 +27,8 @@ class FileChange:
 class Checkpoints(Protocol):
     """Keeps what the changes of one task replace."""
 
-    def keep(self, content: bytes) -> str:
-        """Store a content, and return its id. Called in a thread; raises OSError."""
+    def keep(self, content: bytes, *, durable: bool) -> str:
+        """Store a content, `durable` if nothing else has it, and return its id. Called in a thread; raises OSError."""
         ...
 
     async def record(self, call_id: str, change: FileChange) -> Change:

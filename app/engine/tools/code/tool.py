@@ -242,8 +242,8 @@ class Code:
             return None
         return FileChange(
             before.path,
-            checkpoints.keep(before.data) if before.data is not None else NOTHING,
-            checkpoints.keep(prepared.data),
+            checkpoints.keep(before.data, durable=True) if before.data is not None else NOTHING,
+            checkpoints.keep(prepared.data, durable=False),  # the file itself is flushed
             before.mode,
             missing_folders(before.path) if before.data is None else 0,
             prepared.diff.added,

@@ -1,0 +1,83 @@
+"""What checkpoints cost: a step that changes files of a large workspace, and a write with and without one."""
+
+import tempfile
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from app.engine.checkpoints.contents import ContentStore
+from app.engine.checkpoints.recorder import TaskCheckpoints
+from app.engine.event_log import EventLog
+from app.engine.storage.database import Database
+from app.engine.storage.records import conversations, tasks
+from app.engine.storage.sqlite.engines import sqlite_url
+from app.engine.tools.base import Tool
+from app.engine.tools.checkpoints import Checkpoints
+from tests.benchmarks.bench import Row
+from tests.support.loop_parts import make_tool_context, run, tool_of
+from tests.support.records import conversation, task
+
+_FOLDERS, _FILES = 1_000, 50
+_ROUNDS = 20
+_CHANGED = 3
+_TEXT = "".join(f"line {number} of a source file of usual length\n" for number in range(200))
+
+
+async def checkpoints() -> list[Row]:
+    """Times are CPU of the whole process, except where named: the disk of the day decides the rest."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        async with _kept(folder) as kept:
+            code, bare = _tool(folder, kept), _tool(folder, None)
+            _fill(folder / "workspace")
+            steps: list[tuple[float, float]] = []
+            with_it: list[tuple[float, float]] = []
+            without: list[tuple[float, float]] = []
+            for number in range(_ROUNDS):
+                with_it.append(await _write(code, number, "with.py"))
+                without.append(await _write(bare, number, "without.py"))
+            for number in range(_ROUNDS):
+                taken = [await _write(code, 1_000 + number, f"d{number}/f{each}.py") for each in range(_CHANGED)]
+                steps.append((sum(cpu for cpu, _ in taken), sum(wall for _, wall in taken)))
+    cost = [one[0] - other[0] for one, other in zip(with_it, without, strict=True)]
+    walls = [one[1] - other[1] for one, other in zip(with_it, without, strict=True)]
+    return [
+        Row("a step that changes 3 of 50,000 files, with its checkpoint", median(wall for _, wall in steps), "ms", 15),
+        Row("a step that changes 3 of 50,000 files, CPU", median(cpu for cpu, _ in steps), "ms", 15),
+        Row("a write with a checkpoint over one without, CPU", median(cost), "ms", 1),
+        Row("a write with a checkpoint over one without, as waited for", median(walls), "ms", 5),
+    ]
+
+
+@asynccontextmanager
+async def _kept(folder: Path) -> AsyncGenerator[Checkpoints]:
+    database = await Database.open(sqlite_url(folder / "errand.db"), folder / "copies")
+    log = EventLog(database.journal, database.epoch, 0)
+    try:
+        database.journal.put(conversations.save(conversation()), tasks.save(task()))
+        await database.journal.flush()
+        yield TaskCheckpoints(task, log, ContentStore(folder / "replaced"))
+    finally:
+        log.deltas.close()
+        await database.close()
+
+
+def _tool(folder: Path, kept: Checkpoints | None) -> Tool:
+    return tool_of(replace(make_tool_context(folder), checkpoints=kept), "code")
+
+
+def _fill(workspace: Path) -> None:
+    for number in range(_FOLDERS):
+        (workspace / f"d{number}").mkdir()
+        for each in range(_FILES):
+            (workspace / f"d{number}/f{each}.py").write_text(_TEXT if each < _CHANGED else "x = 1\n")
+
+
+async def _write(tool: Tool, number: int, path: str) -> tuple[float, float]:
+    """CPU and waiting time in milliseconds of one write."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    await run(tool, {"action": "write", "path": path, "content": f"{_TEXT}# {number}\n"})
+    return 1000 * (time.process_time() - cpu), 1000 * (time.perf_counter() - wall)
