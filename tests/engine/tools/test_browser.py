@@ -268,7 +268,8 @@ async def test_a_stop_ends_what_a_page_does(context: ToolContext) -> None:
         assert str(await endless) == "Operation aborted"
         cancel = CancelSignal()
         opening = asyncio.create_task(failure(tool, use(tool, "navigate", url=site.url("/silent")), cancel))
-        await loading.wait()
+        async with asyncio.timeout(40):
+            await loading.wait()
         cancel.set()
         assert str(await opening) == "Operation aborted"
         assert "Sign up" in await open_page(tool, site)

@@ -1,4 +1,4 @@
-"""The browser process and its windows. The only file that knows Playwright, which the first page loads.
+"""The browser process and its windows. Playwright is known here and in playwright_start.py alone.
 
 Playwright runs a program of its own that starts the browser. Both carry our marks, so that a sweep, or the watchdog
 after the engine's death, finds all their processes.
@@ -12,23 +12,21 @@ import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from app.engine.core.ids import new_id
-from app.engine.sandbox.launch import Launch
 from app.engine.tools.base import ToolError
 from app.engine.tools.browser.installed import has_own_sandbox
+from app.engine.tools.browser.playwright_start import start_playwright
 from app.engine.tools.browser.selectors import ways_to_find
-from app.engine.tools.processes import marks, spawn
+from app.engine.tools.processes import marks
 from app.engine.tools.processes.termination import ProcessSweep, adopt_orphans
 from app.engine.tools.web.judging_proxy import PROXY_HEADER
 from app.environment import without_secrets
 from app.protocol.base import JsonObject, JsonValue
 
 if TYPE_CHECKING:
-    from playwright._impl.transport import Transport
     from playwright.async_api import Browser, BrowserContext, CDPSession, Dialog, Download, Locator, Page, Playwright
 
 Wait: TypeAlias = Literal["load", "domcontentloaded", "networkidle", "commit"]
@@ -151,7 +149,7 @@ async def _start(program: Path) -> _Running:
     environment = {**without_secrets(os.environ), **places, **mark.variables}
     try:
         async with asyncio.timeout(_START_S):
-            playwright = await _driver(mark, environment, folder)
+            playwright = await start_playwright(mark, environment, folder)
             browser = await playwright.chromium.launch(
                 executable_path=program,
                 args=_ARGUMENTS,
@@ -171,68 +169,6 @@ async def _start(program: Path) -> _Running:
     return _Running(playwright, browser, sweep, folder)
 
 
-async def _driver(mark: marks.ProcessMark, environment: dict[str, str], folder: Path) -> "Playwright":
-    from playwright._impl import out_of_process
-    from playwright.async_api import async_playwright
-
-    # Playwright would start its program without marks, in the engine's session.
-    made = partial(_transport, mark=mark, environment=environment, folder=folder)
-    out_of_process.PipeTransport = made  # pyright: ignore[reportPrivateImportUsage] -- it is only called
-    return await async_playwright().start()
-
-
-def _transport(
-    loop: asyncio.AbstractEventLoop, mark: marks.ProcessMark, environment: dict[str, str], folder: Path
-) -> "Transport":
-    from playwright._impl import _driver as files
-    from playwright._impl.transport import Transport
-    from playwright._impl.utils.tasks import wait_for_next_task
-
-    class MarkedTransport(Transport):
-        """The pipes to Playwright's program, which ends when its input is closed."""
-
-        async def connect(self) -> None:
-            self._stopped = loop.create_future()
-            self._reader = asyncio.StreamReader(loop=loop)
-            node, script = files.compute_driver_executable()
-            read, write = os.pipe()
-            launch = Launch([node, script, "run-driver"], folder, {**environment, "PW_LANG_NAME": "python"})
-            try:
-                child = spawn.start(launch, mark, self._reader.feed_data, _ignore, read)
-            except BaseException:
-                os.close(write)
-                raise
-            finally:
-                os.close(read)
-            child.stdout.ended.add_done_callback(lambda _: self._reader.feed_eof())
-            self._output, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(write, "wb", 0))
-
-        async def run(self) -> None:
-            try:
-                while True:
-                    length = int.from_bytes(await self._reader.readexactly(4), "little")
-                    self.on_message(self.deserialize_message(await self._reader.readexactly(length)))
-                    await wait_for_next_task()
-            except asyncio.IncompleteReadError:
-                pass
-            finally:
-                self._output.close()
-                self._stopped.set_result(None)
-
-        def send(self, message: dict[str, object]) -> None:
-            data = self.serialize_message(message)  # pyright: ignore[reportUnknownMemberType] -- a bare Dict
-            if not self._output.is_closing():
-                self._output.write(len(data).to_bytes(4, "little") + data)
-
-        def request_stop(self) -> None:
-            self._output.close()
-
-        async def wait_until_stopped(self) -> None:
-            await self._stopped
-
-    return MarkedTransport(loop)
-
-
 def _new_folder() -> Path:
     """A folder for profiles; those of engines that were killed are removed."""
     base = Path(tempfile.gettempdir())
@@ -242,10 +178,6 @@ def _new_folder() -> Path:
             if old.stat().st_uid == os.getuid() and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
                 shutil.rmtree(old, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
-
-
-def _ignore(data: bytes) -> None:
-    pass
 
 
 @dataclass(eq=False)  # without slots: Playwright adds an attribute
@@ -367,11 +299,16 @@ class BrowserWindow:
             return Picture(data, kind, round(shown[0] * scale), round(shown[1] * scale), is_cut)
 
     async def drop(self) -> None:
-        """Close all pages at once, whatever runs in them; the next action finds a new one."""
+        """Close all pages at once, whatever runs in them; the next action finds a new one.
+
+        A page that cannot be closed in time would block others of its site: then the window counts as closed.
+        """
         pages, self._pages, self.url, self.is_crashed = self._pages, [], "", False
-        with suppress(*_errors()):
+        try:
             async with asyncio.timeout(_CLOSE_S):
                 await asyncio.gather(*(page.close() for page in pages), return_exceptions=True)
+        except TimeoutError:
+            self.is_closed = True
 
     @asynccontextmanager
     async def _page(self) -> AsyncGenerator["Page"]:

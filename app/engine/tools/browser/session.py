@@ -16,6 +16,9 @@ T = TypeVar("T")
 
 TOOL = "browser"
 _IDLE_S = 600.0
+# Of one call, whatever hangs.
+_LONGEST_S = 90.0
+_SILENT = f"The page did not answer within {_LONGEST_S:g} s. It was closed; navigate again."
 _MOST_BLOCKED = 5
 # What it would tell its maker, which is refused like the rest.
 _OF_THE_BROWSER = frozenset(
@@ -75,8 +78,12 @@ class BrowserSession:
         async with self._lock:
             self._wait_for_idle()
             try:
-                window = await self._opened(program)
-                return await action(window)
+                async with asyncio.timeout(_LONGEST_S):
+                    return await action(await self._opened(program))
+            except TimeoutError as error:
+                if self._window is not None:
+                    await self._window.drop()
+                raise ToolError(_SILENT, "no answer in time") from error
             except PageFailed as failed:
                 raise await self._explained(failed) from failed
             except asyncio.CancelledError:
