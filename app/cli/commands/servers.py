@@ -245,7 +245,7 @@ def state_text(server: McpServer) -> str:
     texts = {
         "idle": "starts when needed",
         "starting": "starting",
-        "ready": f"ready, {len(server.tools)} tools",
+        "ready": f"ready, {len(server.tools)} tool{'s' if len(server.tools) != 1 else ''}",
         "failed": "failed, tries again when needed",
         "given_up": "failed too often: restart it",
         "needs_login": "needs your login",
