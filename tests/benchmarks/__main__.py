@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from tests.benchmarks.bench import Row
 from tests.benchmarks.bench_browser import browser
 from tests.benchmarks.bench_checkpoints import checkpoints
-from tests.benchmarks.bench_loop import loop_alone
+from tests.benchmarks.bench_loop import loop_alone, sub_agents
 from tests.benchmarks.bench_permissions import judged
 from tests.benchmarks.bench_tools import mcp_calls, shell_starts
 from tests.benchmarks.bounds import floods, long_branch, taken_in_and_away
@@ -28,6 +28,7 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("stop", stop),
     ("stored", stored),
     ("loop", loop_alone),
+    ("sub_agents", sub_agents),
     ("permissions", judged),
     ("mcp", mcp_calls),
     ("browser", browser),

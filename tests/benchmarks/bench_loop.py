@@ -1,7 +1,9 @@
-"""Measures the loop alone, without model, storage and protocol: CPU of a turn with one tool, and of a delta."""
+"""Measures the loop alone: CPU of a turn with one tool, and of a delta; and sub-agents beside plain tasks."""
 
+import tempfile
 import time
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 from app.engine.agent.loop.agent import Agent, AgentOptions
 from app.engine.agent.loop.events import AgentEvent
@@ -9,7 +11,9 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import AssistantMessage, Text, ToolCall
 from app.engine.models.base import BlockDelta, ModelEvent, ModelRequest, ReplyEnd, ReplyStart
 from tests.benchmarks.bench import Row
+from tests.support.engine_parts import engine_parts
 from tests.support.loop_parts import EchoTool
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
 
 _RUNS = 10
 _TURNS = 200
@@ -18,6 +22,9 @@ _DELTAS = 100_000
 _REPLY = AssistantMessage((Text("x"),))
 _CALL = AssistantMessage((ToolCall("c", "echo", {"value": "1"}),), "tool_use")
 _DELTA = BlockDelta("text", 0, "x", _REPLY)
+
+_AT_ONCE, _STEPS = 20, 20
+_ALL = "All of it"
 
 
 async def loop_alone() -> list[Row]:
@@ -71,3 +78,38 @@ class _DeltaStream:
         for _ in range(_DELTAS):
             yield _DELTA
         yield ReplyEnd(_REPLY)
+
+
+async def sub_agents() -> list[Row]:
+    """Twenty sub-agents at once under one task, beside twenty plain tasks with the same steps."""
+    plain, below = await _steps_per_second(plain=True), await _steps_per_second(plain=False)
+    return [
+        Row(
+            "20 sub-agents under one task, of the steps/s of 20 tasks",
+            100 * below / plain,
+            "%",
+            80,
+            more_is_better=True,
+        )
+    ]
+
+
+async def _steps_per_second(*, plain: bool) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        async with engine_parts(Path(folder), ModelServer(answer=_answer)) as engine:
+            started = time.perf_counter()
+            prompts = [f"Do {number}" for number in range(_AT_ONCE)] if plain else [_ALL]
+            tasks = [await engine.start(prompt, max_turns=10_000) for prompt in prompts]
+            for task in tasks:
+                await engine.services.runner.next_in_round(task.id)  # returns when it has ended
+            return _AT_ONCE * (_STEPS + 1) / (time.perf_counter() - started)
+
+
+def _answer(request: ReceivedRequest) -> Reply:
+    told = next(str(message["content"]) for message in request.messages if message["role"] == "user")
+    if told == _ALL and request.turn == 0:
+        numbers = range(_AT_ONCE)
+        return Reply(calls=tuple(Call("task", {"description": f"{n}", "prompt": f"Do {n}"}) for n in numbers))
+    if told == _ALL or request.turn == _STEPS:
+        return Reply(calls=(Call("task_complete", {"summary": "done"}),))
+    return Reply(calls=(Call("code", {"action": "list", "glob": f"*{request.turn}"}),))
