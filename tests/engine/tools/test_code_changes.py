@@ -114,7 +114,7 @@ async def test_patch_that_matches_twice_names_the_lines(context: ToolContext, co
         ({"path": "binary", "old": "a", "new": "b"}, "binary file"),
         ({"path": "a\0b", "old": "a", "new": "b"}, "NUL"),
         ({"path": "a\ud800", "old": "a", "new": "b"}, "not a usable path"),
-        ({"path": "x" * 5000, "old": "a", "new": "b"}, "File name too long"),
+        ({"path": "x" * 5000, "old": "a", "new": "b"}, "the system takes 4,096 at most"),
     ],
 )
 async def test_impossible_patch_is_a_clear_error(

@@ -9,7 +9,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -28,6 +28,7 @@ from app.engine.tools.output_capture import OutputCapture
 from app.engine.tools.processes import marks, spawn
 from app.engine.tools.processes.termination import ProcessSweep, adopt_orphans, running, without_sandbox
 from app.engine.tools.python import session_child
+from app.protocol.notices import EndedProcess
 
 _logger = logging.getLogger(__name__)
 
@@ -134,6 +135,7 @@ class PythonSession:
     _number: int = 0
     _lost: str = ""
     _is_busy: bool = False
+    _ended: Mapping[tuple[int, float], EndedProcess] = field(default_factory=dict[tuple[int, float], EndedProcess])
     _idle: asyncio.Task[None] | None = field(default=None)
 
     @property
@@ -146,7 +148,7 @@ class PythonSession:
         """Run code until it ends, the time is over or it is cancelled. Raises ToolError if it cannot start."""
         if self._is_busy:
             raise ToolError("Python is busy with code of another agent of this conversation. Try again later.")
-        self._is_busy = True
+        self._is_busy, self._ended = True, {}
         self._stop_idle()
         try:
             news = await self._ready(context)
@@ -159,6 +161,8 @@ class PythonSession:
         finally:
             self._output = None
             self._is_busy = False
+            if cancel.is_set:
+                context.processes.ended |= self._ended  # a stop says what it ended
             if self._process is not None:
                 self._idle = asyncio.get_running_loop().create_task(self._end_when_idle())
 
@@ -261,7 +265,7 @@ class PythonSession:
         process, self._process = self._process, None
         self._lost = why if process is not None or not why else self._lost
         if process is not None:
-            await _end(process)
+            self._ended = (await _end(process)).ended
 
     async def _end_when_idle(self) -> None:
         await asyncio.sleep(self.idle_s)
@@ -360,13 +364,16 @@ async def _send(process: _Process, request: dict[str, int | str]) -> None:
         await process.writer.drain()
 
 
-async def _end(process: _Process) -> None:
-    await ProcessSweep(process.mark.task_id).end()
+async def _end(process: _Process) -> ProcessSweep:
+    """What it ended is in the sweep."""
+    sweep = ProcessSweep(process.mark.task_id)
+    await sweep.end()
     process.writer.close()
     for pipe in (process.child.stdout, process.child.stderr):
         pipe.discard()
     await asyncio.wait([process.child.exit], timeout=_EXIT_S)
     await _not_kept(process, is_over=True)
+    return sweep
 
 
 async def _not_kept(process: _Process, *, is_over: bool = False) -> tuple[str, ...]:
