@@ -18,6 +18,7 @@ from app.protocol.events import (
     AgentDeleted,
     AgentUpdate,
     AskUpdate,
+    BackgroundUpdate,
     ChangeUpdate,
     ConversationDeleted,
     ConversationUpdate,
@@ -90,7 +91,14 @@ class Picture:
                 self.asks[ask.id] = ask
             case GrantUpdate(grant=grant):
                 self.grants[grant.id] = grant
-            case TaskPlan() | ChangeUpdate() | PersonalityUpdate() | PersonalityDeleted() | McpUpdate():
+            case (
+                TaskPlan()
+                | ChangeUpdate()
+                | PersonalityUpdate()
+                | PersonalityDeleted()
+                | McpUpdate()
+                | BackgroundUpdate()
+            ):
                 pass
             case _:
                 assert_never(event)

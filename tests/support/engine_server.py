@@ -35,6 +35,7 @@ from app.engine.storage.database import Database
 from app.engine.tools.mcp.administration import ServerAdministration
 from app.engine.tools.mcp.known import KnownServers
 from app.engine.tools.mcp.pool import McpPool
+from app.engine.tools.mcp.server import McpServer
 from app.engine.tools.sessions import ToolSessions
 from app.paths import Paths
 from app.protocol.asks import Ask, AskAnswerParams, AskAnswerResult
@@ -221,7 +222,11 @@ async def engine_server(
     ended = asyncio.Event()
     token = AccessToken(TOKEN, lambda _: None)
     pool = McpPool(settings, keys, KnownServers(paths.mcp_known), no_sandbox)
-    pool.changed = lambda one: log.publish(McpUpdate(name=one.spec.name, state=one.state, problem=one.problem))
+
+    def mcp_changed(one: McpServer) -> None:
+        log.publish(McpUpdate(name=one.spec.name, state=one.state, problem=one.problem))
+
+    pool.changed = mcp_changed
     services = Services(
         log=log,
         database=database,

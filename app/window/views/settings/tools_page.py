@@ -246,7 +246,7 @@ class ToolsPageView(SettingsPageView):
         for server in servers:
             self.rows.addWidget(self._server_row(server))
             self.rows.addWidget(hairline())
-        self.rows.addLayout(self._personality_choice())
+        self.rows.addWidget(self._personality_choice())
         for tool in self._tools.tools or ():
             row = ToolRowView(self.theme, tool, self._chosen)
             row.switched.connect(partial(self._on_switched, tool.name))
@@ -262,7 +262,7 @@ class ToolsPageView(SettingsPageView):
             self._tools.load_log(server)
         return row
 
-    def _personality_choice(self) -> QHBoxLayout:
+    def _personality_choice(self) -> QWidget:
         every = self._personalities.all
         names = tuple(escape_hidden_line(one.name) for one in every)
         choice = ComboBox(names)
@@ -270,27 +270,18 @@ class ToolsPageView(SettingsPageView):
         ids = [one.id for one in every]
         if self._chosen in ids:
             choice.setCurrentIndex(ids.index(self._chosen))
-        choice.currentIndexChanged.connect(lambda index: self._on_chosen(ids[index]))
-        row = QHBoxLayout()
+        choice.currentIndexChanged.connect(partial(self._on_chosen, ids))
+        panel = QWidget()
+        row = QHBoxLayout(panel)
+        row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(self.theme.tokens.space_close)
         row.addWidget(TextLabel(self.theme, "Tools of agents with the personality", bold=True))
         row.addWidget(choice)
         row.addStretch(1)
-        return row
+        return panel
 
-    def clear_rows(self) -> None:
-        """The choice of the personality is a layout in the rows: its widgets go too."""
-        for index in range(self.rows.count()):
-            item = self.rows.itemAt(index)
-            inner = item.layout() if item is not None else None
-            while inner is not None and (inside := inner.takeAt(0)) is not None:
-                if (widget := inside.widget()) is not None:
-                    widget.hide()
-                    widget.deleteLater()
-        super().clear_rows()
-
-    def _on_chosen(self, personality_id: str) -> None:
-        self._chosen = personality_id
+    def _on_chosen(self, ids: list[str], index: int) -> None:
+        self._chosen = ids[index]
         self._show()
 
     def _on_switched(self, tool: str, on: bool) -> None:
