@@ -45,6 +45,7 @@ from app.engine.core.settings import Settings
 from app.engine.core.workspace_threads import end_idle
 from app.engine.data.remover import Remover
 from app.engine.event_log import EventLog
+from app.engine.models.catalog.configured import default_api_base
 from app.engine.models.custom_servers import CustomServers
 from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.models.router import ModelRouter, window_of
@@ -256,6 +257,7 @@ async def open_services(
         keys.redactor,
         sessions,
         servers=servers,
+        open_model=lambda name: models.open_again(name, default_api_base(name, settings.values)),
     )
     locks = AgentLocks(database, asks)
     runner = AgentTaskRunner(builder, locks, models, background)

@@ -204,6 +204,52 @@ class SubAgents(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ModelOrder:
+    """One question to a model. An empty `model` is that of the task; `max_tokens` 0 is the model's own limit.
+
+    With `answer_schema` the model is given a tool of that name and these parameters, to answer by a call of it.
+    """
+
+    prompt: str
+    system_prompt: str = ""
+    model: str = ""
+    max_tokens: int = 0
+    answer_tool: str = ""
+    answer_schema: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """The text of a reply, or the raw JSON of the answering call. `cost_usd` is None if the price is unknown.
+
+    `is_cut`: a limit ended the reply before its end.
+    """
+
+    text: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    is_cut: bool = False
+
+
+class ModelCalls(Protocol):
+    """Model calls of a task's tools, which count into the task's use."""
+
+    @property
+    def tools(self) -> "Sequence[AgentTool]":
+        """The tools that the task's agent has."""
+        ...
+
+    async def ask(self, order: ModelOrder, on_text: Callable[[str | None], None], cancel: CancelSignal) -> ModelAnswer:
+        """Ask once. `on_text` receives each new piece of the answer, None if it starts again.
+
+        Raises `ToolError` if there is no answer, or if a limit of the task is reached.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """The task's context for a tool. `output_dir` is for output too long for a result; `environment` has no keys.
 
@@ -212,10 +258,8 @@ class ToolContext:
     may hold. `checkpoints` keep what changes of files replace; without them changes cannot be undone. Web addresses are
     opened if `addresses` lets them. `working_dir` is the folder in which the conversation's last shell ended, empty for
     the workspace; `keep_working_dir` stores another one. `background_changed` shows clients the background commands.
-
-
-    opened if `addresses` lets them. `find_messages` finds at most that many earlier messages by a query.
-    `sub_agents` is None where none can be started.
+    `find_messages` finds at most that many earlier messages by a query.
+    `sub_agents` is None where none can be started, `model_calls` where no model can be asked.
     """
 
     task_id: str
@@ -232,8 +276,8 @@ class ToolContext:
     keep_working_dir: Callable[[str], None] = _forget
     background_changed: Callable[[tuple[BackgroundCommand, ...]], None] = _show_nobody
     sub_agents: SubAgents | None = None
-
     find_messages: FindMessages = no_messages
+    model_calls: ModelCalls | None = None
 
 
 class AgentTool(Protocol):

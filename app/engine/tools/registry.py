@@ -11,6 +11,7 @@ from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from app.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
 from app.engine.tools.mcp.tool import McpResources
 from app.engine.tools.python.tool import Python
+from app.engine.tools.python_inference import PythonInference
 from app.engine.tools.search_memory import SearchMemory
 from app.engine.tools.shell.tool import Shell
 from app.engine.tools.task import TaskTool
@@ -19,7 +20,7 @@ from app.engine.tools.web.fetch import WebFetch
 from app.protocol.base import JsonObject, JsonValue
 
 # Chosen by a personality, and allowed by the policy.
-TOOLS = (Shell, Code, WebFetch, Python, SearchMemory, Browser, TaskTool)
+TOOLS = (Shell, Code, WebFetch, Python, PythonInference, SearchMemory, Browser, TaskTool)
 # Of every task: they only control it.
 CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate, Todo)
 # The highest permission that a call of a tool may need; `run` for those that are not named.

@@ -18,6 +18,7 @@ from app.engine.agent.run.approvals import Approvals
 from app.engine.agent.run.delegation import Delegation, SubAgentRunner
 from app.engine.agent.run.limits import DailyBudget, TaskLimits
 from app.engine.agent.run.message_recall import MessageRecall
+from app.engine.agent.run.model_calls import TaskModelCalls
 from app.engine.agent.run.pause_gate import PauseGate
 from app.engine.agent.run.pending_asks import PendingAsks, UserQuestions
 from app.engine.agent.run.queued_messages import QueuedMessages
@@ -74,7 +75,7 @@ def _has_tool(task: Task, name: str) -> bool:
 class TaskBuilder:
     """Dependencies shared by all tasks. `replace_tools` may replace a task's tools, as a replay does.
 
-    A replay has no `servers`.
+    A replay has no `servers`, and does not `open_model`: it opens any model by its id, with the stored key.
     """
 
     log: EventLog
@@ -92,6 +93,7 @@ class TaskBuilder:
     replace_tools: Callable[[tuple[GuardedTool, ...]], tuple[GuardedTool, ...]] = _unchanged
     servers: McpPool | None = None
     sub_agents: SubAgentRunner | None = None
+    open_model: Callable[[str], ChatModel] | None = None
 
     def build(
         self,
@@ -124,6 +126,9 @@ class TaskBuilder:
         warn = partial(recorder.notice, "warning")
         policy = StopPolicy(context, completion, self._limits(task), self.daily_budget, warn)
         delegation = self._delegation(state, policy)
+        calls = TaskModelCalls(
+            state, policy, self.daily_budget, self.database.journal, model, self.has_price, self.open_model, delegation
+        )
         tool_context = ToolContext(
             task.id,
             workspace,
@@ -140,10 +145,12 @@ class TaskBuilder:
             background_changed=partial(self._show_background, task.conversation_id),
             sub_agents=delegation,
             find_messages=MessageRecall(self.database, task).find,
+            model_calls=calls,
         )
         tools = TaskTools(
             self.replace_tools(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)
         )
+        calls.find_tools = lambda: tools.all
         gate = PauseGate(state, values.seconds_between_calls, RateLimitWait(state))
         options = ContextWindowOptions(self.window_of, values.summarise_at, to_messages)
         summaries = Summarizer(branch, recorder, state.set_activity, model, to_messages)

@@ -15,6 +15,9 @@ from app.protocol.context import ContextPart
 from app.protocol.tasks import AgentPlan
 from app.protocol.usage import Usage
 
+# Turn numbers from here on are those of model calls that tools made: they count as use, but are no turns of the task.
+FIRST_OF_TOOLS = 1_000_000_000
+
 TurnStatus = Literal["started", "complete", "failed", "cut"]
 
 _START = upsert(turns, ["task_id", "turn"], ["status", "model", "started_at", "conversation_id", "minute", "context"])
@@ -52,10 +55,11 @@ _PLANS = (
 _SENT = select(turns.c.turn, turns.c.model, turns.c.input_tokens, turns.c.estimated, turns.c.context).where(
     turns.c.task_id == bindparam("task_id")
 )
+_SENT_TURNS = _SENT.where(turns.c.turn < FIRST_OF_TOOLS)
 _ONE_SENT = _SENT.where(turns.c.turn == bindparam("turn"))
 _WAS_COUNTED = and_(turns.c.input_tokens > 0, turns.c.estimated == 0)
 # A turn that failed or is running has no count: counted turns come first.
-_NEWEST_SENT = _SENT.order_by(case((_WAS_COUNTED, 0), else_=1), turns.c.turn.desc()).limit(1)
+_NEWEST_SENT = _SENT_TURNS.order_by(case((_WAS_COUNTED, 0), else_=1), turns.c.turn.desc()).limit(1)
 _COUNTED = (
     select(turns.c.input_tokens, turns.c.context)
     .join_from(tasks, turns, turns.c.task_id == tasks.c.id)
