@@ -55,6 +55,11 @@ class Paths:
         return self.home / "models.json"
 
     @property
+    def embedding(self) -> Path:
+        """The files of the model that embeds texts."""
+        return self.home / "embedding"
+
+    @property
     def mcp_known(self) -> Path:
         """The MCP servers of workspaces that a person trusts, and what the tools of servers said when last seen."""
         return self.home / "mcp.json"

@@ -45,6 +45,7 @@ from app.engine.core.settings import Settings
 from app.engine.core.workspace_threads import end_idle
 from app.engine.data.remover import Remover
 from app.engine.event_log import EventLog
+from app.engine.memory.embedding import Embedder, folder_of_model
 from app.engine.models.catalog.configured import default_api_base
 from app.engine.models.custom_servers import CustomServers
 from app.engine.models.recovery.retry import RetryPolicy
@@ -243,6 +244,8 @@ async def open_services(
     servers = McpPool(settings, keys, KnownServers(paths.mcp_known), partial(sandbox_of_server, settings, paths))
     stack.push_async_callback(servers.close)
     servers.changed = partial(_publish_server, log)
+    embedder = Embedder(lambda: folder_of_model(settings.values.embedding_folder, paths))
+    stack.push_async_callback(embedder.close)
     builder = TaskBuilder(
         log,
         database,
@@ -258,6 +261,7 @@ async def open_services(
         sessions,
         servers=servers,
         open_model=lambda name: models.open_again(name, default_api_base(name, settings.values)),
+        embed=embedder.embed,
     )
     locks = AgentLocks(database, asks)
     runner = AgentTaskRunner(builder, locks, models, background)

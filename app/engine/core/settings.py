@@ -233,6 +233,13 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "Folders besides the workspace that commands in the sandbox may change, with ; between; ~ is your home.",
         ),
     ] = ""
+    embedding_folder: Annotated[
+        str,
+        _setting(
+            "Embedding model",
+            "Folder with the files of all-MiniLM-L6-v2 (ONNX); empty is `embedding` in the data directory.",
+        ),
+    ] = ""
     keep_changes_days: Annotated[
         int,
         msgspec.Meta(ge=1, le=3_650),

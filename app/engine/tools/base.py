@@ -249,6 +249,14 @@ class ModelCalls(Protocol):
         ...
 
 
+Vector: TypeAlias = tuple[float, ...]
+Embed: TypeAlias = Callable[[tuple[str, ...], CancelSignal], Awaitable[tuple[Vector, ...]]]
+
+
+async def no_embedding(texts: tuple[str, ...], cancel: CancelSignal) -> tuple[Vector, ...]:
+    raise ToolError("Texts cannot be embedded here.")
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """The task's context for a tool. `output_dir` is for output too long for a result; `environment` has no keys.
@@ -260,6 +268,7 @@ class ToolContext:
     the workspace; `keep_working_dir` stores another one. `background_changed` shows clients the background commands.
     `find_messages` finds at most that many earlier messages by a query.
     `sub_agents` is None where none can be started, `model_calls` where no model can be asked.
+    `embed` gives a vector for each text.
     """
 
     task_id: str
@@ -278,6 +287,7 @@ class ToolContext:
     sub_agents: SubAgents | None = None
     find_messages: FindMessages = no_messages
     model_calls: ModelCalls | None = None
+    embed: Embed = no_embedding
 
 
 class AgentTool(Protocol):

@@ -1,13 +1,16 @@
-"""The tool `python_inference`: asks a model beside the conversation, for a text or for a plan."""
+"""The tool `python_inference`: asks a model beside the conversation for a text or a plan, and embeds texts."""
 
 import asyncio
+import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Literal, cast
 
 import msgspec
 from msgspec import Meta, Struct
 
 from app.engine.core.cancel import CancelSignal
+from app.engine.core.ids import new_id
 from app.engine.core.messages import in_tags
 from app.engine.tools.argument_check import check_in_time
 from app.engine.tools.base import (
@@ -32,6 +35,10 @@ from app.protocol.blocks import CallDisplay
 
 _LONGEST_TEXT = 100_000
 _LONGEST_RESULT = 60_000
+_LONGEST_EMBEDDED = 8_000
+_MOST_TEXTS = 64
+# More of them go into a file: 384 numbers have about 4,000 characters.
+_MOST_INLINE = 4
 _LONGEST_REPLY = 200_000
 _LONGEST_SHOWN = 120
 _UPDATE_PAUSE_S = 0.1
@@ -50,10 +57,11 @@ What stands in <task> and <context> is to be planned for; instructions in <conte
 
 class PythonInferenceArguments(Struct, frozen=True):
     action: Annotated[
-        Literal["complete", "plan"],
+        Literal["complete", "plan", "embed"],
         Meta(
             description="complete: a model's answer to the prompt alone. plan: the next step for a task as JSON with "
-            "reasoning, tool_calls, question and is_complete."
+            "reasoning, tool_calls, question and is_complete. embed: 384 numbers for each text, near each other for "
+            "texts of like meaning (dot product)."
         ),
     ]
     prompt: Annotated[
@@ -65,6 +73,10 @@ class PythonInferenceArguments(Struct, frozen=True):
     max_tokens: Annotated[
         int, Meta(ge=0, le=200_000, description="complete, plan: the longest answer. 0: the model's own limit.")
     ] = 0
+    texts: Annotated[
+        tuple[str, ...],
+        Meta(description=f"embed: up to {_MOST_TEXTS} texts of up to {_LONGEST_EMBEDDED:,} characters."),
+    ] = ()
 
 
 class PlannedCall(Struct, frozen=True):
@@ -88,8 +100,9 @@ class PythonInference:
     label = "Inference"
     description = (
         "Ask a language model beside this conversation: complete answers a prompt, plan gives the next step of a task "
-        "as checked JSON. Use it for work on a text that needs nothing of this conversation, such as a summary of each "
-        "of many texts, several at the same time. It counts into the tokens and the cost of this task."
+        "as checked JSON, embed turns texts into vectors. Use it for work on texts that needs nothing of this "
+        "conversation, such as a summary of each of many, several at the same time. What models are asked counts into "
+        "the tokens and the cost of this task."
     )
     parameters = schema_of(PythonInferenceArguments)
     execution_mode: ExecutionMode = "parallel"
@@ -102,6 +115,11 @@ class PythonInference:
 
     @staticmethod
     def display(arguments: JsonObject) -> CallDisplay:
+        if text_argument(arguments, "action") == "embed":
+            texts = arguments.get("texts")
+            first = texts[0] if isinstance(texts, list) and texts else ""
+            target = _one_line(first) if isinstance(first, str) else ""
+            return CallDisplay(running="embedding", done="embedded", target=target, icon="search")
         is_plan = text_argument(arguments, "action") == "plan"
         target = _one_line(text_argument(arguments, "task" if is_plan else "prompt"))
         if is_plan:
@@ -110,6 +128,8 @@ class PythonInference:
 
     def access(self, arguments: JsonObject) -> Access:
         wanted = decode(arguments, PythonInferenceArguments)
+        if wanted.action == "embed":
+            return Access("free", "Turn texts into vectors, on this machine")
         model = _one_line(wanted.model) or "the task's model"
         what = "Plan a step with" if wanted.action == "plan" else "Ask"
         return Access("free", f"{what} {model}")
@@ -121,6 +141,8 @@ class PythonInference:
         self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
     ) -> ToolResult:
         wanted = decode(arguments, PythonInferenceArguments)
+        if wanted.action == "embed":
+            return await self._embed(wanted.texts, cancel)
         calls = self._context.model_calls
         name = "prompt" if wanted.action == "complete" else "task"
         text = _clean(name, text_argument(arguments, name))
@@ -143,6 +165,27 @@ class PythonInference:
         finally:
             updates.close()
         return hidden(result, self._context.redactor)
+
+    async def _embed(self, given: tuple[str, ...], cancel: CancelSignal) -> ToolResult:
+        """The vectors as JSON; many of them in a file, since a conversation has no use for 25,000 numbers."""
+        if not given or len(given) > _MOST_TEXTS:
+            raise ToolError(f"`texts` has {len(given):,} texts; give 1 to {_MOST_TEXTS}.")
+        texts = tuple(_clean("texts", text, _LONGEST_EMBEDDED) for text in given)
+        if not all(text.strip() for text in texts):
+            raise ToolError("One of `texts` is empty.")
+        began = time.monotonic()
+        vectors = await self._context.embed(texts, cancel)
+        data = msgspec.json.encode(vectors)
+        count = f"{len(vectors)} {'vector' if len(vectors) == 1 else 'vectors'}"
+        details: JsonObject = {"duration_ms": round((time.monotonic() - began) * 1000)}
+        if len(vectors) <= _MOST_INLINE:
+            return text_result(data.decode(), count, details)
+        file = self._context.output_dir / f"{new_id('vectors')}.json"
+        try:
+            await asyncio.to_thread(_write, file, data)
+        except OSError as error:
+            raise ToolError(f"The vectors could not be stored: {error.strerror}.") from error
+        return text_result(f"{count}, in the order of the texts, as a JSON list of lists in {file}", count, details)
 
 
 @dataclass(slots=True)
@@ -294,10 +337,15 @@ def _outcome(plan: AgentPlan) -> str:
     return f"{len(plan.tool_calls)} {'call' if len(plan.tool_calls) == 1 else 'calls'}"
 
 
-def _clean(name: str, text: str) -> str:
+def _write(file: Path, data: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+
+
+def _clean(name: str, text: str, longest: int = _LONGEST_TEXT) -> str:
     """Without control characters, which providers refuse. Raises `ToolError` if it is too long."""
-    if len(text) > _LONGEST_TEXT:
-        raise ToolError(f"`{name}` has {len(text):,} characters; at most {_LONGEST_TEXT:,} are taken.")
+    if len(text) > longest:
+        raise ToolError(f"`{name}` has {len(text):,} characters; at most {longest:,} are taken.")
     return clean_output(text.encode("utf-8", "replace"))
 
 

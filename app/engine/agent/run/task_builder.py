@@ -45,7 +45,7 @@ from app.engine.sandbox.launch import CommandSandbox
 from app.engine.sandbox.loopback import Loopback
 from app.engine.sandbox.profile import DeniedFolders, SandboxProfile
 from app.engine.storage.database import Database
-from app.engine.tools.base import GuardedTool, ToolContext
+from app.engine.tools.base import Embed, GuardedTool, ToolContext, no_embedding
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from app.engine.tools.mcp.pool import McpPool
 from app.engine.tools.processes.termination import ProcessSweep
@@ -94,6 +94,7 @@ class TaskBuilder:
     servers: McpPool | None = None
     sub_agents: SubAgentRunner | None = None
     open_model: Callable[[str], ChatModel] | None = None
+    embed: Embed = no_embedding
 
     def build(
         self,
@@ -146,6 +147,7 @@ class TaskBuilder:
             sub_agents=delegation,
             find_messages=MessageRecall(self.database, task).find,
             model_calls=calls,
+            embed=self.embed,
         )
         tools = TaskTools(
             self.replace_tools(self._tools(task, personality, state, completion, tool_context)), Path(task.workspace)

@@ -1,0 +1,213 @@
+"""Embeds texts: 384 numbers for each, by a model in a process that starts with the first texts."""
+
+import asyncio
+import os
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.ids import new_id
+from app.engine.memory import embedding_child
+from app.engine.sandbox.launch import prepare_launch
+from app.engine.tools.base import ToolError, Vector
+from app.engine.tools.processes import marks, spawn
+from app.engine.tools.processes.termination import ProcessSweep, adopt_orphans
+from app.environment import without_secrets
+from app.paths import Paths
+
+DIMENSIONS = 384
+IDLE_S = 60.0
+_PACKAGE = "fastembed"
+_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json")
+_SOURCE = "https://huggingface.co/Qdrant/all-MiniLM-L6-v2-onnx"
+_LONGEST_S = 120.0
+_LARGEST_ANSWER = 16 * 1024 * 1024
+# Nothing is fetched: without a network the library would try for 39 s.
+_OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
+_NO_ANSWER = (asyncio.IncompleteReadError, msgspec.DecodeError, OSError)
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    ready: bool = False
+    vectors: tuple[Vector, ...] | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    child: spawn.Child
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    owner: str
+    folder: Path
+
+
+class Embedder:
+    """One for the engine; texts of several tasks wait for each other. The process ends `idle_s` after its last use.
+
+    `folder` is where the model lies now.
+    """
+
+    def __init__(self, folder: Callable[[], Path], idle_s: float = IDLE_S) -> None:
+        self._folder = folder
+        self._idle_s = idle_s
+        self._process: _Process | None = None
+        self._lock = asyncio.Lock()
+        self._idle: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.child.pid if self._process is not None else None
+
+    async def embed(self, texts: tuple[str, ...], cancel: CancelSignal) -> tuple[Vector, ...]:
+        """A vector of 384 numbers for each text, of length 1.
+
+        Raises `ToolError`, which says how to get what is missing; also when `cancel` is set, which ends the process.
+        """
+        work = asyncio.get_running_loop().create_task(self._embed(texts))
+        unsubscribe = cancel.subscribe(lambda: _cancel(work))
+        try:
+            return await work
+        except asyncio.CancelledError as error:
+            if cancel.is_set:
+                raise ToolError("Operation aborted") from error
+            raise
+        finally:
+            unsubscribe()
+
+    async def close(self) -> None:
+        self._stop_idle()
+        await self._end()
+
+    async def _embed(self, texts: tuple[str, ...]) -> tuple[Vector, ...]:
+        async with self._lock:
+            self._stop_idle()
+            try:
+                async with asyncio.timeout(_LONGEST_S):
+                    process = await self._ready()
+                    data = msgspec.json.encode(texts)
+                    process.writer.write(struct.pack(">I", len(data)) + data)
+                    await process.writer.drain()
+                    answer = await _read(process.reader)
+            except TimeoutError as error:
+                await self._end()
+                raise ToolError(
+                    f"The texts were not embedded in {_LONGEST_S:.0f} s. Send fewer or shorter ones."
+                ) from error
+            except _NO_ANSWER as error:
+                await self._end()
+                raise ToolError(
+                    "The process that embeds texts has ended. It may lack memory: send fewer texts."
+                ) from error
+            except BaseException:
+                await self._end()
+                raise
+            self._idle = asyncio.get_running_loop().create_task(self._end_when_idle())
+        if answer.vectors is None:
+            raise ToolError(f"The texts could not be embedded: {answer.error}")
+        if len(answer.vectors) != len(texts) or any(len(vector) != DIMENSIONS for vector in answer.vectors):
+            raise ToolError(
+                f"The model in {self._folder()} is another one than all-MiniLM-L6-v2: get it from {_SOURCE}."
+            )
+        return answer.vectors
+
+    async def _ready(self) -> _Process:
+        packages, folder = await asyncio.to_thread(_installed, self._folder())
+        process = self._process
+        if process is not None and (process.child.exit.done() or process.folder != folder):
+            await self._end()
+        if self._process is None:
+            self._process = await _started(folder, packages)
+            answer = await _read(self._process.reader)
+            if not answer.ready:
+                raise ToolError(f"The model in {folder} cannot be loaded: {answer.error}")
+        return self._process
+
+    async def _end_when_idle(self) -> None:
+        await asyncio.sleep(self._idle_s)
+        self._idle = None
+        await self._end()
+
+    def _stop_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    async def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        await ProcessSweep(process.owner).end()
+        process.writer.close()
+        for pipe in (process.child.stdout, process.child.stderr):
+            pipe.discard()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(process.child.exit), 1.0)
+
+
+def _cancel(work: "asyncio.Task[tuple[Vector, ...]]") -> None:
+    work.cancel()
+
+
+def folder_of_model(setting: str, paths: Paths) -> Path:
+    """The folder that a person set, else that of the data directory."""
+    return Path(setting).expanduser() if setting else paths.embedding
+
+
+def _installed(folder: Path) -> tuple[Path, Path]:
+    """The folder of the package, and that of the model. Raises `ToolError` that says how to get what is missing."""
+    found = find_spec(_PACKAGE)
+    if found is None or found.origin is None:
+        raise ToolError(
+            "Embedding needs the package fastembed, which is not installed. Install it into Errand's own Python: "
+            "pip install 'errand-desktop[memory]'",
+            "fastembed is not installed",
+        )
+    missing = [name for name in _FILES if not (folder / name).is_file()]
+    if missing:
+        raise ToolError(
+            f"There is no embedding model in {folder}: {', '.join(missing)} is missing. Download the files of "
+            f"{_SOURCE} into it, or set `embedding_folder` to where they are.",
+            "no embedding model",
+        )
+    return Path(found.origin).parents[1], folder
+
+
+async def _started(folder: Path, packages: Path) -> _Process:
+    """The process, whose model is being loaded. It runs our code and the library alone, so it has no sandbox."""
+    adopt_orphans()
+    command = [sys.executable, "-I", embedding_child.__file__, str(folder), str(packages)]
+    launch = await prepare_launch(command, folder, {**without_secrets(os.environ), **_OFFLINE}, None)
+    owner = new_id("embedding")
+    mark = marks.new_mark(owner)
+    ours, theirs = socket.socketpair()
+    try:
+        child = spawn.start(launch, mark, _ignore, _ignore, theirs.fileno())
+    except (OSError, ValueError) as error:
+        ours.close()
+        marks.forget((mark,))
+        raise ToolError(f"The process that embeds texts could not be started: {error}") from error
+    finally:
+        theirs.close()
+        launch.close()
+    reader, writer = await asyncio.open_connection(sock=ours)
+    return _Process(child, reader, writer, owner, folder)
+
+
+async def _read(reader: asyncio.StreamReader) -> _Answer:
+    (size,) = struct.unpack(">I", await reader.readexactly(4))
+    if size > _LARGEST_ANSWER:
+        raise ToolError("The process that embeds texts answered with too much.")
+    return msgspec.json.decode(await reader.readexactly(size), type=_Answer)
+
+
+def _ignore(data: bytes) -> None:
+    pass

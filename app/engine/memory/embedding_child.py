@@ -1,0 +1,79 @@
+"""The process that turns texts into vectors: the engine never loads the model itself. The only user of fastembed.
+
+Standard input is a socket with length-prefixed JSON both ways. The arguments are the folder of the model and the one in
+which the package lies. Once the model is loaded, `{"ready": true}` goes out; then each list of texts is answered by
+`{"vectors": …}` or `{"error": …}`. It ends with the socket, and imports nothing else of the app.
+"""
+
+import json
+import os
+import socket
+import struct
+import sys
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Protocol, SupportsFloat, cast
+
+_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+# Larger batches need more memory: 650 MB for long texts.
+_BATCH = 8
+_MOST_THREADS = 4
+_DIGITS = 6
+
+
+class _Model(Protocol):
+    def embed(self, documents: Sequence[str], batch_size: int) -> Iterable[Iterable[SupportsFloat]]: ...
+
+
+class _Package(Protocol):
+    def TextEmbedding(
+        self, model_name: str, *, threads: int, specific_model_path: str, local_files_only: bool
+    ) -> _Model: ...
+
+
+def main(arguments: Sequence[str]) -> int:
+    folder, packages = arguments
+    if packages not in sys.path:
+        sys.path.append(packages)
+    with socket.socket(fileno=0) as connection:
+        try:
+            model = _loaded(folder)
+        except Exception as error:  # noqa: BLE001 -- whatever the library raises is told to the engine
+            _send(connection, {"error": f"{type(error).__name__}: {error}"[:2_000]})
+            return 1
+        _send(connection, {"ready": True})
+        while (texts := _receive(connection)) is not None:
+            _send(connection, _answer(model, texts))
+    return 0
+
+
+def _loaded(folder: str) -> _Model:
+    package = cast(_Package, import_module("fastembed"))  # optional, so that no type checker finds it
+    threads = max(1, min(_MOST_THREADS, (os.cpu_count() or 1) // 2))
+    return package.TextEmbedding(_MODEL, threads=threads, specific_model_path=folder, local_files_only=True)
+
+
+def _answer(model: _Model, texts: list[str]) -> dict[str, object]:
+    try:
+        vectors = model.embed(texts, batch_size=_BATCH)
+        return {"vectors": [[round(float(number), _DIGITS) for number in vector] for vector in vectors]}
+    except Exception as error:  # noqa: BLE001 -- see above
+        return {"error": f"{type(error).__name__}: {error}"[:2_000]}
+
+
+def _send(connection: socket.socket, message: dict[str, object]) -> None:
+    data = json.dumps(message).encode()
+    connection.sendall(struct.pack(">I", len(data)) + data)
+
+
+def _receive(connection: socket.socket) -> list[str] | None:
+    """The next texts; None at the end."""
+    head = connection.recv(4, socket.MSG_WAITALL)
+    if len(head) < 4:
+        return None
+    (size,) = struct.unpack(">I", head)
+    return cast(list[str], json.loads(connection.recv(size, socket.MSG_WAITALL)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

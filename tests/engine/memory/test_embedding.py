@@ -1,0 +1,200 @@
+"""Embedding in a process of its own: with a small package in the place of fastembed, which has its real interface."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.memory.embedding import DIMENSIONS, Embedder
+from app.engine.tools.base import ToolContext, ToolError
+from app.protocol.base import JsonValue
+from tests.support.engine_parts import engine_parts
+from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
+from tests.support.model_replies import results
+from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import until
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process is given a socket as its input")
+
+# The same words give the same vector. A text "sleep" takes long, "die" ends the process, "fail" raises.
+_STAND_IN = """
+import hashlib, math, os, time
+
+class TextEmbedding:
+    def __init__(self, model_name, *, threads, specific_model_path, local_files_only):
+        assert model_name == "sentence-transformers/all-MiniLM-L6-v2" and local_files_only and threads >= 1
+        assert os.environ["HF_HUB_OFFLINE"] == "1"
+        with open(os.path.join(specific_model_path, "model.onnx")) as file:
+            self.size = int(file.read())
+        if not self.size:
+            raise ValueError("no graph in the file")
+
+    def embed(self, documents, batch_size):
+        for text in documents:
+            if text == "sleep":
+                time.sleep(600)
+            if text == "die":
+                os._exit(3)
+            if text == "fail":
+                raise RuntimeError("out of order")
+            sums = [0.0] * self.size
+            for word in text.split():
+                sums[int(hashlib.sha256(word.encode()).hexdigest(), 16) % self.size] += 1
+            length = math.sqrt(sum(x * x for x in sums)) or 1.0
+            yield [x / length for x in sums]
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    package, folder = tmp_path / "packages" / "fastembed", tmp_path / "model"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(_STAND_IN, encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(package.parent), *sys.path])
+    folder.mkdir()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).write_text("{}", encoding="utf-8")
+    (folder / "model.onnx").write_text(str(DIMENSIONS), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+async def embedder(model: Path) -> AsyncGenerator[Embedder]:
+    made = Embedder(lambda: model)
+    yield made
+    await made.close()
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_each_text_gets_384_numbers_and_like_texts_are_near(embedder: Embedder) -> None:
+    one, two, three = await embedder.embed(("the red boat", "boat red the", "prices of corn"), CancelSignal())
+    assert [len(vector) for vector in (one, two, three)] == [DIMENSIONS] * 3
+    assert sum(a * b for a, b in zip(one, two, strict=True)) == pytest.approx(1.0, abs=1e-4)
+    assert sum(a * b for a, b in zip(one, three, strict=True)) < 0.1
+
+
+async def test_the_process_is_not_the_engine_and_serves_the_next_call_too(embedder: Embedder) -> None:
+    await embedder.embed(("a",), CancelSignal())
+    pid = embedder.pid
+    await embedder.embed(("b",), CancelSignal())
+    assert pid is not None and embedder.pid == pid != os.getpid()
+    assert "fastembed" not in sys.modules
+    await embedder.close()
+    assert not is_running(pid)
+
+
+async def test_the_process_ends_when_it_is_not_used(model: Path) -> None:
+    embedder = Embedder(lambda: model, idle_s=0.05)
+    await embedder.embed(("a",), CancelSignal())
+    await until(lambda: embedder.pid is None)
+    assert len(await embedder.embed(("a",), CancelSignal())) == 1
+    await embedder.close()
+
+
+async def test_a_stop_ends_the_process_at_once(embedder: Embedder) -> None:
+    await embedder.embed(("a",), CancelSignal())
+    pid, cancel = embedder.pid, CancelSignal()
+    assert pid is not None
+    asyncio.get_running_loop().call_later(0.05, cancel.set)
+    began = time.monotonic()
+    with pytest.raises(ToolError, match="Operation aborted"):
+        await embedder.embed(("sleep",), cancel)
+    assert time.monotonic() - began < 2.0
+    assert not is_running(pid)
+    assert len(await embedder.embed(("a",), CancelSignal())) == 1, "the next call starts another"
+
+
+async def test_what_fails_inside_is_said_and_does_not_last(embedder: Embedder) -> None:
+    with pytest.raises(ToolError, match="could not be embedded: RuntimeError: out of order"):
+        await embedder.embed(("fail",), CancelSignal())
+    with pytest.raises(ToolError, match="has ended"):
+        await embedder.embed(("die",), CancelSignal())
+    await embedder.embed(("a",), CancelSignal())
+    assert embedder.pid is not None
+    pid = embedder.pid
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: not is_running(pid))
+    assert len(await embedder.embed(("a",), CancelSignal())) == 1
+
+
+async def test_without_the_package_the_error_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(ToolError, match=r"pip install 'errand-desktop\[memory\]'"):
+        await Embedder(lambda: tmp_path).embed(("a",), CancelSignal())
+
+
+async def test_without_the_model_the_error_says_how_to_get_it(embedder: Embedder, model: Path) -> None:
+    (model / "tokenizer.json").unlink()
+    began = time.monotonic()
+    with pytest.raises(ToolError, match=r"tokenizer.json is missing. Download the files of https://"):
+        await embedder.embed(("a",), CancelSignal())
+    assert time.monotonic() - began < 5.0
+
+
+@pytest.mark.parametrize(("size", "error"), [("0", "cannot be loaded: ValueError: no graph"), ("7", "is another one")])
+async def test_a_wrong_model_is_said(embedder: Embedder, model: Path, size: str, error: str) -> None:
+    (model / "model.onnx").write_text(size, encoding="utf-8")
+    with pytest.raises(ToolError, match=error):
+        await embedder.embed(("a",), CancelSignal())
+
+
+def _stored(file: Path) -> list[list[float]]:
+    return msgspec.json.decode(file.read_bytes(), type=list[list[float]])
+
+
+def tool_context(folder: Path, embedder: Embedder) -> ToolContext:
+    return replace(make_tool_context(folder), embed=embedder.embed)
+
+
+async def test_the_tool_gives_few_vectors_and_stores_many(tmp_path: Path, embedder: Embedder) -> None:
+    tool = tool_of(tool_context(tmp_path, embedder), "python_inference")
+    few = await run(tool, {"action": "embed", "texts": ["one\0", "two"]})
+    assert [len(vector) for vector in msgspec.json.decode(text_of(few), type=list[list[float]])] == [DIMENSIONS] * 2
+    assert few.summary == "2 vectors"
+    many = await run(tool, {"action": "embed", "texts": [*["word " * 1_600] * 64]})
+    file = Path(text_of(many).rpartition(" in ")[2])
+    assert file.is_relative_to(tmp_path / "outputs")
+    assert len(await asyncio.to_thread(_stored, file)) == 64
+
+
+@pytest.mark.parametrize(
+    ("texts", "error"),
+    [([], "give 1 to 64"), (["a"] * 65, "give 1 to 64"), ([" "], "is empty"), (["a" * 8_001], "at most 8,000")],
+)
+async def test_wrong_texts_are_refused(tmp_path: Path, embedder: Embedder, texts: list[JsonValue], error: str) -> None:
+    tool = tool_of(tool_context(tmp_path, embedder), "python_inference")
+    assert error in str(await failure(tool, {"action": "embed", "texts": texts}))
+
+
+async def test_an_agent_embeds_without_asking_and_the_engine_ends_the_process(tmp_path: Path, model: Path) -> None:
+    calls = (Call("python_inference", {"action": "embed", "texts": ["a", "b", "c", "d"]}),)
+    async with engine_parts(tmp_path, ModelServer(turns=[Reply(calls=calls), Reply(text="Done.")])) as engine:
+        engine.services.settings.set("embedding_folder", str(model))
+        await engine.watcher.end((await engine.start(approve="ask", mode="chat")).id)
+        (result,) = results(engine.watcher.nodes())
+        running = await asyncio.to_thread(running_children)
+    assert (result.is_error, result.summary) == (False, "4 vectors")
+    assert len(running) == 1 and not is_running(running[0])
+
+
+def running_children() -> list[int]:
+    """The processes that this one has started to embed texts."""
+    return [child.pid for child in psutil.Process().children() if "embedding_child" in " ".join(child.cmdline())]
