@@ -86,6 +86,8 @@ class Embedder:
     async def close(self) -> None:
         self._stop_idle()
         await self._end()
+        async with self._lock:  # what uses the process, or ends it, has seen that it is gone
+            self._stop_idle()
 
     async def _embed(self, texts: tuple[str, ...]) -> tuple[Vector, ...]:
         async with self._lock:
@@ -133,8 +135,9 @@ class Embedder:
 
     async def _end_when_idle(self) -> None:
         await asyncio.sleep(self._idle_s)
-        self._idle = None
-        await self._end()
+        async with self._lock:
+            self._idle = None
+            await self._end()
 
     def _stop_idle(self) -> None:
         if self._idle is not None:
