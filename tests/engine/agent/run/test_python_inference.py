@@ -8,6 +8,7 @@ import pytest
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import ToolResultBlock
 from app.protocol.events import ToolOutput
+from app.protocol.tasks import TaskStartParams
 from app.protocol.usage import UsageReportParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.loop_parts import failure, make_tool_context, tool_of
@@ -166,3 +167,52 @@ async def test_a_model_that_gives_no_plan_twice_is_an_error(tmp_path: Path, text
 async def test_arguments_that_cannot_be_asked_are_refused(tmp_path: Path, arguments: JsonObject, error: str) -> None:
     tool = tool_of(make_tool_context(tmp_path), "python_inference")
     assert error in str(await failure(tool, arguments))
+
+
+async def test_the_cost_is_shown_and_a_budget_bounds_the_calls(tmp_path: Path) -> None:
+    reply = Reply(text="y", usage=(1000, 500))
+    server = Server({"action": "complete", "prompt": "x"}, reply)
+    async with engine_parts(tmp_path, ModelServer(answer=server.answer)) as engine:
+        engine.services.settings.set("own_models", "openai_compatible/test-model 8000 1000 2000")
+        params = TaskStartParams(
+            prompt="go",
+            model="openai_compatible/test-model",
+            api_base=engine.model.url,
+            api_key="sk-test-of-tests",
+            workspace=str(engine.workspace),
+            approve="all",
+            attended=False,
+            budget_usd=1.0,
+        )
+        task = await engine.watcher.end((await engine.services.runner.start(params)).id)
+        (result,) = results(engine.watcher.nodes())
+    assert result.summary == "1,500 tokens, $2.0000"
+    assert task.stop_reason == "budget_limit"
+    assert task.usage.cost_usd == pytest.approx(2.14)
+
+
+@pytest.mark.parametrize("budget", [None, 1.0])
+async def test_another_model_is_asked_unless_a_budget_cannot_count_it(tmp_path: Path, budget: float | None) -> None:
+    arguments: JsonObject = {"action": "complete", "prompt": "x", "model": "openai_compatible/other"}
+    server = Server(arguments, Reply(text="y"))
+    async with engine_parts(tmp_path, ModelServer(answer=server.answer)) as engine:
+        engine.services.settings.set("own_models", "openai_compatible/test-model 8000 1 2")
+        engine.services.settings.set("default_api_base", engine.model.url)
+        params = TaskStartParams(
+            prompt="go",
+            model="openai_compatible/test-model",
+            api_base=engine.model.url,
+            workspace=str(engine.workspace),
+            approve="all",
+            attended=False,
+            budget_usd=budget,
+        )
+        task = await engine.watcher.end((await engine.services.runner.start(params)).id)
+        (result,) = results(engine.watcher.nodes())
+        usage = await engine.services.database.usage.report(UsageReportParams())
+    assert task.error is None
+    if budget is None:
+        assert result.text == "y" and server.asked[0].body["model"] == "other"
+        assert {row.key for row in usage.models} == {"openai_compatible/test-model", "openai_compatible/other"}
+    else:
+        assert result.text.startswith("The price of openai_compatible/other is unknown") and not server.asked
