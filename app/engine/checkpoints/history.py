@@ -7,13 +7,20 @@ as it is now, has the content from before or that from after. So an engine may b
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, TypeAlias
 
 from app.engine.checkpoints.contents import ContentStore, id_of
-from app.engine.checkpoints.merge import merged
+from app.engine.tools.code.edits import changed_ranges
 from app.protocol.changes import FOLDER, NOTHING, Change
 
 Direction = Literal["undo", "redo"]
+
+# Longer texts are only restored as a whole.
+_LARGEST = 5_000_000
+
+# Lines of the base from and to, and the lines that replace them.
+_Change: TypeAlias = tuple[int, int, tuple[str, ...]]
 
 
 class CannotRestore(Exception):
@@ -130,7 +137,7 @@ class FileHistory:
         ids = (version.content, known, there.content)
         if any(content in (NOTHING, FOLDER) for content in ids):
             raise CannotRestore("other changes need it" if there.content == NOTHING else "it is not there any more")
-        result = merged(self.data(known), self.data(version.content), self.data(there.content))
+        result = _merged_texts(self.data(known), self.data(version.content), self.data(there.content))
         if result is None:
             order = "later" if direction == "undo" else "other"
             raise CannotRestore(f"{order} changes touch the same lines: {direction} those first")
@@ -172,3 +179,40 @@ def _made(records: Sequence[Change], current: str) -> list[Change]:
             found.append(record)
         following = record.before
     return found[::-1]
+
+
+def _merged_texts(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    """`base` with both changes, that to `ours` and that to `theirs`; None if they touch the same lines.
+
+    Works on lines of bytes, so that encoding and line ends stay as they are. Equal changes count once. Binary and
+    very long texts are not merged.
+    """
+    if max(len(base), len(ours), len(theirs)) > _LARGEST or _is_binary(base, ours, theirs):
+        return None
+    old = _lines(base)
+    changes = sorted({*_changes(old, _lines(ours)), *_changes(old, _lines(theirs))})
+    for before, after in pairwise(changes):
+        if after[0] < before[1] or after[:2] == before[:2]:
+            return None
+    lines: list[str] = []
+    at = 0
+    for start, end, new in changes:
+        lines += old[at:start]
+        lines += new
+        at = end
+    return "".join((*lines, *old[at:])).encode("latin-1")
+
+
+def _changes(old: list[str], new: list[str]) -> list[_Change]:
+    return [
+        (old_at, old_end, tuple(new[new_at:new_end])) for old_at, old_end, new_at, new_end in changed_ranges(old, new)
+    ]
+
+
+def _lines(text: bytes) -> list[str]:
+    pieces = text.decode("latin-1").split("\n")
+    return [f"{piece}\n" for piece in pieces[:-1]] + ([pieces[-1]] if pieces[-1] else [])
+
+
+def _is_binary(*texts: bytes) -> bool:
+    return any(b"\0" in text for text in texts)

@@ -9,6 +9,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from app.engine.agent.loop.features import Feature
+from app.engine.agent.loop.hooks import FinishedCall
+from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import InvalidParams
 from app.engine.core.messages import (
     AssistantContent,
@@ -22,6 +25,7 @@ from app.engine.core.messages import (
     to_model_messages,
 )
 from app.engine.core.workspace_threads import in_workspace
+from app.engine.tools.base import ToolResult
 from app.protocol.blocks import Block, FileBlock, ImageBlock, TextBlock
 from app.regular_file import NotRegularFile, make_folder, open_regular, read_beginning, read_regular, write_atomically
 
@@ -33,6 +37,7 @@ _MOST_SIZES = 1000
 
 _LARGEST = 10 * 1024 * 1024  # the largest attachment accepted
 
+_MOST_OF_A_CALL = 20
 # At least this many and at most twice as many pictures of tool results are sent to a model.
 _PICTURES_OF_RESULTS = 10
 _EXTENSIONS = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
@@ -91,6 +96,25 @@ class Attachments:
         if kind:
             return ImageBlock(media_type=kind, path=str(path), name=path.name)
         return FileBlock(path=str(path), name=path.name, size=self._sizes.get(str(path), 0))
+
+
+class ResultPictures(Feature):
+    """Stores the pictures of tool results as files, so that nodes stay small."""
+
+    def __init__(self, attachments: Attachments) -> None:
+        self._attachments = attachments
+
+    async def after_tool_call(self, finished: FinishedCall, cancel: CancelSignal) -> ToolResult:
+        result = finished.result
+        pictures = [block for block in result.content if isinstance(block, Image)]
+        if not pictures:
+            return result
+        texts = [block for block in result.content if isinstance(block, Text)]
+        kept: tuple[UserContent, ...] = await self._attachments.keep(pictures[:_MOST_OF_A_CALL])
+        if (more := len(pictures) - _MOST_OF_A_CALL) > 0:
+            texts.append(Text(f"\n[{more} more pictures are not shown: at most {_MOST_OF_A_CALL} of one call.]"))
+        remarks = [Text(f"\n{block.text}") for block in kept if isinstance(block, Text)]
+        return replace(result, content=(*texts, *remarks, *(block for block in kept if isinstance(block, Image))))
 
 
 def _head_of(path: Path) -> bytes:

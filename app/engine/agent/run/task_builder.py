@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.engine.agent.compaction.context_window import ContextWindow, ContextWindowOptions
 from app.engine.agent.compaction.summary import Summarizer
-from app.engine.agent.history.attachments import Attachments, load_images
+from app.engine.agent.history.attachments import Attachments, ResultPictures, load_images
 from app.engine.agent.history.branch import BranchWriter
 from app.engine.agent.history.visible_history import ToModelMessages
 from app.engine.agent.loop.agent import Agent, AgentOptions
@@ -25,7 +25,6 @@ from app.engine.agent.run.queued_messages import QueuedMessages
 from app.engine.agent.run.rate_limit_wait import RateLimitWait
 from app.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
 from app.engine.agent.run.repeat_detection import RepeatDetector
-from app.engine.agent.run.result_pictures import ResultPictures
 from app.engine.agent.run.resume import InterruptedTurn, TurnReplay
 from app.engine.agent.run.service_tools import ServiceTools
 from app.engine.agent.run.stop_policy import ModeDetector, StopPolicy

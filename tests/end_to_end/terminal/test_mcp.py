@@ -1,0 +1,53 @@
+"""MCP servers from the command line; none is left, however the engine ends."""
+
+from pathlib import Path
+
+from app.protocol.servers import MCP_LIST, McpListParams
+from tests.support.command_line import Errand, connected
+from tests.support.loop_parts import until
+from tests.support.mcp_servers import command
+from tests.support.processes import running
+
+
+async def _gone(marker: str) -> None:
+    await until(lambda: not running(marker), 10)
+
+
+async def test_a_server_is_added_with_a_key_that_stands_in_no_file(own_errand: Errand, tmp_path: Path) -> None:
+    marker = f"marker-{tmp_path.name}"
+    added = await own_errand.run(
+        *("mcp", "add", "test", "--env", "A_TOKEN", "--env", "PLAIN=word", "--", *command("good", marker)),
+        variables={"A_TOKEN": "a-secret-of-this-test"},
+    )
+    assert added.code == 0, added.err
+    shown = await own_errand.run("mcp", "show", "test")
+    assert "test__echo" in shown.out and "resource test://one" in shown.out and "prompt ask city=" in shown.out
+    settings = (own_errand.home / "settings.json").read_text()
+    assert '"${A_TOKEN}"' in settings and "a-secret-of-this-test" not in settings
+    assert "started as good" in (await own_errand.run("mcp", "log", "test")).out
+    assert (await own_errand.run("mcp", "prompt", "test/ask", "city=Rome")).out == "How is Rome?\n"
+    assert "test__echo" in (await own_errand.run("tools")).out
+    assert (await own_errand.run("mcp", "remove", "test")).code == 0
+    await _gone(marker)
+
+
+async def test_a_server_that_ignores_signals_is_gone_when_the_engine_is_killed(
+    own_errand: Errand, tmp_path: Path
+) -> None:
+    marker = f"marker-{tmp_path.name}"
+    await own_errand.run("mcp", "add", "test", "--", *command("stubborn", marker))
+    assert "ready" in (await own_errand.run("mcp", "restart", "test")).out
+    assert running(marker)
+    own_errand.kill_engine()
+    await _gone(marker)
+
+
+async def test_a_server_ends_with_the_engine(own_errand: Errand, tmp_path: Path) -> None:
+    marker = f"marker-{tmp_path.name}"
+    await own_errand.run("mcp", "add", "test", "--", *command("good", marker))
+    await own_errand.run("mcp", "show", "test")
+    async with connected(own_errand) as client:
+        (server,) = (await client.call(MCP_LIST, McpListParams())).servers
+        assert server.process_id is not None
+    assert (await own_errand.run("engine", "--stop")).code == 0
+    await _gone(marker)
