@@ -342,7 +342,8 @@ def _result_line(task: Task, style: Style) -> str:
             words = style.paint("1;33", f"{style.sign('warn')} {unfinished_text(task)}")
             return style.join(words, style.amber(refused_text(task)))
         case "completed":
-            words = "answered as a chat" if "chat" in (task.mode, task.decided) else "task complete"
+            is_chat = task.parent_id is None and "chat" in (task.mode, task.decided)
+            words = "answered as a chat" if is_chat else "task complete"
             done, refused = style.paint("1;32", f"{style.sign('tick')} {words}"), refused_text(task)
             return style.join(done, style.amber(refused))
         case "manual_stop":

@@ -179,7 +179,7 @@ def _keep(picture: Image, folder: Path) -> UserContent:
     if len(data) > _LARGEST_PICTURE:
         return Text(f"[A picture was here{named}; it has more than {_LARGEST_PICTURE // 2**20} MB.]")
     words = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in picture.name)
-    stem = words[:_LONGEST_NAME].strip("-.") or "picture"
+    stem = words.removesuffix(_EXTENSIONS[kind])[:_LONGEST_NAME].strip("-.") or "picture"
     name = picture.name[:_LONGEST_NAME] or "Picture"
     return Image(kind, "", str(_copied(data, folder, stem + _EXTENSIONS[kind])), name)
 

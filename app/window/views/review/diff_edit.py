@@ -81,7 +81,9 @@ class DiffEdit(QPlainTextEdit):
             number = block.blockNumber()
             ground = grounds.get(self._marks[number]) if number < len(self._marks) else None
             if ground is not None:
-                painter.fillRect(QRectF(0, place.top(), width, place.height()), QColor(ground))
+                # Without the margin below the last line.
+                height = block.layout().boundingRect().height()
+                painter.fillRect(QRectF(0, place.top(), width, height), QColor(ground))
             if first <= number < last:
                 painter.fillRect(QRectF(0, place.top(), _BAR, place.height()), QColor(tokens.accent))
             block = block.next()
