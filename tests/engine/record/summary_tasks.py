@@ -8,6 +8,7 @@ from app.protocol.context import ConversationSummariseParams
 from app.protocol.conversations import CONVERSATION_CHANGE, ConversationChangeParams
 from tests.engine.agent.compaction.test_context_window import (
     SUMMARY,
+    WINDOW,
     echo,
     is_summary,
     narrow,
@@ -26,7 +27,7 @@ from tests.support.store_engine import store_engine
 async def outgrown(home: Path) -> TaskRecord:
     """It warns, summarises the earlier part, and continues."""
     async with engine_parts(home, reader(until_done(12), lambda _: Reply(text=SUMMARY))) as engine:
-        narrow(engine)
+        narrow(engine, WINDOW + 3200)
         task = await engine.watcher.end((await engine.start("Look into the harbour")).id)
         return await record_of(engine, task.id)
 
@@ -34,7 +35,7 @@ async def outgrown(home: Path) -> TaskRecord:
 async def left_out(home: Path) -> TaskRecord:
     """No summary can be made, so the oldest entries are left out."""
     async with engine_parts(home, reader(until_done(12), lambda _: Reply(text=SUMMARY, finish="length"))) as engine:
-        narrow(engine)
+        narrow(engine, WINDOW + 3200)
         task = await engine.watcher.end((await engine.start("Look into the harbour")).id)
         return await record_of(engine, task.id)
 
@@ -137,7 +138,7 @@ async def before_a_reply(home: Path) -> TaskRecord:
     steps = iter([*(echo(turn) for turn in range(5)), Reply(text="Done."), echo(9), Reply(text="Done.")])
     server = reader(lambda _: next(steps), lambda _: next(tries))
     async with engine_parts(home, server) as engine:
-        narrow(engine)
+        narrow(engine, WINDOW + 3200)
         engine.services.settings.set("summarise_at", 0.95)
         first = await engine.watcher.end((await engine.start("Look")).id)
         engine.services.settings.set("summarise_at", 0.5)

@@ -236,8 +236,8 @@ async def test_lists_and_searches_omit_ignored_files(context: ToolContext, code:
     assert text_of(await run(code, {"action": "list", "glob": "*.py"})) == f"a.py\n{NOTE}"
     assert text_of(await run(code, {"action": "search", "pattern": "x"})) == f"a.py:1: x\n{NOTE}"
     assert text_of(await run(code, {"action": "search", "pattern": "y"})) == f"(no hits)\n{NOTE}"
-    assert text_of(await run(code, {"action": "search", "pattern": "x", "path": "build"})) == "b.py:1: x"
-    assert text_of(await run(code, {"action": "search", "pattern": "x", "path": "build/b.py"})) == "b.py:1: x"
+    assert text_of(await run(code, {"action": "search", "pattern": "x", "path": "build"})) == "build/b.py:1: x"
+    assert text_of(await run(code, {"action": "search", "pattern": "x", "path": "build/b.py"})) == "build/b.py:1: x"
     assert text_of(await run(code, {"action": "list", "ignored": True})) == ".gitignore\na.py\nbuild/"
     assert text_of(await run(code, {"action": "list", "ignored": True, "glob": "*.py"})) == "a.py\nbuild/b.py"
     found = await run(code, {"action": "search", "pattern": "x", "ignored": True})

@@ -134,7 +134,11 @@ class Shell:
 
     def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
         kept: JsonObject = {key: value for key, value in arguments.items() if value is not None}
-        if kept.get("action", "run") == "run" and self._last.path and not kept.get("working_dir"):
+        if kept.get("action", "run") != "run":
+            return kept
+        if not kept.get("command"):
+            raise ToolError("Wrong arguments: `command` is missing. Give the command line to run.")
+        if self._last.path and not kept.get("working_dir"):
             kept["working_dir"] = self._last.path  # so that the record says where it ran
         return kept
 
@@ -281,12 +285,11 @@ class Shell:
         return f"There is no folder {folder}. Leave working_dir out to run in the workspace."
 
     def _folder(self, wanted: ShellArguments) -> Path:
-        """The workspace, if the folder where the last command ended is gone."""
-        folder = resolve(wanted.working_dir or ".", self._context)
+        """The workspace, if the folder where the last command ended is gone, or the workspace is another now."""
+        folder, workspace = resolve(wanted.working_dir or ".", self._context), resolve(".", self._context)
         is_last = bool(wanted.working_dir) and wanted.working_dir == self._last.path
-        if is_last and (str(folder) != self._last.path or not folder.is_dir()):
-            return resolve(".", self._context)
-        return folder
+        is_usable = str(folder) == self._last.path and folder.is_relative_to(workspace) and folder.is_dir()
+        return workspace if is_last and not is_usable else folder
 
 
 def _identity(folder: Path) -> str:
