@@ -77,7 +77,9 @@ async def test_the_own_key_is_nowhere_and_those_of_others_only_in_the_conversati
 ) -> None:
     assert OWN not in told
     home = own_errand.home
-    assert [found for found in holders(home, OWN) if "in keys/" not in found] == []
+    # `replaced/` has the bytes of the person's own files, exactly as they were, so that a change can be undone.
+    assert [found for found in holders(home, OWN) if "in keys/" not in found and "in replaced/" not in found] == []
+    assert (home / "replaced").stat().st_mode & 0o077 == 0
     assert list(holders(home / "logs", *OF_OTHERS)) == []
     doctor = await own_errand.run("doctor")
     assert not any(key in doctor.out + doctor.err for key in (OWN, *OF_OTHERS))

@@ -89,11 +89,13 @@ def nested(tasks: Sequence[Task]) -> list[Task]:
     below: dict[str | None, list[Task]] = {}
     for task in tasks:
         below.setdefault(task.parent_id if task.parent_id in known else None, []).append(task)
-
-    def with_below(task: Task) -> list[Task]:
-        return [task, *(deeper for child in reversed(below.get(task.id, [])) for deeper in with_below(child))]
-
-    return [one for task in below.get(None, []) for one in with_below(task)]
+    shown: list[Task] = []
+    waiting = below.pop(None, [])[::-1]
+    while waiting:
+        task = waiting.pop()
+        shown.append(task)
+        waiting += below.pop(task.id, [])
+    return shown
 
 
 def format_task(task: Task, width: int, style: Style) -> str:

@@ -175,7 +175,7 @@ class TranscriptRenderer:
         if before is not None and (before.ended_at is not None or not is_over):
             return ""
         title = one_line(escape_hidden_line(task.title), max(12, self.width - 40))
-        line = f"{'  ' * task.depth}{self.style.sign('branch')} {title}"
+        line = f"{'  ' * min(task.depth, _DEEPEST_SHOWN)}{self.style.sign('branch')} {title}"
         if is_over:
             return (
                 self._end_line()
@@ -327,6 +327,7 @@ class TranscriptRenderer:
         return f"{rest}\n" if was_open else rest
 
 
+_DEEPEST_SHOWN = 8
 _LIMITS: dict[TaskStopReason, str] = {
     "iteration_limit": "turns",
     "time_limit": "time",

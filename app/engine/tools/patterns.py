@@ -9,7 +9,6 @@ _LONGEST = 10_000
 # holds the interpreter's lock meanwhile.
 _MOST_COPIES = 20_000
 _REPEAT = re.compile(r"\{(\d{1,9})(?:,\d{0,9})?\}")
-_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*+\]", re.DOTALL)
 
 
 def compile_pattern(text: str, flags: int = 0) -> "regex.Pattern[str]":
@@ -46,7 +45,19 @@ def _copies(text: str) -> int:
             sizes[-1] += 1
             if letter == "\\":
                 end = at + 2
-            elif letter == "[" and (found := _CLASS.match(text, at)) is not None:
-                end = found.end()
+            elif letter == "[":
+                end = _end_of_class(text, at)
         at = end
     return sum(sizes)
+
+
+def _end_of_class(text: str, start: int) -> int:
+    """The position after a class such as `[^]a-z]`, or after its bracket if nothing ends it."""
+    at = start + 2 if text.startswith("[^", start) else start + 1
+    at += text.startswith("]", at)
+    while (end := text.find("]", at)) >= 0:
+        slashes = len(text[at:end]) - len(text[at:end].rstrip("\\"))
+        if slashes % 2 == 0:
+            return end + 1
+        at = end + 1
+    return start + 1

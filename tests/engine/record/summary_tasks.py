@@ -23,11 +23,14 @@ from tests.support.model_server import ModelServer, ReceivedRequest, Reply
 from tests.support.recorded_tasks import record_of
 from tests.support.store_engine import store_engine
 
+# The definitions of all tools take a third of it.
+_WINDOW = WINDOW + 3_900
+
 
 async def outgrown(home: Path) -> TaskRecord:
     """It warns, summarises the earlier part, and continues."""
     async with engine_parts(home, reader(until_done(12), lambda _: Reply(text=SUMMARY))) as engine:
-        narrow(engine, WINDOW + 3200)
+        narrow(engine, _WINDOW)
         task = await engine.watcher.end((await engine.start("Look into the harbour")).id)
         return await record_of(engine, task.id)
 
@@ -35,7 +38,7 @@ async def outgrown(home: Path) -> TaskRecord:
 async def left_out(home: Path) -> TaskRecord:
     """No summary can be made, so the oldest entries are left out."""
     async with engine_parts(home, reader(until_done(12), lambda _: Reply(text=SUMMARY, finish="length"))) as engine:
-        narrow(engine, WINDOW + 3200)
+        narrow(engine, _WINDOW)
         task = await engine.watcher.end((await engine.start("Look into the harbour")).id)
         return await record_of(engine, task.id)
 
@@ -138,7 +141,7 @@ async def before_a_reply(home: Path) -> TaskRecord:
     steps = iter([*(echo(turn) for turn in range(5)), Reply(text="Done."), echo(9), Reply(text="Done.")])
     server = reader(lambda _: next(steps), lambda _: next(tries))
     async with engine_parts(home, server) as engine:
-        narrow(engine, WINDOW + 3200)
+        narrow(engine, _WINDOW)
         engine.services.settings.set("summarise_at", 0.95)
         first = await engine.watcher.end((await engine.start("Look")).id)
         engine.services.settings.set("summarise_at", 0.5)

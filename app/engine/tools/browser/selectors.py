@@ -9,9 +9,7 @@ Kind: TypeAlias = Literal["selector", "label", "placeholder", "button", "link", 
 
 _REFERENCE = re.compile(r"\[?(?:ref=|aria-ref=)?((?:f\d+)?e\d+)\]?")
 _ENGINE = re.compile(r"(?:css|xpath|text|role|id|data-testid|label|placeholder|aria-ref)=")
-_ELEMENT = re.compile(
-    r"\s*- (?:'?)(button|link|textbox|searchbox|combobox|checkbox|radio|menuitem|tab|option|switch)\b"
-)
+_ELEMENT = re.compile(r"- '?(button|link|textbox|searchbox|combobox|checkbox|radio|menuitem|tab|option|switch)\b")
 _MOST_SIMILAR = 10
 
 
@@ -33,7 +31,7 @@ def ways_to_find(named: str, *, is_field: bool) -> Iterator[tuple[Kind, str]]:
 
 def similar_elements(tree: str, named: str) -> list[str]:
     """Lines of the accessibility tree that can be used, the most similar first."""
-    lines = [line.strip().removeprefix("- ")[:200] for line in tree.splitlines() if _ELEMENT.match(line)]
+    lines = [line.strip().removeprefix("- ")[:200] for line in tree.splitlines() if _ELEMENT.match(line.lstrip())]
     wanted = named.lower()
     ranked = sorted(lines, key=lambda line: -SequenceMatcher(None, wanted[:200], line.lower()).ratio())
     return ranked[:_MOST_SIMILAR]
