@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.agent.history.attachments import Attachments, load_images
+from app.engine.agent.history.attachments import Attachments, ResultPictures, load_images
 from app.engine.agent.history.conversion import blocks_of, result_of
 from app.engine.agent.loop.hooks import FinishedCall, PendingCall
-from app.engine.agent.run.result_pictures import ResultPictures
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import (
     AssistantMessage,
