@@ -192,7 +192,8 @@ async def test_an_agent_embeds_without_asking_and_the_engine_ends_the_process(tm
         (result,) = results(engine.watcher.nodes())
         running = await asyncio.to_thread(running_children)
     assert (result.is_error, result.summary) == (False, "4 vectors")
-    assert len(running) == 1 and not is_running(running[0])
+    (child,) = running
+    await until(lambda: not is_running(child))
 
 
 def running_children() -> list[int]:
