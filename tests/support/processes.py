@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import Context
 from functools import cache
 from pathlib import Path
@@ -57,6 +57,17 @@ def running(marker: str) -> list[int]:
         words: list[str] = process.info["cmdline"] or []
         if process.info["status"] != psutil.STATUS_ZOMBIE and any(marker in word for word in words):
             found.append(process.pid)
+    return found
+
+
+def below(*markers: str, of: int | None = None) -> list[psutil.Process]:
+    """Running processes below this one, or below `of`, whose command line contains one of the markers."""
+    found: list[psutil.Process] = []
+    for child in psutil.Process(of).children(recursive=True):
+        with suppress(psutil.Error):  # ended meanwhile
+            words = " ".join(child.cmdline())
+            if child.status() != psutil.STATUS_ZOMBIE and any(marker in words for marker in markers):
+                found.append(child)
     return found
 
 

@@ -16,7 +16,7 @@ from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.cli.rendering.screen import TextScreen
 from app.cli.terminal.style import Style
 from app.cli.terminal.terminal import Terminal
-from app.cli.terminal.text import columns, one_line, plain, short_id, time_ago, usage_line
+from app.cli.terminal.text import columns, indent, one_line, plain, short_id, time_ago, usage_line
 from app.client.connection import Connection
 from app.client.display_text import approval_mode_text, is_bounded, is_unfinished
 from app.client.launch import connect
@@ -104,7 +104,7 @@ def format_task(task: Task, width: int, style: Style) -> str:
     head = f"{short_id(task.id)}  {status_text(task):<12} {age:>10}  "
     tail = usage_line(task, style)
     room = max(12, width - columns(head) - columns(tail) - 2)
-    words = f"{'  ' * (task.depth - 1)}{style.sign('branch')} {task.title}" if task.depth else task.prompt
+    words = f"{indent(task.depth - 1)}{style.sign('branch')} {task.title}" if task.depth else task.prompt
     return f"{_colored(task, head, style)}{one_line(words, room)}  {style.dim(tail)}"
 
 

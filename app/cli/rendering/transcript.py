@@ -6,7 +6,7 @@ from app.cli.rendering.asks import ask_lines, outcome_text
 from app.cli.rendering.tool_calls import format_result, format_running, todo_lines
 from app.cli.terminal.markdown import MarkdownStream
 from app.cli.terminal.style import Style
-from app.cli.terminal.text import cut, one_line, plain, usage_line, wrapped
+from app.cli.terminal.text import cut, indent, one_line, plain, usage_line, wrapped
 from app.client.display_text import (
     content_of,
     engine_message_text,
@@ -175,7 +175,7 @@ class TranscriptRenderer:
         if before is not None and (before.ended_at is not None or not is_over):
             return ""
         title = one_line(escape_hidden_line(task.title), max(12, self.width - 40))
-        line = f"{'  ' * min(task.depth, _DEEPEST_SHOWN)}{self.style.sign('branch')} {title}"
+        line = f"{indent(task.depth)}{self.style.sign('branch')} {title}"
         if is_over:
             return (
                 self._end_line()
@@ -327,7 +327,6 @@ class TranscriptRenderer:
         return f"{rest}\n" if was_open else rest
 
 
-_DEEPEST_SHOWN = 8
 _LIMITS: dict[TaskStopReason, str] = {
     "iteration_limit": "turns",
     "time_limit": "time",

@@ -14,11 +14,17 @@ from app.protocol.tasks import Task
 
 _NARROWEST = 48
 _GAP = "  "
+_DEEPEST_INDENT = 8
 
 
 def one_line(text: str, width: int) -> str:
     """The text on one line, truncated with an ellipsis to `width` columns."""
     return cut(" ".join(plain(text).split()), width)
+
+
+def indent(depth: int) -> str:
+    """Two columns a level, at most those of eight levels."""
+    return "  " * min(depth, _DEEPEST_INDENT)
 
 
 def cut(text: str, width: int) -> str:

@@ -17,7 +17,7 @@ _PACKAGES = ("app.engine", "app.client", "app.cli", "app.protocol")
 _LENGTH = 20_000
 # A linear pattern takes a hundredth of this; a quadratic one many times as much.
 _HANGS_S = 1.0
-# Used only with `match`: a search would start at every character.
+# Used only with `match` and `fullmatch`: a search would start at every character.
 _NEVER_SEARCHED = (
     "json_documents._TO_BRACKET",
     "argument_check._NUMBER",
@@ -26,6 +26,7 @@ _NEVER_SEARCHED = (
     "skills._FIELD",
     "gitignore._BRACKET",
     "special._SED_PRINTS",
+    "special._TAR_LIST",
 )
 _PIECES = (
     "a",
@@ -76,9 +77,9 @@ def test_a_pattern_reads_hostile_text_without_hanging(name: str, pattern: Patter
     random = campaign.random(f"pattern {name}")
     for lead, piece, tail in random.sample(cases, min(len(cases), campaign.rounds(12, len(cases)))):
         text = lead + piece * (_LENGTH // len(piece)) + tail
-        started = time.perf_counter()
+        started = time.thread_time()
         _read(pattern, text, is_searched=not name.endswith(_NEVER_SEARCHED))
-        taken = time.perf_counter() - started
+        taken = time.thread_time() - started
         campaign.count("hostile texts read by patterns")
         campaign.peak("longest read by a pattern, ms", taken * 1000)
         assert taken < _HANGS_S, (lead, piece, tail)

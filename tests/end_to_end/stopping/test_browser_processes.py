@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.command_line import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.processes import until
+from tests.support.processes import below, until
 from tests.support.web_site import web_site
 
 pytestmark = [
@@ -20,18 +20,6 @@ pytestmark = [
     ),
 ]
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
-
-
-def of_browser(engine: int) -> list[psutil.Process]:
-    """The processes of a browser below the engine."""
-    found: list[psutil.Process] = []
-    for one in psutil.Process(engine).children(recursive=True):
-        try:
-            if "chrom" in (line := " ".join(one.cmdline())) or "run-driver" in line:
-                found.append(one)
-        except psutil.Error:
-            continue
-    return found
 
 
 def open_and_wait(url: str) -> tuple[Reply, Reply]:
@@ -45,7 +33,7 @@ async def test_a_killed_engine_leaves_no_process_of_a_browser_behind(own_errand:
     async with web_site({"/": "<h1>Hello</h1>"}) as site, ModelServer(replies=[*open_and_wait(site.url())]) as server:
         process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "look")
         await until((workspace / "ready").exists, 60)
-        left = of_browser(own_errand.engine_pid())
+        left = below("chrom", "run-driver", of=own_errand.engine_pid())
         assert any("run-driver" in one.cmdline() for one in left) and len(left) > 2
         own_errand.kill_engine()
         process.kill()
@@ -59,7 +47,7 @@ async def test_an_engine_that_ends_in_order_ends_its_browser(own_errand: Errand)
         async with ModelServer(replies=replies) as server:
             done = await rest(await own_errand.start("run", "--approve", "all", *MODEL, server.url, "look"))
             assert done.code == 0, done.err
-            left = of_browser(own_errand.engine_pid())
+            left = below("chrom", "run-driver", of=own_errand.engine_pid())
             assert left
             await own_errand.close()
             assert not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in left)

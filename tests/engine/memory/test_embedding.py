@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
-import psutil
 import pytest
 
 from app.engine.core.cancel import CancelSignal
@@ -21,7 +20,7 @@ from tests.support.engine_parts import engine_parts
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
 from tests.support.model_replies import results
 from tests.support.model_server import Call, ModelServer, Reply
-from tests.support.processes import until
+from tests.support.processes import below, is_alive, until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process is given a socket as its input")
 
@@ -74,14 +73,6 @@ async def embedder(model: Path) -> AsyncGenerator[Embedder]:
     await made.close()
 
 
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 async def test_each_text_gets_384_numbers_and_like_texts_are_near(embedder: Embedder) -> None:
     one, two, three = await embedder.embed(("the red boat", "boat red the", "prices of corn"), CancelSignal())
     assert [len(vector) for vector in (one, two, three)] == [DIMENSIONS] * 3
@@ -96,7 +87,7 @@ async def test_the_process_is_not_the_engine_and_serves_the_next_call_too(embedd
     assert pid is not None and embedder.pid == pid != os.getpid()
     assert "fastembed" not in sys.modules
     await embedder.close()
-    assert not is_running(pid)
+    assert not is_alive(pid)
 
 
 async def test_the_process_ends_when_it_is_not_used(model: Path) -> None:
@@ -116,7 +107,7 @@ async def test_a_stop_ends_the_process_at_once(embedder: Embedder) -> None:
     with pytest.raises(ToolError, match="Operation aborted"):
         await embedder.embed(("sleep",), cancel)
     assert time.monotonic() - began < 2.0
-    assert not is_running(pid)
+    assert not is_alive(pid)
     assert len(await embedder.embed(("a",), CancelSignal())) == 1, "the next call starts another"
 
 
@@ -129,7 +120,7 @@ async def test_what_fails_inside_is_said_and_does_not_last(embedder: Embedder) -
     assert embedder.pid is not None
     pid = embedder.pid
     os.kill(pid, signal.SIGKILL)
-    await until(lambda: not is_running(pid))
+    await until(lambda: not is_alive(pid))
     assert len(await embedder.embed(("a",), CancelSignal())) == 1
 
 
@@ -190,12 +181,7 @@ async def test_an_agent_embeds_without_asking_and_the_engine_ends_the_process(tm
         engine.services.settings.set("embedding_folder", str(model))
         await engine.watcher.end((await engine.start(approve="ask", mode="chat")).id)
         (result,) = results(engine.watcher.nodes())
-        running = await asyncio.to_thread(running_children)
+        running = await asyncio.to_thread(below, "embedding_child")
     assert (result.is_error, result.summary) == (False, "4 vectors")
     (child,) = running
-    await until(lambda: not is_running(child))
-
-
-def running_children() -> list[int]:
-    """The processes that this one has started to embed texts."""
-    return [child.pid for child in psutil.Process().children() if "embedding_child" in " ".join(child.cmdline())]
+    await until(lambda: not is_alive(child.pid))

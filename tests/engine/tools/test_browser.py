@@ -17,6 +17,7 @@ from app.engine.core.messages import Image
 from app.engine.tools.base import Access, Tool, ToolContext, ToolError
 from app.protocol.base import JsonObject
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
+from tests.support.processes import below
 from tests.support.web_site import Handler, Rules, WebSite, web_site, with_rules
 
 pytestmark = pytest.mark.skipif(
@@ -38,15 +39,7 @@ async def context(tmp_path: Path) -> AsyncGenerator[ToolContext]:
 
 def browsers() -> list[psutil.Process]:
     """Running processes of a browser or its driver below this process."""
-    found: list[psutil.Process] = []
-    for child in psutil.Process().children(recursive=True):
-        try:
-            name = " ".join(child.cmdline())
-            if child.status() != psutil.STATUS_ZOMBIE and ("chrom" in name or "run-driver" in name):
-                found.append(child)
-        except psutil.Error:
-            continue
-    return found
+    return below("chrom", "run-driver")
 
 
 def redirect(to: str) -> Handler:
