@@ -135,6 +135,15 @@ class ReceivedRequest:
         """The number of assistant replies in the conversation."""
         return sum(1 for message in self.messages if message.get("role") == "assistant")
 
+    @property
+    def offered(self) -> list[str]:
+        """The names of the tools that the model may call."""
+        listed = self.body.get("tools")
+        functions = (
+            [tool.get("function") for tool in listed if isinstance(tool, dict)] if isinstance(listed, list) else []
+        )
+        return [str(function.get("name")) for function in functions if isinstance(function, dict)]
+
 
 Answer = Callable[[ReceivedRequest], Reply]
 

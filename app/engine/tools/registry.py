@@ -63,11 +63,31 @@ def bind(context: ToolContext, names: tuple[str, ...] = ()) -> tuple[Tool, ...]:
 
 
 def uses_tool(listed: Sequence[str], name: str) -> bool:
-    """True if a personality that lists these tools has the tool; an empty list stands for all."""
+    """True if a personality that lists these tools has the tool; an empty list stands for all.
+
+    `name` may also be `mcp:SERVER`, for all tools of a server.
+    """
     if not listed or name in listed:
         return True
+    if name.startswith(SERVER_PREFIX):
+        return SERVICES in listed
     server = name.partition(SEPARATOR)[0]
     return is_service_tool(name) and (SERVICES in listed or f"{SERVER_PREFIX}{server}" in listed)
+
+
+def common_tools(*lists: tuple[str, ...]) -> tuple[str, ...]:
+    """The tools that all of these lists have, where an empty list stands for all.
+
+    Raises `ConfigurationError` if there is none, since an empty list would stand for all again.
+    """
+    common: tuple[str, ...] = ()
+    for listed in filter(None, lists):
+        both = [name for name in common if uses_tool(listed, name)]
+        both += [name for name in listed if uses_tool(common, name)]
+        common = tuple(dict.fromkeys(both))
+        if not common:
+            raise ConfigurationError(f"None of these tools may be used here: {', '.join(listed)[:500]}.")
+    return common
 
 
 def is_tool_name(name: str) -> bool:

@@ -8,7 +8,7 @@ from app.engine.core.errors import ConfigurationError
 from app.engine.tools.code.edits import diff_texts
 from app.engine.tools.file_walk import matches
 from app.engine.tools.plain_text import clean_output
-from app.engine.tools.registry import bind
+from app.engine.tools.registry import bind, common_tools
 from app.engine.tools.shell.environment import clean_environment
 from tests.support.loop_parts import make_tool_context
 
@@ -98,3 +98,22 @@ def test_tools_are_bound_by_name_and_unknown_names_are_refused(tmp_path: Path) -
     named += "shell, task, web"
     with pytest.raises(ConfigurationError, match=named):
         bind(context, ("nothing",))
+
+
+@pytest.mark.parametrize(
+    ("lists", "common"),
+    [
+        (((), ()), ()),
+        ((("shell", "code"), ()), ("shell", "code")),
+        (((), ("mcp:a",)), ("mcp:a",)),
+        ((("mcp", "shell"), ("mcp:a", "b__one", "code")), ("mcp:a", "b__one")),
+        ((("mcp:a",), ("a__one", "b__one"), ()), ("a__one",)),
+    ],
+)
+def test_what_lists_of_tools_have_in_common(lists: tuple[tuple[str, ...], ...], common: tuple[str, ...]) -> None:
+    assert common_tools(*lists) == common
+
+
+def test_lists_without_a_common_tool_are_refused_since_an_empty_list_is_all() -> None:
+    with pytest.raises(ConfigurationError, match="None of these tools may be used here: code"):
+        common_tools(("shell",), ("code",), ("shell",))

@@ -18,7 +18,7 @@ from app.engine.tools.mcp.definitions import SEPARATOR
 from app.engine.tools.mcp.pool import McpPool
 from app.engine.tools.mcp.server import McpServer
 from app.engine.tools.mcp.tool import McpResources, McpTool
-from app.engine.tools.registry import SERVER_PREFIX, SERVICES
+from app.engine.tools.registry import SERVER_PREFIX, SERVICES, uses_tool
 from app.protocol.asks import Approval, Ask
 from app.protocol.notices import Remark
 
@@ -27,14 +27,14 @@ _START_S = 20.0
 
 
 class ServiceTools(Feature):
-    """`chosen` are the tools of the task's personality; none stands for all."""
+    """`chosen` are lists of tools, that of the task and that of its personality; an empty one stands for all."""
 
     def __init__(
         self,
         context: TaskContext,
         tools: TaskTools,
         pool: McpPool,
-        chosen: tuple[str, ...],
+        chosen: tuple[tuple[str, ...], ...],
         tool_context: ToolContext,
         recorder: TaskRecorder,
     ) -> None:
@@ -68,11 +68,16 @@ class ServiceTools(Feature):
         return self._tools.all if self._servers and self._bind() else None
 
     def _may_use(self, spec: ServerSpec) -> bool:
-        return self._has_all(spec) or any(name.startswith(f"{spec.name}{SEPARATOR}") for name in self._chosen)
+        """True if each list has the server, or a tool of it."""
+        own = f"{spec.name}{SEPARATOR}"
+        return all(_has_all(names, spec) or any(name.startswith(own) for name in names) for names in self._chosen)
 
-    def _has_all(self, spec: ServerSpec) -> bool:
-        names = self._chosen
-        return not names or SERVICES in names or f"{SERVER_PREFIX}{spec.name}" in names
+    def _may_call(self, name: str) -> bool:
+        return all(uses_tool(names, name) for names in self._chosen)
+
+    def _may_read(self, spec: ServerSpec) -> bool:
+        """Resources belong to the server as a whole."""
+        return all(_has_all(names, spec) for names in self._chosen)
 
     async def _is_trusted(self, server: McpServer, cancel: CancelSignal) -> bool:
         """True for a server that may start: a person entered it, or trusts exactly this one of the workspace."""
@@ -127,9 +132,11 @@ class ServiceTools(Feature):
             McpTool(tool, server, self._pool.known, self._tool_context)
             for server, connection in ready
             for tool in connection.tools.tools
-            if self._may_call(server.spec, tool.name)
+            if self._may_call(tool.name)
         ]
-        resources = [server for server, connection in ready if connection.facts.has_resources]
+        resources = [
+            server for server, connection in ready if connection.facts.has_resources and self._may_read(server.spec)
+        ]
         if resources:
             tools.append(McpResources(resources, self._tool_context))
         bound = tuple(
@@ -141,8 +148,9 @@ class ServiceTools(Feature):
         self._tools.set_service_tools(tuple(tools))
         return True
 
-    def _may_call(self, spec: ServerSpec, name: str) -> bool:
-        return self._has_all(spec) or name in self._chosen
+
+def _has_all(names: tuple[str, ...], spec: ServerSpec) -> bool:
+    return uses_tool(names, f"{SERVER_PREFIX}{spec.name}")
 
 
 async def _connected(server: McpServer) -> str:

@@ -157,7 +157,7 @@ class TaskBuilder:
         summaries = Summarizer(branch, recorder, state.set_activity, model, to_messages)
         pool = self.servers
         services = (
-            ServiceTools(context, tools, pool, task.tools or personality.tools, tool_context, recorder)
+            ServiceTools(context, tools, pool, (task.tools, personality.tools), tool_context, recorder)
             if pool is not None
             else None
         )

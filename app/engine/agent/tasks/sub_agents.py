@@ -15,7 +15,7 @@ from app.engine.core.errors import InvalidParams, NotFound
 from app.engine.models.base import ChatModel
 from app.engine.storage.database import Database
 from app.engine.tools.base import SubAgentOrder
-from app.engine.tools.registry import NAMES, is_tool_name, uses_tool
+from app.engine.tools.registry import NAMES, common_tools, is_tool_name
 from app.protocol.agents import Agent, Personality
 from app.protocol.tasks import Allowance, Task, TaskStartParams
 
@@ -43,7 +43,8 @@ async def sub_agent_target(
 ) -> tuple[TaskTarget, TaskStartParams, SubAgentOrder]:
     """The new agent, the params of its task, and the order with the tools that it gets.
 
-    Raises `NotFound` for an unknown personality, `InvalidParams` for an unknown tool.
+    Raises `NotFound` for an unknown personality, `InvalidParams` for an unknown tool, `ConfigurationError` if the
+    caller has none of the ordered tools.
     """
     parent, call_id = calling.parent, calling.call_id
     unknown = next((name for name in order.tools if not is_tool_name(name)), None)
@@ -82,9 +83,8 @@ async def sub_agent_target(
         attended=parent.attended,
         thinking_level=parent.thinking_level,
     )
-    own = parent.tools or (await personality_of(None, caller, database)).tools
     # What the caller does not have itself, it cannot give.
-    given = tuple(name for name in order.tools if uses_tool(own, name)) or own
+    given = common_tools(parent.tools, (await personality_of(None, caller, database)).tools, order.tools)
     return TaskTarget(conversation, agent, personality, author="engine"), params, replace(order, tools=given)
 
 

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from app.engine.core.errors import Conflict
@@ -27,10 +26,8 @@ def has(engine: EngineParts, *servers: McpServer) -> None:
     engine.services.settings.set_mcp_servers(servers)
 
 
-def offered(engine: EngineParts, request: int = 0) -> list[object]:
-    """The names of the tools in a request to the model."""
-    listed = msgspec.convert(engine.model.requests[request].body.get("tools", []), list[dict[str, object]])
-    return [msgspec.convert(tool["function"], dict[str, object])["name"] for tool in listed]
+def offered(engine: EngineParts, request: int = 0) -> list[str]:
+    return engine.model.requests[request].offered
 
 
 async def answered(engine: EngineParts, task: Task, *, allow: bool = True, kind: str = "") -> None:
@@ -121,6 +118,19 @@ async def test_a_personality_has_the_servers_and_tools_it_lists(tmp_path: Path) 
     first, second = offered(engine, 0), offered(engine, 1)
     assert "other__echo" in first and "shell" in first and "test__echo" not in first and "code" not in first
     assert "test__echo" in second and "shell" not in second and "other__echo" not in second
+    assert "mcp" in first and "mcp" not in second  # the resources are those of a whole server
+
+
+async def test_a_sub_agent_has_no_server_that_its_personality_does_not_list(tmp_path: Path) -> None:
+    order = Reply(calls=(Call("task", {"description": "a", "prompt": "Do a.", "personality": "Reader"}),))
+    async with engine_parts(tmp_path, ModelServer(replies=[order, Reply(text="a"), Reply(text="b")])) as engine:
+        has(engine, stored())
+        for name, tools in (("All", ("task", "code", "mcp")), ("Reader", ("code",))):
+            personality = Personality(id=name.lower(), name=name, system_prompt="", tools=tools)
+            engine.services.log.publish(PersonalityUpdate(personality=personality))
+        await engine.services.log.flush()
+        await engine.watcher.end((await engine.start(mode="chat", personality_id="all")).id)
+    assert "test__echo" in offered(engine, 0) and "test__echo" not in offered(engine, 1)
 
 
 async def test_a_server_that_does_not_start_leaves_a_remark_and_the_task_goes_on(tmp_path: Path) -> None:

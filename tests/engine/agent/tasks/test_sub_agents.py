@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from app.protocol.events import TaskUpdate
+from app.protocol.agents import Personality
+from app.protocol.base import JsonValue
+from app.protocol.events import PersonalityUpdate, TaskUpdate
 from app.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE, results, shell
@@ -117,6 +119,34 @@ async def test_deepest_sub_agents_have_no_tool_to_start_others(tmp_path: Path) -
         assert (await engine.watcher.end((await engine.start()).id)).status == "completed"
         refused = next(one for one in results(engine.watcher.nodes()) if one.is_error)
         assert refused.text.startswith("Tool task not found")
+
+
+def offered(engine: EngineParts, prompt: str) -> set[str]:
+    """The tools of the first request with this prompt."""
+    return set(next(one for one in engine.model.requests if told(one) == prompt).offered)
+
+
+async def test_sub_agent_never_has_a_tool_that_its_caller_has_not(tmp_path: Path) -> None:
+    def give(title: str, **more: JsonValue) -> Reply:
+        return Reply(calls=(Call("task", {"description": title, "prompt": f"Do {title}.", **more}),))
+
+    replies = {
+        "go": [give("a", personality="Reader"), DONE],
+        "Do a.": [give("b", personality="Worker"), give("c", tools=["shell"]), Reply(text="a")],
+        "Do b.": [Reply(text="b")],
+    }
+    async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
+        for name, tools in (("Worker", ("shell", "task", "search_memory")), ("Reader", ("task", "search_memory"))):
+            personality = Personality(id=name.lower(), name=name, system_prompt="", tools=tools)
+            engine.services.log.publish(PersonalityUpdate(personality=personality))
+        await engine.services.log.flush()
+        task = await engine.start(personality_id="worker")
+        assert (await engine.watcher.end(task.id)).status == "completed"
+        refused = next(one for one in results(engine.watcher.nodes()) if one.is_error)
+        assert refused.text == "None of these tools may be used here: shell."
+        assert {"shell", "task", "search_memory"} <= offered(engine, "go")
+        for prompt in ("Do a.", "Do b."):
+            assert offered(engine, prompt) & {"shell", "task", "search_memory"} == {"task", "search_memory"}
 
 
 async def test_resumed_task_takes_up_its_sub_agents_again(tmp_path: Path) -> None:
