@@ -1,0 +1,73 @@
+"""Sub-agents of a real engine: killed and started again, moved to another data directory, stopped and deleted."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from app.protocol.tasks import Task
+from tests.support.command_line import Errand, rest, statuses
+from tests.support.model_replies import DONE, shell
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+from tests.support.processes import file_appears, until
+
+MODEL = ("--model", "openai_compatible/test-model", "--api-base")
+
+
+def order(*titles: str) -> Reply:
+    calls = (
+        Call("task", {"description": title, "prompt": f"Do {title}."}, id=f"call_{title}")
+        for number, title in enumerate(titles)
+    )
+    return Reply(calls=tuple(calls))
+
+
+def answer(by_prompt: dict[str, list[Reply]]) -> Callable[[ReceivedRequest], Reply]:
+    """Replies by the first prompt and the turn of a request."""
+
+    def reply(request: ReceivedRequest) -> Reply:
+        prompt = next(str(message["content"]) for message in request.messages if message["role"] == "user")
+        return by_prompt[prompt][request.turn]
+
+    return reply
+
+
+async def all_tasks(errand: Errand) -> dict[str, Task]:
+    """By title; the task at the top has none."""
+    lines = (await errand.run("tasks", "--json")).out.splitlines()
+    tasks = [msgspec.json.decode(line, type=Task) for line in lines]
+    assert len({task.title for task in tasks}) == len(tasks)
+    return {task.title: task for task in tasks}
+
+
+async def test_a_killed_engine_loses_and_repeats_nothing_of_its_sub_agents(
+    own_errand: Errand, workspace: Path
+) -> None:
+    gate = asyncio.Event()
+    replies = {
+        "go": [order("a", "b"), DONE],
+        "Do a.": [order("c"), Reply(text="Report of a.")],
+        "Do b.": [shell("echo b >> log"), Reply(text="Report of b.", gate=gate)],
+        "Do c.": [shell("echo c >> log"), Reply(text="Report of c.", gate=gate)],
+    }
+    async with ModelServer(answer=answer(replies)) as server:
+        process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "go")
+        await server.request(5)  # all but the last reports and the two last turns above
+        own_errand.kill_engine()
+        await rest(process)
+        await statuses(own_errand, ["interrupted"] * 4)
+        gate.set()
+        resumed = await own_errand.run("resume", (await all_tasks(own_errand))[""].id)
+        assert resumed.code == 0, resumed.err
+        tasks = await all_tasks(own_errand)
+    assert sorted((workspace / "log").read_text().split()) == ["b", "c"]
+    assert {title: (task.status, task.step_count) for title, task in tasks.items()} == {
+        "": ("completed", 2),
+        "a": ("completed", 2),
+        "b": ("completed", 2),
+        "c": ("completed", 2),
+    }
+    top = tasks[""]
+    assert top.delegated_turns == 6
+    assert (top.usage.input_tokens, top.total_usage.input_tokens) == (200, 800)
