@@ -11,10 +11,14 @@ EngineMessageKind = Literal["nudge", "cut", "as_chat", "resume", "as_plan", "pla
 
 
 class TextBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="text"):
-    """Text in Markdown. `engine_message` is set in a message that the engine wrote to the agent during a task."""
+    """Text in Markdown. `engine_message` is set in a message that the engine wrote to the agent during a task.
+
+    `task_from` is the name of the agent that gave this text to its sub-agent as the task; empty in all other messages.
+    """
 
     text: str
     engine_message: EngineMessageKind | None = None
+    task_from: str = ""
 
 
 class ThinkingBlock(Wire, frozen=True, kw_only=True, tag="thinking"):

@@ -4,7 +4,7 @@ from typing import Literal
 
 from app.protocol.agents import Agent, Color
 from app.protocol.base import DerivedId, Method, Timestamp, Wire
-from app.protocol.blocks import Block
+from app.protocol.blocks import Block, TextBlock
 from app.protocol.tasks import ApproveMode, NetworkMode, Task, TaskStartParams
 from app.protocol.usage import Usage
 
@@ -88,6 +88,13 @@ class Node(Wire, frozen=True, kw_only=True):
     def is_from_person(self) -> bool:
         return self.role == "user" and self.author != "engine"
 
+    @property
+    def task_from(self) -> str:
+        """The name of the agent that gave this message to its sub-agent as the task; empty for other messages."""
+        if self.role != "user" or self.author != "engine":
+            return ""
+        return next((block.task_from for block in self.blocks if isinstance(block, TextBlock)), "")
+
 
 class Position(Wire, frozen=True, kw_only=True):
     """A conversation and one of its nodes, always created as a pair. A position changes only within its tree."""
@@ -160,7 +167,11 @@ class ConversationNodesResult(Wire, frozen=True, kw_only=True):
 
 
 class TreeNode(Wire, frozen=True, kw_only=True):
-    """A node as the tree panel draws it. `text` is the beginning of its text, in one line."""
+    """A node as the tree panel draws it. `text` is the beginning of its text, in one line.
+
+    `task_from` is set for the first message of a sub-agent: it follows the reply that called the sub-agent, though its
+    branch begins with it.
+    """
 
     id: str
     parent_id: str | None
@@ -169,6 +180,7 @@ class TreeNode(Wire, frozen=True, kw_only=True):
     created_at: Timestamp
     text: str
     task_id: str | None = None
+    task_from: str = ""
 
 
 class TreeHead(Wire, frozen=True, kw_only=True):

@@ -198,6 +198,10 @@ class TranscriptRenderer:
         if node.id in self._nodes or node.status == "streaming":
             return ""
         self._nodes.add(node.id)
+        if node.task_from:
+            head = self.style.bold(one_line(escape_hidden_line(f"Task from {node.task_from}"), self.width) + ":")
+            said = "\n\n".join(block.text for block in node.blocks if isinstance(block, TextBlock))
+            return f"{self._end_line()}{head}\n{self._complete_text(said)}\n"
         if node.role == "user" and not node.is_from_person:
             return self._end_line() + self.style.dim(self._wrapped(plain(engine_message_text(node)))) + "\n"
         head = self._speaker_line(node.author) if node.role == "assistant" else ""

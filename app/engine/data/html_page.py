@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
+from types import MappingProxyType
 from typing import TypeAlias, assert_never
 
 import msgspec
@@ -44,34 +45,59 @@ Picture: TypeAlias = Callable[[ImageBlock], tuple[bytes, str] | None]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Consecutive nodes, the first one after `parent_id`; None is the beginning of the conversation."""
+    """Consecutive nodes, the first one after `parent_id`; None is the beginning of the conversation.
+
+    `sub_agent` is the name of the sub-agent whose branch begins here, called by the reply `parent_id`.
+    """
 
     parent_id: str | None
     node_ids: tuple[str, ...]
+    sub_agent: str = ""
 
 
-def sections(links: Sequence[tuple[str, str | None]], leaf_id: str | None) -> tuple[Section, ...]:
-    """The complete branch that ends in `leaf_id`, then the others, each from its fork.
+@dataclass(frozen=True, slots=True)
+class SubAgentCall:
+    """The reply that called a sub-agent, if it is known, and the sub-agent's name."""
+
+    reply_id: str | None
+    sub_agent: str
+
+
+_NO_CALLS: Mapping[str, SubAgentCall] = MappingProxyType({})
+
+
+def sections(
+    links: Sequence[tuple[str, str | None]], leaf_id: str | None, calls: Mapping[str, SubAgentCall] = _NO_CALLS
+) -> tuple[Section, ...]:
+    """The complete branch that ends in `leaf_id`, then the others, each from its fork or from the call of its agent.
 
     Each node is in exactly one section. `links` are pairs of a node's id and its parent's, parents first. At a fork
-    within another branch the newest child continues the section.
+    within another branch the newest child continues the section. `calls` are by the first node of a sub-agent.
     """
     parents = dict(links)
     children: dict[str | None, list[str]] = {}
+    called: dict[str | None, list[str]] = {}
     for node_id, parent_id in links:
-        children.setdefault(parent_id, []).append(node_id)
+        call = calls.get(node_id)
+        if call is None:
+            children.setdefault(parent_id, []).append(node_id)
+        else:
+            called.setdefault(call.reply_id, []).append(node_id)
     chosen = _path(parents, leaf_id)
     found = [Section(None, chosen)] if chosen else []
     placed = set(chosen)
-    leaving = ((parent, child) for child, parent in links if child not in placed)
+    leaving = ((parent, child) for child, parent in links if child not in placed and child not in calls)
     waiting = deque((parent, child) for parent, child in leaving if parent is None or parent in placed)
+    waiting += [(place, child) for place in (None, *chosen) for child in called.get(place, ()) if child not in placed]
     while waiting:
         parent_id, node_id = waiting.popleft()
         chain = [node_id]
         while following := children.get(chain[-1]):
             waiting += [(chain[-1], other) for other in following[:-1]]
             chain.append(following[-1])
-        found.append(Section(parent_id, tuple(chain)))
+        waiting += [(place, child) for place in chain for child in called.get(place, ()) if child not in placed]
+        call = calls.get(node_id)
+        found.append(Section(parent_id, tuple(chain), call.sub_agent if call is not None else ""))
     return tuple(found)
 
 
@@ -133,9 +159,11 @@ def head(conversation: Conversation, others: int) -> str:
 
 def section_head(number: int, section: Section) -> str:
     """The heading of another branch; `number` counts from 1."""
-    place = "the beginning" if section.parent_id is None else f'<a href="#{_anchor(section.parent_id)}">its fork</a>'
+    where = "its call" if section.sub_agent else "its fork"
+    place = "the beginning" if section.parent_id is None else f'<a href="#{_anchor(section.parent_id)}">{where}</a>'
+    title = f"Sub-agent {escape(section.sub_agent)}" if section.sub_agent else f"Other branch {number}"
     return (
-        f'<h2 class=branch id="{_anchor(section.node_ids[0])}-branch">Other branch {number}</h2>\n'
+        f'<h2 class=branch id="{_anchor(section.node_ids[0])}-branch">{title}</h2>\n'
         f"<p class=muted>{_entries(len(section.node_ids))}, from {place} on</p>\n"
     )
 
@@ -144,7 +172,8 @@ def forks(sections: Sequence[Section]) -> dict[str | None, str]:
     """For each fork the links to its other branches; None is the beginning."""
     links: dict[str | None, list[str]] = {}
     for number, section in enumerate(sections[1:], 1):
-        link = f'<a href="#{_anchor(section.node_ids[0])}-branch">branch {number}</a>'
+        name = escape(f"sub-agent {section.sub_agent}") if section.sub_agent else f"branch {number}"
+        link = f'<a href="#{_anchor(section.node_ids[0])}-branch">{name}</a>'
         links.setdefault(section.parent_id, []).append(f"{link} ({_entries(len(section.node_ids))})")
     return {place: f"<p class=forks>From here also: {', '.join(found)}</p>\n" for place, found in links.items()}
 
@@ -171,10 +200,16 @@ def _speaker(node: Node, names: Mapping[str, str]) -> str:
     mark = f' · <span class="mark">{_MARKS[node.status]}</span>' if node.status in _MARKS else ""
     if node.role not in ("user", "assistant"):
         return ""
-    who = "You" if node.is_from_person else "Errand" if node.role == "user" else names.get(node.author, "Agent")
+    who = _name(node, names)
     model = f" · {escape(node.model)}" if node.model else ""
     at = f"{node.created_at.astimezone():%Y-%m-%d %H:%M}"
     return f"<header><b>{escape(who)}</b>{model} · {at}{mark}</header>\n"
+
+
+def _name(node: Node, names: Mapping[str, str]) -> str:
+    if node.task_from:
+        return f"Task from {node.task_from}"
+    return "You" if node.is_from_person else "Errand" if node.role == "user" else names.get(node.author, "Agent")
 
 
 def _block_html(block: Block, read: Picture) -> str:

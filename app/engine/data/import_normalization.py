@@ -3,7 +3,7 @@
 import math
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from app.engine.storage.records.turns import TurnRow
 from app.engine.tools.task import DEEPEST, one_line_title
 from app.engine.tools.todo import LONGEST_ITEM, MOST_ITEMS
 from app.paths import Paths
+from app.protocol.agents import Agent
 from app.protocol.blocks import Block, FileBlock, ImageBlock, ToolResultBlock
 from app.protocol.conversations import Conversation, Node, TurnTaking
 from app.protocol.tasks import ApproveMode, Task
@@ -88,11 +89,11 @@ def in_order(nodes: list[Node]) -> list[Node]:
 def normalized(bundle: Bundle) -> Bundle:
     """End all tasks, cancel open asks, and mark incomplete replies as cut."""
     conversation, now = _normalized_conversation(bundle), datetime.now(UTC)
-    task_ids = {task.id for task in bundle.tasks}
+    depths = {task.id: task.depth for task in bundle.tasks}
     return Bundle(
         conversation=conversation,
-        agents=bundle.agents,
-        tasks=[_ended_task(task, task_ids, conversation.updated_at, now) for task in bundle.tasks],
+        agents=[_normalized_agent(agent, depths.keys()) for agent in bundle.agents],
+        tasks=[_ended_task(task, depths, conversation.updated_at, now) for task in bundle.tasks],
         turns=[_turn(turn, now) for turn in bundle.turns],
         executions=bundle.executions,
         asks=[
@@ -158,9 +159,15 @@ def _harmless(mode: ApproveMode) -> ApproveMode:
     return "ask" if mode in ("all", "edits") else mode
 
 
-def _ended_task(task: Task, task_ids: set[str], at: datetime, now: datetime) -> Task:
+def _normalized_agent(agent: Agent, task_ids: Set[str]) -> Agent:
+    """A sub-agent without the task that called it would be shown nowhere."""
+    return msgspec.structs.replace(agent, called_by=agent.called_by if agent.called_by in task_ids else None)
+
+
+def _ended_task(task: Task, depths: Mapping[str, int], at: datetime, now: datetime) -> Task:
     """An ended task without settings or permissions that a person did not choose here."""
     queue = task.queue
+    is_called = 1 <= task.depth <= DEEPEST and depths.get(task.parent_id or "") == task.depth - 1
     task = msgspec.structs.replace(
         task,
         started_at=min(task.started_at, now),
@@ -179,9 +186,9 @@ def _ended_task(task: Task, task_ids: set[str], at: datetime, now: datetime) -> 
         resumes=False,
         retry_at=None,
         todo=tuple(msgspec.structs.replace(item, text=item.text[:LONGEST_ITEM]) for item in task.todo[:MOST_ITEMS]),
-        follows=task.follows if task.follows in task_ids else None,
-        parent_id=task.parent_id if task.parent_id in task_ids and task.parent_id != task.id else None,
-        depth=max(0, min(task.depth, DEEPEST)),
+        follows=task.follows if task.follows in depths else None,
+        parent_id=task.parent_id if is_called else None,
+        depth=task.depth if is_called else 0,
         title=one_line_title(task.title),
         tools=(),
     )
@@ -201,13 +208,15 @@ def _turn(turn: TurnRow, now: datetime) -> TurnRow:
 
 def _numbers(bundle: Bundle) -> Iterable[float | None]:
     usages = (one.usage for one in (*bundle.tasks, *bundle.nodes) if one.usage is not None)
-    for usage in (*usages, *bundle.turns):
+    delegated = (task.delegated for task in bundle.tasks)
+    for usage in (*usages, *delegated, *bundle.turns):
         yield from _usage_numbers(usage)
     for turn in bundle.turns:
         yield from (turn.turn, turn.minute)
         yield from (number for part in turn.context or () for number in (part.characters, part.items))
     for task in bundle.tasks:
         yield from (task.max_turns, task.step_count, task.worked_s, task.budget_usd)
+        yield from (task.call_turn, task.delegated_turns)
     yield from (agent.version for agent in bundle.agents)
     yield from (node.turn for node in bundle.nodes)
     yield from (one.turn for one in bundle.executions if isinstance(one, ExecutionStart))

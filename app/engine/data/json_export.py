@@ -42,7 +42,10 @@ class BranchRecords:
         self.pictures = frozenset(path for node in branch for path in pictures_of(node.blocks))
 
     def record_json(self, record: Record) -> str | None:
-        """Its JSON; None for a record of another branch. An agent elsewhere in the tree moves to the branch's end."""
+        """Its JSON; None for a record of another branch.
+
+        An agent elsewhere in the tree moves to the branch's end, but a sub-agent belongs to its own branch.
+        """
         kind, body = record
         match kind:
             case "conversation":
@@ -55,7 +58,8 @@ class BranchRecords:
                 agent = from_json(body, Agent)
                 if agent.head_id in self._node_ids:
                     return body
-                return to_json(msgspec.structs.replace(agent, head_id=self._leaf_id))
+                moved = msgspec.structs.replace(agent, head_id=self._leaf_id)
+                return to_json(moved) if agent.called_by is None else None
             case _:
                 of = from_json(body, _TaskReference)
                 return body if (of.task_id or of.wire_task_id) in self._task_ids else None

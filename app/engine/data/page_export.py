@@ -14,7 +14,7 @@ from app.engine.core.workspace_threads import in_workspace
 from app.engine.data import html_page
 from app.engine.data.atomic_file import AtomicFile, check_target
 from app.engine.data.export_redaction import ExportRedaction
-from app.engine.data.html_page import sections
+from app.engine.data.html_page import SubAgentCall, sections
 from app.engine.data.json_export import check_leaf, selected_ids
 from app.engine.data.pictures import picture_of
 from app.engine.storage.database import Database
@@ -74,6 +74,8 @@ def file_name(conversation: Conversation, ending: str) -> str:
 
 def _author(node: Node, names: Mapping[str, str]) -> str:
     match node.role:
+        case "user" if node.task_from:
+            return f"Task from {_one_line(node.task_from)}"
         case "user":
             return "You" if node.is_from_person else "Errand"
         case "assistant":
@@ -165,10 +167,11 @@ class _Pages:
 
     async def _html(self, conversation: Conversation) -> AsyncIterator[str]:
         links = await self._database.nodes.links(conversation.id)
-        found = await asyncio.to_thread(sections, links, await self._leaf(conversation.id))
+        names = await self._names(conversation)
+        calls = await self._calls(conversation, names)
+        found = await asyncio.to_thread(sections, links, await self._leaf(conversation.id), calls)
         if self._params.leaf_id is not None:
             found = found[:1]
-        names = await self._names(conversation)
         yield html_page.head(conversation, len(links) - sum(len(one.node_ids) for one in found))
         forks = html_page.forks(found)
         yield forks.get(None, "")
@@ -191,6 +194,19 @@ class _Pages:
         """The names of all agents, including deleted ones."""
         agents = await self._database.agents.list(conversation.id)
         return {agent.id: agent.name for agent in (*conversation.former, *agents)}
+
+    async def _calls(self, conversation: Conversation, names: Mapping[str, str]) -> dict[str, SubAgentCall]:
+        """The calls of sub-agents, by the first node of each sub-agent."""
+        tasks = {task.id: task for task in await self._database.tasks.of_conversation(conversation.id)}
+        if all(task.parent_id is None for task in tasks.values()):
+            return {}
+        outline = await self._database.trees.outline(conversation.id, tasks.values())
+        begun = ((node, tasks.get(node.task_id or "")) for node in outline.nodes if node.task_from)
+        return {
+            node.id: SubAgentCall(node.parent_id, names.get(task.agent_id, task.title))
+            for node, task in begun
+            if task is not None
+        }
 
     async def _leaf(self, conversation_id: str) -> str | None:
         """The requested node, else the head of the first agent; in a tree without agents its newest node."""

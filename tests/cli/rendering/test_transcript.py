@@ -70,6 +70,12 @@ def test_engine_messages_are_shown_and_typed_user_messages_are_not_repeated() ->
     assert shown.event(TaskMessage(node=told)) == "Errand told the agent: “Go on.”\n"
 
 
+def test_task_of_a_sub_agent_is_shown_as_markdown_under_the_name_of_its_caller() -> None:
+    given = TextBlock(text="# Part\n\nRead *all*.", task_from="Assistant")
+    told = msgspec.structs.replace(node("user", given), author="engine")
+    assert transcript().event(TaskMessage(node=told)) == "Task from Assistant:\n# Part\n\nRead *all*.\n"
+
+
 def test_a_retried_reply_starts_again_on_a_line_of_its_own() -> None:
     shown = transcript()
     parts = [shown.delta(piece("Hel", 0)), shown.delta(piece("Good day", 0))]

@@ -10,17 +10,12 @@ from app.protocol.tasks import Task
 from tests.support.command_line import Errand, rest, statuses
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
-from tests.support.processes import file_appears, until
 
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
 
 def order(*titles: str) -> Reply:
-    calls = (
-        Call("task", {"description": title, "prompt": f"Do {title}."}, id=f"call_{title}")
-        for number, title in enumerate(titles)
-    )
-    return Reply(calls=tuple(calls))
+    return Reply(calls=tuple(Call("task", {"description": title, "prompt": f"Do {title}."}) for title in titles))
 
 
 def answer(by_prompt: dict[str, list[Reply]]) -> Callable[[ReceivedRequest], Reply]:
@@ -41,9 +36,7 @@ async def all_tasks(errand: Errand) -> dict[str, Task]:
     return {task.title: task for task in tasks}
 
 
-async def test_a_killed_engine_loses_and_repeats_nothing_of_its_sub_agents(
-    own_errand: Errand, workspace: Path
-) -> None:
+async def test_a_killed_engine_loses_and_repeats_nothing_of_its_sub_agents(own_errand: Errand, workspace: Path) -> None:
     gate = asyncio.Event()
     replies = {
         "go": [order("a", "b"), DONE],

@@ -85,7 +85,8 @@ async def sub_agent_target(
     )
     # What the caller does not have itself, it cannot give.
     given = common_tools(parent.tools, (await personality_of(None, caller, database)).tools, order.tools)
-    return TaskTarget(conversation, agent, personality, author="engine"), params, replace(order, tools=given)
+    target = TaskTarget(conversation, agent, personality, author="engine", caller=caller.name)
+    return target, params, replace(order, tools=given)
 
 
 def as_sub_task(task: Task, order: SubAgentOrder, calling: Calling) -> Task:

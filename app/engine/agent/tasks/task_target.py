@@ -31,13 +31,14 @@ _LAST_TASKS = 20
 
 @dataclass(frozen=True, slots=True)
 class TaskTarget:
-    """`author` wrote the task's message; `remark` follows that message."""
+    """`author` wrote the task's message; `remark` follows that message. `caller` is the agent that gave the task."""
 
     conversation: Conversation
     agent: Agent
     personality: Personality
     remark: NoticeData | None = None
     author: str = "user"
+    caller: str = ""
 
 
 async def find_target(params: TaskStartParams, database: Database, paths: Paths) -> TaskTarget:

@@ -78,13 +78,14 @@ async def nodes(services: Services, session: ClientSession, params: Conversation
 
 async def tree(services: Services, session: ClientSession, params: ConversationTreeParams) -> ConversationTreeResult:
     conversation = await _find(services, params.conversation_id)
-    outline = await services.database.trees.outline(conversation.id)
+    tasks = await services.database.tasks.of_conversation(conversation.id)
+    outline = await services.database.trees.outline(conversation.id, tasks)
     agents = await services.database.agents.list(conversation.id)
     heads = ((agent.id, agent.head_id) for agent in agents)
     return ConversationTreeResult(
         nodes=outline.nodes,
         agents=agents,
-        tasks=await services.database.tasks.of_conversation(conversation.id),
+        tasks=tasks,
         heads=tuple(
             TreeHead(agent_id=agent_id, node_id=outline.nearest.get(head_id) if head_id is not None else None)
             for agent_id, head_id in heads

@@ -13,6 +13,7 @@ from app.engine.storage.sqlite.statements import from_json
 from app.engine.storage.sqlite.tables import nodes
 from app.protocol.base import Timestamp
 from app.protocol.conversations import Fork, Node, NodeStatus, Role, TreeNode
+from app.protocol.tasks import Task
 
 _LONGEST_TEXT = 120
 # Longer than the text shown, since whitespace is collapsed.
@@ -42,10 +43,11 @@ _PAGE = (
 )
 
 
-class _Block(msgspec.Struct):
+class _Block(msgspec.Struct, rename="camel"):
     type: str
     text: str = ""
     tool: str = ""
+    task_from: str = ""
 
 
 class _NodeOutline(msgspec.Struct, rename="camel"):
@@ -57,13 +59,20 @@ class _NodeOutline(msgspec.Struct, rename="camel"):
     created_at: Timestamp
     blocks: list[_Block]
     task_id: str | None = None
+    turn: int = 0
     error: str | None = None
+
+    @property
+    def task_from(self) -> str:
+        """Of the first message of a sub-agent."""
+        return self.blocks[0].task_from if self.blocks else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
     """All nodes written by users and agents, oldest first; the parent of each is its nearest such ancestor.
 
+    The first message of a sub-agent, which begins a branch, has the reply that called the sub-agent as its parent.
     `nearest` maps every node of the conversation to itself or, if it is left out, to its nearest shown ancestor.
     """
 
@@ -99,8 +108,9 @@ class TreeStore:
         rows = await self._reader.rows(_NEWEST_BELOW, {"id": node_id})
         return rows[0].id if rows else node_id
 
-    async def outline(self, conversation_id: str) -> Outline:
-        drawn, after = _OutlineBuilder(), 0
+    async def outline(self, conversation_id: str, tasks: Iterable[Task] = ()) -> Outline:
+        """`tasks` are those of the conversation; without them nothing is known of calls of sub-agents."""
+        drawn, after = _OutlineBuilder(tasks), 0
         while True:
             rows = await self._reader.rows(_PAGE, {"conversation_id": conversation_id, "after": after})
             await asyncio.to_thread(drawn.add, rows)
@@ -112,18 +122,24 @@ class TreeStore:
 class _OutlineBuilder:
     """Builds an outline from batches of rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, tasks: Iterable[Task]) -> None:
         self.nearest: dict[str, str | None] = {}
         self.written: list[TreeNode] = []
+        self._calls = {task.id: (task.parent_id, task.call_turn) for task in tasks if task.parent_id is not None}
+        self._replies: dict[tuple[str | None, int], str] = {}
 
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
         for _, node_id, parent_id, body in rows:
             above = self.nearest.get(parent_id)
             sketch = from_json(body, _NodeOutline) if body is not None else None
-            if sketch is None or sketch.author == "engine":
+            if sketch is None or (sketch.author == "engine" and not sketch.task_from):
                 self.nearest[node_id] = above
                 continue
             self.nearest[node_id] = node_id
+            if sketch.role == "assistant":
+                self._replies[sketch.task_id, sketch.turn] = node_id
+            elif sketch.task_from:
+                above = self._replies.get(self._calls.get(sketch.task_id or "", (None, 0)))
             self.written.append(
                 TreeNode(
                     id=node_id,
@@ -133,6 +149,7 @@ class _OutlineBuilder:
                     created_at=sketch.created_at,
                     text=_beginning(sketch.blocks) or sketch.error or "",
                     task_id=sketch.task_id,
+                    task_from=sketch.task_from,
                 )
             )
 

@@ -66,6 +66,10 @@ class AgentStore(QObject):
         return len(self.all) > 1
 
     @property
+    def has_sub_agents(self) -> bool:
+        return any(agent.called_by is not None for agent in self._agents.values())
+
+    @property
     def shown(self) -> Agent | None:
         """The selected agent: the user's choice, else the first one; None until agents are known."""
         chosen = self._agents.get(self._chosen or "")

@@ -1,10 +1,12 @@
 """Commands on branches and on the context: edit, retry, fork, switch; keep a message, summarise."""
 
 from collections.abc import Coroutine
+from contextlib import suppress
 
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
-from app.protocol.agents import AGENT_SET_HEAD, AgentSetHeadParams
+from app.client.errors import CallError
+from app.protocol.agents import AGENT_SET_HEAD, Agent, AgentSetHeadParams
 from app.protocol.blocks import FileBlock, ImageBlock
 from app.protocol.context import (
     CONVERSATION_EDIT_SUMMARY,
@@ -12,8 +14,15 @@ from app.protocol.context import (
     ConversationSummariseParams,
     SummaryEditParams,
 )
-from app.protocol.conversations import CONVERSATION_CHANGE, Conversation, ConversationChangeParams, Node
-from app.protocol.tasks import TASK_RETRY, TASK_START, TaskRetryParams, TaskStartParams
+from app.protocol.conversations import (
+    CONVERSATION_CHANGE,
+    CONVERSATION_NODES,
+    Conversation,
+    ConversationChangeParams,
+    ConversationNodesParams,
+    Node,
+)
+from app.protocol.tasks import TASK_GET, TASK_RETRY, TASK_START, TaskIdParams, TaskRetryParams, TaskStartParams
 from app.window.stores.conversation.agents import AgentStore
 from app.window.stores.conversation.branch import LoadedBranch
 from app.window.stores.conversation.commands import TaskCommands
@@ -61,6 +70,11 @@ class BranchCommands(QObject):
         task = self._requests.task
         return _LOCKED if task is not None and is_working(task) else ""
 
+    @property
+    def can_switch(self) -> bool:
+        """False while `switch` would be refused wherever it goes."""
+        return not self.locked or self._agents.has_sub_agents
+
     def update_lock(self) -> None:
         """The selected task changed, or another one was selected."""
         if self.locked != self._was_locked:
@@ -68,8 +82,15 @@ class BranchCommands(QObject):
             self._lock_changed.emit()
 
     def switch(self, node_id: str) -> None:
-        """Show the newest branch through this node and move the head to its end."""
-        self._set_head(node_id, to_leaf=True)
+        """Show the newest branch through this node and move the head to its end.
+
+        A sub-agent works on a branch of its own: for a node of it the sub-agent is selected, and no head moves.
+        """
+        if not self._agents.has_sub_agents:
+            self._set_head(node_id, to_leaf=True)
+        elif not self._is_busy:
+            self._is_busy = True
+            self._session.spawn(self._run(self._switch(node_id)), self._requests.failed.emit)
 
     def fork(self, node_id: str) -> None:
         """Move the head to this node."""
@@ -126,6 +147,36 @@ class BranchCommands(QObject):
             await work
         finally:
             self._is_busy = False
+
+    async def _switch(self, node_id: str) -> None:
+        conversation_id = self._requests.conversation_id
+        owner = await self._sub_agent_of(node_id, conversation_id) if conversation_id is not None else None
+        shown, active = self._agents.shown, self._agents.active
+        agent = owner or (active if shown is not None and shown.called_by is not None else shown)
+        if agent is None:
+            return
+        params = AgentSetHeadParams(agent_id=agent.id, node_id=node_id, version=agent.version, to_leaf=True)
+        if shown is not None and agent.id == shown.id:
+            if self.locked:
+                self._requests.failed.emit(self.locked)
+            else:
+                await self._move(params)
+            return
+        if owner is None:
+            with suppress(CallError):  # it is at work, most likely on the branch of this node
+                await self._move(params)
+        self._agents.show_agent(agent.id)
+
+    async def _sub_agent_of(self, node_id: str, conversation_id: str) -> Agent | None:
+        """The sub-agent whose task wrote this node."""
+        params = ConversationNodesParams(conversation_id=conversation_id, leaf_id=node_id, limit=1)
+        page = await self._session.call(CONVERSATION_NODES, params)
+        task_id = page.nodes[-1].task_id
+        if task_id is None:
+            return None
+        task = (await self._session.call(TASK_GET, TaskIdParams(task_id=task_id))).task
+        agent = self._agents.get(task.agent_id)
+        return agent if agent is not None and agent.called_by is not None else None
 
     async def _move(self, params: AgentSetHeadParams) -> None:
         await self._session.call(AGENT_SET_HEAD, params)

@@ -16,6 +16,7 @@ from app.protocol.conversations import (
 )
 from app.window.rows.row import Row
 from app.window.stores.conversation.store import ConversationStore
+from app.window.stores.conversation.tree_layout import branch_parent
 from app.window.stores.session import EngineSession
 
 _THROTTLE_MS = 120  # interval at which streamed text is searched
@@ -220,7 +221,7 @@ class FindStore(QObject):
 
 def _nodes_off_branch(nodes: tuple[TreeNode, ...], here: tuple[str, ...]) -> frozenset[str]:
     """Nodes of the tree that are not on the branch whose newer part is `here`."""
-    parents = {node.id: node.parent_id for node in nodes}
+    parents = {node.id: branch_parent(node) for node in nodes}
     branch = set(here)
     node_id = next((node_id for node_id in here if node_id in parents), None)
     while node_id is not None:

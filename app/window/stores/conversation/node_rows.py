@@ -28,6 +28,8 @@ from app.window.rows.row import (
     NoticeRow,
     ReplyRow,
     Row,
+    Speaker,
+    SpeakerRow,
     SummaryRow,
     TaskEndRow,
     ThinkingRow,
@@ -60,6 +62,8 @@ def node_rows(node: Node, extras: NodeExtras) -> list[Row]:
     """The rows of a node in display order."""
     if node.is_from_person:
         return _user_rows(node)
+    if node.task_from:
+        return _task_rows(node)
     if node.role == "user":
         return [NoticeRow(row_key(node, 0), node, NoticeBlock(kind="info", text=engine_message_text(node)))]
     rows = _Reply(node, extras).rows() if node.role == "assistant" else _plain_rows(node)
@@ -72,6 +76,15 @@ def _user_rows(node: Node) -> list[Row]:
     files = [block for block in node.blocks if isinstance(block, FileBlock)]
     named = [FileRow(f"{node.id}/file/{number}", node, file) for number, file in enumerate(files)]
     return [*words, *_image_rows(node, node.blocks), *named]
+
+
+def _task_rows(node: Node) -> list[Row]:
+    """The task of a sub-agent, as its caller wrote it: Markdown like a reply."""
+    rows: list[Row] = [SpeakerRow(f"{node.id}/caller", node, Speaker(f"Task from {node.task_from}", ""))]
+    for index, block in enumerate(node.blocks):
+        if isinstance(block, TextBlock) and block.text.strip():
+            rows += text_rows(node, index, split_markdown(block.text), step=0, streaming=False)
+    return rows
 
 
 def _plain_rows(node: Node) -> list[Row]:

@@ -147,7 +147,7 @@ class RowSeeker:
             self._reached(self._shown.rows.index_of(branch.row_owner(target.node_id), target.number))
         elif branch.has_older:
             self._load_older()
-        elif target.switches and not self._branches.locked:
+        elif target.switches and self._branches.can_switch:
             self._target = _SeekTarget(target.node_id, target.number, switches=False, is_switching=True)
             self._branches.switch(target.node_id)
         else:

@@ -51,7 +51,8 @@ class TreeStore(QObject):
 
     @property
     def has_forks(self) -> bool:
-        return any(line.count for line in self.lines)
+        """True if there is more than one branch, those of sub-agents included."""
+        return any(line.count or line.task_from for line in self.lines)
 
     def open(self) -> None:
         """Load the tree and follow it from now on."""
@@ -66,14 +67,22 @@ class TreeStore(QObject):
         self._redraw_timer.stop()
 
     def go_to(self, node_id: str) -> None:
-        """Scroll to a message; if it is on another branch, move the agent's head to the end of that branch."""
+        """Scroll to a message; if it is on another branch, move the agent's head to the end of that branch.
+
+        For a message on the branch of a sub-agent, selects the sub-agent.
+        """
         self._pending_node_id = ""
         if node_id in path_to(self._head_id, self._nodes):
             self._store.seeker.seek(node_id)
             return
-        if not self._store.branches.locked:
+        sub_agent_id, shown = self._sub_agent_at(node_id), self._store.agents.shown
+        is_called = sub_agent_id is not None and shown is not None and shown.id != sub_agent_id
+        if is_called or not self._store.branches.locked:
             self._pending_node_id = node_id
-        self._store.branches.switch(node_id)
+        if is_called and sub_agent_id is not None:
+            self._store.agents.show_agent(sub_agent_id)
+        else:
+            self._store.branches.switch(node_id)
 
     def compared_with_shown(self, node_id: str) -> tuple[ComparedBranch, ComparedBranch] | None:
         """The shown branch and the newest one through this node; None if they are the same."""
@@ -85,6 +94,14 @@ class TreeStore(QObject):
     def end_of(self, node_id: str) -> str:
         """The last node of the newest branch through this node."""
         return self._compared(newest_leaf(node_id, self._nodes)).leaf_id
+
+    def _sub_agent_at(self, node_id: str) -> str | None:
+        """The sub-agent on whose branch a node is, unless it was deleted."""
+        at: str | None = node_id
+        while at in self._nodes and not self._nodes[at].task_from:
+            at = self._nodes[at].parent_id
+        task = self._tasks.get(self._nodes[at].task_id or "") if at in self._nodes else None
+        return task.agent_id if task is not None and self._store.agents.get(task.agent_id) is not None else None
 
     def _compared(self, leaf_id: str) -> ComparedBranch:
         """The branch with the agent at its end; the selected agent takes precedence."""
@@ -159,6 +176,9 @@ class TreeStore(QObject):
     def _put_node(self, node: Node) -> None:
         if node.parent_id is not None and node.parent_id not in self._nearest_listed:
             self._is_stale = True  # its parent, a result or a notice, is unknown here: reload
+            return
+        if node.task_from and node.id not in self._nodes:
+            self._is_stale = True  # the engine knows the reply that called the sub-agent
             return
         above = self._nearest_listed[node.parent_id] if node.parent_id is not None else None
         is_written = node.is_from_person or node.role == "assistant"

@@ -17,10 +17,11 @@ class TreeLine:
     """One line of the tree.
 
     `depth` counts levels of indentation. `lanes` has an entry for each level to the left: whether the line drawn there
-    belongs to the active branch. `heads` are the agents here, if there are several. `number` of `count` is the position
-    in a fork, 0 without one. `turns` counts the folded replies; `tasks` are those that started here. `is_side`: it
-    leaves the line to its left; `goes_on`: its own line continues below; `goes_on_in_front`: the active branch
-    continues below.
+    belongs to the active branch, or None if the line ends above. `heads` are the agents here, if there are several.
+    `number` of `count` is the position in a fork, 0 without one. `turns` counts the folded replies; `tasks` are those
+    that started here. `is_side`: it leaves the line to its left; `goes_on`: its own line continues below;
+    `goes_on_in_front`: the active branch continues below. `task_from` is the caller of the sub-agent that starts here,
+    whose title is the text then.
     """
 
     node_id: str
@@ -28,7 +29,7 @@ class TreeLine:
     status: NodeStatus
     text: str
     depth: int
-    lanes: tuple[bool, ...]
+    lanes: tuple[bool | None, ...]
     number: int
     count: int
     turns: int
@@ -40,6 +41,12 @@ class TreeLine:
     heads: tuple[Speaker, ...]
     goes_on: bool
     goes_on_in_front: bool
+    task_from: str = ""
+
+
+def branch_parent(node: TreeNode) -> str | None:
+    """The node before this one on its branch. A sub-agent's branch begins below the call that made it."""
+    return None if node.task_from else node.parent_id
 
 
 def path_to(head_id: str | None, nodes: dict[str, TreeNode]) -> frozenset[str]:
@@ -47,16 +54,16 @@ def path_to(head_id: str | None, nodes: dict[str, TreeNode]) -> frozenset[str]:
     path: set[str] = set()
     while head_id is not None and head_id in nodes:
         path.add(head_id)
-        head_id = nodes[head_id].parent_id
+        head_id = branch_parent(nodes[head_id])
     return frozenset(path)
 
 
 def newest_leaf(node_id: str, nodes: dict[str, TreeNode]) -> str:
-    """The newest leaf below a node; `nodes` as for `tree_lines`."""
+    """The newest leaf of a branch below a node; `nodes` as for `tree_lines`."""
     below = {node_id}
     newest = node_id
     for node in nodes.values():
-        if node.parent_id in below:
+        if branch_parent(node) in below:
             below.add(node.id)
             newest = node.id
     return newest
@@ -78,7 +85,7 @@ class _Start:
 
     node_id: str
     depth: int
-    lanes: tuple[bool, ...]
+    lanes: tuple[bool | None, ...]
     number: int
     count: int
     is_side: bool
@@ -95,6 +102,7 @@ class _Lines:
         self._nodes = nodes
         self._heads = heads
         self._tasks = _at_work(nodes, tasks)
+        self._titles = {task.id: task.title for task in tasks.values()}
         self._head_id = head_id
         self._front = path_to(head_id, nodes)
         self._children = _children_of(nodes.values())
@@ -111,23 +119,30 @@ class _Lines:
             waiting.extend(below)
         return tuple(lines)
 
-    def _next(self, node_id: str, depth: int, lanes: tuple[bool, ...]) -> list[_Start]:
+    def _next(self, node_id: str, depth: int, lanes: tuple[bool | None, ...]) -> list[_Start]:
         """The lines after a node in reverse drawing order.
 
-        Side branches, oldest first, are drawn before the continuation.
+        Sub-agents that it called and side branches, oldest first, are drawn before the continuation.
         """
-        children = self._children.get(node_id, [])
-        if len(children) < 2:
-            return [_Start(child, max(depth, 0), lanes, 0, 0, False) for child in children]
-        trunk = max(children, key=self._newest.__getitem__)
+        every = self._children.get(node_id, [])
+        called = [child for child in every if self._nodes[child].task_from and node_id != ROOT]
+        children = [child for child in every if child not in called]
         straight, count = max(depth, 0), len(children)
-        starts = [_Start(trunk, straight, lanes, children.index(trunk) + 1, count, False)]
-        goes_past = trunk in self._front
-        for number in range(len(children), 0, -1):
-            child = children[number - 1]
-            if child != trunk:
-                starts.append(_Start(child, straight + 1, (*lanes, goes_past), number, count, True))
-                goes_past = goes_past or child in self._front
+        if count < 2:
+            starts = [_Start(child, straight, lanes, 0, 0, False) for child in children]
+            goes_past = any(child in self._front for child in children) if children else None
+        else:
+            trunk = max(children, key=self._newest.__getitem__)
+            starts = [_Start(trunk, straight, lanes, children.index(trunk) + 1, count, False)]
+            goes_past = trunk in self._front
+            for number in range(count, 0, -1):
+                child = children[number - 1]
+                if child != trunk:
+                    starts.append(_Start(child, straight + 1, (*lanes, goes_past), number, count, True))
+                    goes_past = goes_past or child in self._front
+        for child in reversed(called):
+            starts.append(_Start(child, straight + 1, (*lanes, goes_past), 0, 0, True))
+            goes_past = bool(goes_past)
         return starts
 
     def _segment(self, first: str) -> list[str]:
@@ -145,7 +160,7 @@ class _Lines:
             node_id=node.id,
             role=node.role,
             status=self._nodes[segment[-1]].status,
-            text=node.text,
+            text=(self._titles.get(node.task_id or "") if node.task_from else "") or node.text,
             depth=start.depth,
             lanes=start.lanes,
             number=start.number,
@@ -159,6 +174,7 @@ class _Lines:
             heads=tuple(speaker for one in segment for speaker in self._heads.get(one, ())),
             goes_on=bool(below),
             goes_on_in_front=any(one.node_id in self._front for one in below),
+            task_from=node.task_from,
         )
 
 
@@ -184,10 +200,10 @@ def _children_of(nodes: Iterable[TreeNode]) -> dict[str, list[str]]:
 
 
 def _newest_below(nodes: dict[str, TreeNode]) -> dict[str, int]:
-    """The index of the newest node below each node."""
+    """The index of the newest node of a branch below each node."""
     newest = {node_id: number for number, node_id in enumerate(nodes)}
     for node_id in reversed(nodes):
-        parent_id = nodes[node_id].parent_id
+        parent_id = branch_parent(nodes[node_id])
         if parent_id is not None:
             newest[parent_id] = max(newest[parent_id], newest[node_id])
     return newest

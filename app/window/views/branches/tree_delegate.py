@@ -27,7 +27,7 @@ def line_detail(line: TreeLine) -> str:
 
 def _details(line: TreeLine) -> tuple[str, ...]:
     place = f"{line.number} of {line.count}" if line.count else ""
-    who = "You" if line.role == "user" else "Reply"
+    who = f"Task from {line.task_from}" if line.task_from else "You" if line.role == "user" else "Reply"
     return tuple(part for part in (place, who, _turns(line), _money(line)) if part)
 
 
@@ -106,7 +106,8 @@ class TreeDelegate(QStyledItemDelegate):
         if line.is_side and not line.is_in_front:
             self._paint_bend(painter, *turn, in_front=False)
         for step, in_front in enumerate(lanes):
-            self._stroke(painter, in_front, QPointF(self._lane_x(place, step), top), place.bottom() + 1.0)
+            if in_front is not None:
+                self._stroke(painter, in_front, QPointF(self._lane_x(place, step), top), place.bottom() + 1.0)
         if line.is_side and line.is_in_front:  # the active branch is painted over the others
             self._paint_bend(painter, *turn, in_front=True)
         if not (line.is_side or line.is_first):

@@ -50,6 +50,7 @@ async def test_a_single_branch_shows_a_hint_and_two_are_drawn(tmp_path: Path, th
         await until(lambda: "This conversation has one branch" in panel.note)
         await retry(engine, reply.id)
         await until(lambda: len(panel.lines) == 3 and not panel.note)
+        await until(lambda: all(task.ended_at for line in panel.lines for task in line.tasks))
         places = panel.findChild(QListView)
         assert places is not None and places.accessibleName() == "Branches of this conversation"
         spoken = [places.model().index(row, 0).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(3)]
