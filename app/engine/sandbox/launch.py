@@ -13,8 +13,9 @@ from app.engine.core.workspace_threads import in_workspace
 from app.engine.sandbox import landlock
 from app.engine.sandbox.bubblewrap import Joining, bubblewrapped
 from app.engine.sandbox.form import sandbox_of
+from app.engine.sandbox.http_proxy import Judge
 from app.engine.sandbox.loopback import Loopback
-from app.engine.sandbox.network_proxy import Judge, NetworkProxy, ProxyAccess, network_program
+from app.engine.sandbox.network_proxy import NetworkProxy, ProxyAccess, network_program
 from app.engine.sandbox.profile import SandboxProfile
 from app.engine.sandbox.protected_files import pin
 from app.engine.sandbox.workspace_guard import WorkspaceGuard

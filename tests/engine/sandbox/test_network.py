@@ -16,8 +16,8 @@ import pytest
 
 from app.engine.permissions.addresses import is_public, is_this_machine
 from app.engine.permissions.network import judge_connection, needs_network
+from app.engine.sandbox.http_proxy import Judge
 from app.engine.sandbox.launch import CommandSandbox
-from app.engine.sandbox.network_proxy import Judge
 from app.engine.tools.base import ToolContext
 from tests.engine.sandbox.conftest import profile_of, run_shell
 from tests.support.loop_parts import task_of

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from app.engine.core.ids import new_id
+from app.engine.sandbox.http_proxy import PROXY_HEADER
 from app.engine.tools.base import ToolError
 from app.engine.tools.browser.installed import has_own_sandbox
 from app.engine.tools.browser.playwright_start import start_playwright
 from app.engine.tools.browser.selectors import ways_to_find
 from app.engine.tools.processes import marks
 from app.engine.tools.processes.termination import ProcessSweep, adopt_orphans
-from app.engine.tools.web.judging_proxy import PROXY_HEADER
 from app.environment import without_secrets
 from app.protocol.base import JsonObject, JsonValue
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from app.engine.sandbox.http_proxy import Dial, HttpProxy
 from app.engine.tools.base import AddressGuard, ToolError
 from app.engine.tools.browser.driver import BrowserProcess, BrowserWindow, PageFailed
 from app.engine.tools.browser.selectors import similar_elements
-from app.engine.tools.web.judging_proxy import Dial, JudgingProxy
 
 T = TypeVar("T")
 
@@ -20,6 +20,7 @@ _IDLE_S = 600.0
 _LONGEST_S = 90.0
 _SILENT = f"The page did not answer within {_LONGEST_S:g} s. It was closed; navigate again."
 _MOST_BLOCKED = 5
+_MOST_CONNECTIONS = 128
 # What it would tell its maker, which is refused like the rest.
 _OF_THE_BROWSER = frozenset(
     f"{name}.googleapis.com"
@@ -37,7 +38,8 @@ class BrowserSession:
 
     def __init__(self, process: BrowserProcess, dial: Dial, on_idle: Callable[[], None]) -> None:
         self._process = process
-        self._proxy = JudgingProxy(self._judge, dial)
+        self._proxy = HttpProxy(self._judge, _MOST_CONNECTIONS, dial)
+        self._port = 0
         self._on_idle = on_idle
         self._window: BrowserWindow | None = None
         self._guard: AddressGuard | None = None
@@ -130,9 +132,8 @@ class BrowserSession:
         if self._window is not None:
             await self._process.release(self._window)
             self._window = None
-        if not self._proxy.port:
-            await self._proxy.open()
-        self._window = await self._process.open(program, self._proxy.port)
+        self._port = self._port or self._proxy.open()
+        self._window = await self._process.open(program, self._port)
         return self._window
 
     async def _explained(self, failed: PageFailed) -> ToolError:

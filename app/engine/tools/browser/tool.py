@@ -28,8 +28,7 @@ from app.engine.tools.browser.driver import BrowserProcess, BrowserWindow, PageF
 from app.engine.tools.browser.installed import find_browser, has_own_sandbox, problem
 from app.engine.tools.browser.session import TOOL, BrowserSession, same_place
 from app.engine.tools.plain_text import clean_output
-from app.engine.tools.web.fetch import PAGE_LENGTH, completed, data_notice, until_cancelled
-from app.engine.tools.web.judging_proxy import dial_of
+from app.engine.tools.web.fetch import PAGE_LENGTH, completed, data_notice, shared_localhost, until_cancelled
 from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay, ToolIcon
 
@@ -207,7 +206,7 @@ class Browser:
             _closing.add(closing)
             closing.add_done_callback(_closing.discard)
 
-        return sessions.get(BrowserSession, lambda: BrowserSession(process, dial_of(sessions), close_idle))
+        return sessions.get(BrowserSession, lambda: BrowserSession(process, shared_localhost(sessions), close_idle))
 
     async def _act(self, wanted: BrowserArguments, session: BrowserSession, window: BrowserWindow) -> ToolResult:
         match wanted.action:

@@ -6,15 +6,12 @@ import ssl
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from http import HTTPStatus
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from app.engine.core.errors import FolderNotAnswering
-from app.engine.core.workspace_threads import in_workspace
+from app.engine.sandbox.http_proxy import look_up
 from app.engine.tools.base import AddressGuard, ToolError
 
 if TYPE_CHECKING:
@@ -53,16 +50,6 @@ class Download:
     def phrase(self) -> str:
         known = {one.value: one.phrase for one in HTTPStatus}
         return f"HTTP {self.status} {known.get(self.status, '')}".strip()
-
-
-async def look_up(host: str, port: int) -> list[str]:
-    """The IP addresses of a host. Raises OSError."""
-    # The few threads of the event loop must not wait for the name server of a hostile name.
-    try:
-        found = await in_workspace(Path(host), partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM))
-    except (FolderNotAnswering, UnicodeError) as error:
-        raise OSError(f"the name {host[:200]} could not be looked up") from error
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 async def download(

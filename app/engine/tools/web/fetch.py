@@ -2,8 +2,9 @@
 
 import asyncio
 import re
+import socket
 from collections.abc import AsyncGenerator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Annotated, TypeVar
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ from msgspec import Meta, Struct
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import Text
+from app.engine.sandbox.http_proxy import Dial, HttpProxy
 from app.engine.sandbox.loopback import Loopback
 from app.engine.tools.base import (
     Access,
@@ -26,8 +28,8 @@ from app.engine.tools.base import (
     text_argument,
 )
 from app.engine.tools.plain_text import clean_output
+from app.engine.tools.sessions import ConversationSessions
 from app.engine.tools.web.download import LARGEST, Download, download
-from app.engine.tools.web.judging_proxy import JudgingProxy, dial_of
 from app.engine.tools.web.page_text import Page, decoded, is_page, is_text, to_markdown
 from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay
@@ -36,6 +38,7 @@ T = TypeVar("T")
 
 # Characters of a result.
 PAGE_LENGTH = 20_000
+_MOST_CONNECTIONS = 8
 _OF_THIS_MACHINE = re.compile(r"(?:localhost|127\.|\[::1\]|0\.0\.0\.0)")
 _OTHER_NAMES = {"uri": "url", "link": "url", "address": "url", "offset": "start"}
 
@@ -94,10 +97,9 @@ class WebFetch:
             yield None
             return
         judge = partial(self._context.addresses.connection_refusal, self.name)
-        proxy = JudgingProxy(judge, dial_of(self._context.sessions))
-        await proxy.open()
+        proxy = HttpProxy(judge, _MOST_CONNECTIONS, shared_localhost(self._context.sessions))
         try:
-            yield f"http://127.0.0.1:{proxy.port}"
+            yield f"http://127.0.0.1:{proxy.open()}"
         finally:
             await proxy.close()
 
@@ -114,6 +116,20 @@ class WebFetch:
         if not wanted.raw and is_page(got.content_type, text):
             page = await to_markdown(text, got.url)
         return _result(wanted, got, page)
+
+
+def shared_localhost(sessions: ConversationSessions) -> Dial:
+    """Connects to servers that commands of the conversation have started: they come before those of the person."""
+
+    async def dial(port: int) -> socket.socket | None:
+        loopback = sessions.find(Loopback)
+        if loopback is None or not loopback.is_open:
+            return None
+        with suppress(OSError, TimeoutError):
+            return await loopback.connect(port)
+        return None
+
+    return dial
 
 
 def completed(url: str) -> str:
