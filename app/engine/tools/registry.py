@@ -24,7 +24,14 @@ TOOLS = (Shell, Code, WebFetch, Python, PythonInference, SearchMemory, Browser, 
 # Of every task: they only control it.
 CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate, Todo)
 # The highest permission that a call of a tool may need; `run` for those that are not named.
-TIERS: dict[str, PermissionTier] = {Code.name: "write", WebFetch.name: "read", Browser.name: "write"}
+TIERS: dict[str, PermissionTier] = {
+    Code.name: "write",
+    WebFetch.name: "read",
+    Browser.name: "write",
+    PythonInference.name: "free",
+    SearchMemory.name: "free",
+    TaskTool.name: "free",
+}
 # Stands for every tool of every MCP server, in a personality and in rules.
 SERVICES = McpResources.name
 SERVER_PREFIX = f"{SERVICES}:"

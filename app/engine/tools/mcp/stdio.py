@@ -49,7 +49,10 @@ class StdioTransport:
             os.close(ours)
             marks.forget((mark,))
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise ConfigurationError(f"{launch.arguments[0]} could not be started: {reason}.") from error
+            program = launch.arguments[0]
+            if isinstance(error, FileNotFoundError):
+                raise ConfigurationError(f"There is no program {program} here. Is it installed?") from error
+            raise ConfigurationError(f"{program} could not be started: {reason}.") from error
         finally:
             os.close(theirs)
             launch.close()

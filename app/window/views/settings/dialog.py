@@ -108,7 +108,7 @@ class SettingsDialog(QDialog):
             ProvidersPageView(theme, calls),
             PersonalitiesPageView(theme, stores.personalities),
             GrantsPageView(theme, stores.grants, calls),
-            ToolsPageView(theme, stores.tools, stores.personalities),
+            ToolsPageView(theme, stores.tools, stores.personalities, calls),
             SkillsPageView(theme, calls),
             AppearancePageView(theme),
             ShortcutsPageView(theme, shortcuts),

@@ -13,7 +13,7 @@ from app.protocol.engine import ENGINE_STATUS
 from app.window.stores.asks import GrantStore
 from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
-from app.window.views.settings.page import EngineCalls, SettingsPageView, hairline
+from app.window.views.settings.page import EngineCalls, SettingsPageView, hairline, open_in_place
 from app.window.views.settings.rule_form import RuleFormView
 from app.window.widgets.code_excerpt import CodeExcerptView
 from app.window.widgets.empty_state import EmptyStateView
@@ -116,7 +116,7 @@ class GrantsPageView(SettingsPageView):
         self._form = RuleFormView(theme, calls)
         self.top.addWidget(self._new, 0, Qt.AlignmentFlag.AlignLeft)
         self.top.addWidget(self._form)
-        self._new.clicked.connect(self._form.open_form)
+        open_in_place(self._new, self._form.open_form, self._form.closed)
         grants.changed.connect(self._show)
         grants.failed.connect(self.show_failure)
 

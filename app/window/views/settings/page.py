@@ -3,8 +3,8 @@
 from collections.abc import Callable, Coroutine
 from typing import Protocol, TypeVar
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer, SignalInstance
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.protocol.base import Method, Wire
 from app.window.theme.style import set_style
@@ -60,11 +60,24 @@ class SettingsPageView(QWidget):
 
     def clear_rows(self, first: int = 0) -> None:
         """Delete the rows from this one on."""
-        while (item := self.rows.takeAt(first)) is not None:
-            widget = item.widget()
-            if widget is not None:
-                widget.hide()
-                widget.deleteLater()
+        clear_layout(self.rows, first)
+
+
+def clear_layout(layout: QLayout, first: int = 0) -> None:
+    """Delete the widgets of a layout from this one on."""
+    while (item := layout.takeAt(first)) is not None:
+        widget = item.widget()
+        if widget is not None:
+            widget.hide()
+            widget.deleteLater()
+
+
+def open_in_place(button: QPushButton, open_form: Callable[[], None], closed: SignalInstance) -> None:
+    """The button gives way to its form, and comes back with the focus when the form is closed."""
+    button.clicked.connect(button.hide)
+    button.clicked.connect(open_form)
+    closed.connect(button.show)
+    closed.connect(button.setFocus)
 
 
 def hairline() -> QFrame:

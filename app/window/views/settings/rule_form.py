@@ -4,7 +4,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Literal
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.client.rule_text import covered_line, covered_summary, rule_words
@@ -60,9 +61,10 @@ _TYPED: dict[_About, tuple[str, str]] = {
 
 
 class RuleFormView(QWidget):
-    """Hidden until `open_form`. `added` is emitted once the engine has the rule."""
+    """Hidden until `open_form`. `added` is emitted once the engine has the rule, `closed` when the form was hidden."""
 
     added = Signal()
+    closed = Signal()
 
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
         super().__init__()
@@ -87,7 +89,7 @@ class RuleFormView(QWidget):
         self._choose.clicked.connect(self._on_choose_clicked)
         self._add.clicked.connect(self._on_add_clicked)
         self._check.clicked.connect(self._on_check_clicked)
-        self._cancel.clicked.connect(self.hide)
+        self._cancel.clicked.connect(self.close_form)
         self._on_kind_chosen()
         self.hide()
 
@@ -97,6 +99,17 @@ class RuleFormView(QWidget):
         self._on_edited()
         self.show()
         self._kind.setFocus()
+
+    def close_form(self) -> None:
+        self.hide()
+        self.closed.emit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape closes the form, not the dialog around it."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.close_form()
+        else:
+            super().keyPressEvent(event)
 
     def show_result(self, text: str) -> None:
         self._result.setText(text)
@@ -144,7 +157,7 @@ class RuleFormView(QWidget):
 
     async def _send(self, rule: GrantDraft) -> None:
         await self._calls.call(GRANT_ADD, GrantAddParams(rules=(rule,)))
-        self.hide()
+        self.close_form()
         self.added.emit()
 
     async def _judge(self, rule: GrantDraft) -> None:

@@ -1,6 +1,7 @@
 """All of a skill to look at, and the form that installs one after it was shown."""
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.client.safe_text import escape_hidden_line
@@ -45,9 +46,13 @@ class SkillPreviewView(QWidget):
 
 
 class SkillInstallView(QWidget):
-    """Hidden until `open_form`. `installed` gives the name of a skill that the engine has installed."""
+    """Hidden until `open_form`. `installed` gives the name of a skill that the engine has installed.
+
+    `closed` says that the form was hidden.
+    """
 
     installed = Signal(str)
+    closed = Signal()
 
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
         super().__init__()
@@ -76,7 +81,7 @@ class SkillInstallView(QWidget):
         self._choose.clicked.connect(self._on_choose_clicked)
         self._show_button.clicked.connect(self._on_show_clicked)
         self._install.clicked.connect(self._on_install_clicked)
-        self._cancel.clicked.connect(self.hide)
+        self._cancel.clicked.connect(self.close_form)
         self.hide()
 
     def open_form(self) -> None:
@@ -85,6 +90,18 @@ class SkillInstallView(QWidget):
         self._on_edited()
         self.show()
         self._source.setFocus()
+
+    def close_form(self) -> None:
+        self.hide()
+        self._clear()
+        self.closed.emit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape closes the form, not the dialog around it."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.close_form()
+        else:
+            super().keyPressEvent(event)
 
     def _lay_out(self) -> None:
         close = self._theme.tokens.space_close
@@ -148,8 +165,7 @@ class SkillInstallView(QWidget):
             made = (await self._calls.call(SKILL_INSTALL, params)).skill
         finally:
             self._install.setEnabled(True)
-        self.hide()
-        self._clear()
+        self.close_form()
         self.installed.emit(made.name)
 
     def _on_edited(self) -> None:

@@ -8,7 +8,6 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.client.safe_text import escape_hidden_line
 from app.client.skill_text import origin_text
-from app.protocol.conversations import CONVERSATION_LIST, ConversationListParams
 from app.protocol.skills import (
     SKILL_ENABLE,
     SKILL_LIST,
@@ -23,16 +22,14 @@ from app.protocol.skills import (
 )
 from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
-from app.window.views.settings.page import ConfirmationView, EngineCalls, SettingsPageView, hairline
+from app.window.views.settings.folder_choice import FolderChoiceView
+from app.window.views.settings.page import ConfirmationView, EngineCalls, SettingsPageView, hairline, open_in_place
 from app.window.views.settings.skill_preview import SkillInstallView, SkillPreviewView
-from app.window.widgets.combo_box import ComboBox
 from app.window.widgets.empty_state import EmptyStateView
 from app.window.widgets.labels import TextLabel
 
 _TEXT = "Instructions for certain kinds of work, with scripts. You are asked before a script runs."
 _NOTHING = "A skill is a folder with a SKILL.md. Install one, or put it into .agents/skills of a project."
-_ONLY_OWN = "Only your own"
-_CONVERSATIONS = 50
 
 
 class SkillRowView(QWidget):
@@ -48,7 +45,8 @@ class SkillRowView(QWidget):
         self._skill = skill
         name = escape_hidden_line(skill.name)
         self._switch = QCheckBox("On")
-        self._switch.setChecked(skill.is_enabled)
+        self._description = TextLabel(theme, wrap=True)
+        self._origin = TextLabel(theme, tone="muted", wrap=True)
         self._switch.setAccessibleName(f"Tell agents of {name}")
         self._show_button, self._remove = push_button("Show", "quiet"), push_button("Remove …")
         self._show_button.setAccessibleName(f"Show {name}")
@@ -65,6 +63,14 @@ class SkillRowView(QWidget):
         self._remove.clicked.connect(self._on_remove_clicked)
         confirm.clicked.connect(self.removed)
         self._keep.clicked.connect(self._question.hide)
+        self.show_skill(skill)
+
+    def show_skill(self, skill: Skill) -> None:
+        """The same skill as it is now; an open question and what is shown of it stay."""
+        self._skill = skill
+        self._switch.setChecked(skill.is_enabled)
+        self._description.setText(escape_hidden_line(skill.description))
+        self._origin.setText(origin_text(skill))
 
     def show_contents(self, view: QWidget) -> None:
         self._place.addWidget(view)
@@ -82,8 +88,8 @@ class SkillRowView(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(tokens.space_tight)
         column.addLayout(head)
-        column.addWidget(TextLabel(self._theme, escape_hidden_line(self._skill.description), wrap=True))
-        column.addWidget(TextLabel(self._theme, origin_text(self._skill), tone="muted", wrap=True))
+        column.addWidget(self._description)
+        column.addWidget(self._origin)
         column.addWidget(
             TextLabel(self._theme, escape_hidden_line(self._skill.file), tone="muted", mono=True, wrap=True)
         )
@@ -111,40 +117,41 @@ class SkillsPageView(SettingsPageView):
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
         super().__init__(theme, "Skills", _TEXT)
         self._calls = calls
-        self._workspace = ComboBox((_ONLY_OWN,))
-        self._workspace.setAccessibleName("Skills for the folder")
+        self._folder = FolderChoiceView(theme, calls, "None", "Also skills of this folder")
         self._new = push_button("Install a skill …")
         self._form = SkillInstallView(theme, calls)
         head = QHBoxLayout()
         head.setSpacing(theme.tokens.space_close)
         head.addWidget(self._new)
         head.addStretch(1)
-        head.addWidget(TextLabel(theme, "Folder", tone="muted"))
-        head.addWidget(self._workspace)
+        head.addWidget(self._folder)
         self.top.addLayout(head)
         self.rows.addWidget(self._form)
-        self._new.clicked.connect(self._on_new)
+        open_in_place(self._new, self._form.open_form, self._form.closed)
+        self._new.clicked.connect(lambda: self.bring_into_view(self._form))
         self._form.installed.connect(self._on_installed)
-        self._workspace.textActivated.connect(self._on_workspace_chosen)
+        self._folder.folder_chosen.connect(self.load)
         self._shown: dict[str, SkillRowView] = {}
+        self._broken: tuple[str, ...] = ()
 
     def load(self) -> None:
         self._calls.spawn(self._load(), self.show_failure)
 
     async def _load(self) -> None:
-        if self._workspace.count() == 1:
-            found = await self._calls.call(CONVERSATION_LIST, ConversationListParams(limit=_CONVERSATIONS))
-            names = dict.fromkeys(one.workspace for one in found.conversations if one.workspace)
-            self._workspace.addItems(list(names))
+        await self._folder.load()
         await self._list()
 
     async def _list(self) -> None:
-        chosen = self._workspace.currentText() if self._workspace.currentIndex() > 0 else None
-        self._show(await self._calls.call(SKILL_LIST, SkillListParams(workspace=chosen)))
+        self._show(await self._calls.call(SKILL_LIST, SkillListParams(workspace=self._folder.folder)))
 
     def _show(self, found: SkillListResult) -> None:
+        skills = {skill.file: skill for skill in found.skills}
+        if skills and list(skills) == list(self._shown) and found.broken == self._broken:
+            for file, skill in skills.items():
+                self._shown[file].show_skill(skill)
+            return
         self.clear_rows(first=1)  # the form stays, with what was typed
-        self._shown = {}
+        self._shown, self._broken = {}, found.broken
         for skill in found.skills:
             row = self._shown[skill.file] = SkillRowView(self.theme, skill)
             row.switched.connect(partial(self._on_switched, skill.file))
@@ -173,15 +180,8 @@ class SkillsPageView(SettingsPageView):
         await self._calls.call(SKILL_REMOVE, SkillRemoveParams(file=file))
         await self._list()
 
-    def _on_new(self) -> None:
-        self._form.open_form()
-        self.bring_into_view(self._form)
-
     def _on_installed(self, name: str) -> None:
         self.banner.show_message(f"{escape_hidden_line(name)} was installed.", "done")
-        self.load()
-
-    def _on_workspace_chosen(self, _: str) -> None:
         self.load()
 
     def _on_switched(self, file: str, is_on: bool) -> None:

@@ -121,7 +121,7 @@ async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     missing = type(missing)(name="test", command=("/nowhere/server",))
     async with pool_of(tmp_path, missing) as pool:
         server = await pool.find("test")
-        with pytest.raises(McpError, match="/nowhere/server could not be started"):
+        with pytest.raises(McpError, match="There is no program /nowhere/server here"):
             await server.connected()
 
 
