@@ -232,13 +232,14 @@ def _call(
         place = str(Path(folder, Path(options.path).expanduser()))
         return GrantedCall(operation=operation, folder=place), "code" if allows else ""
     line = " ".join(rule)
+    operation = "run" if allows else ""  # a rule that denies holds for whatever starts the command
     if options.exact:
-        return GrantedCall(operation="run", command=line, working_dir=folder if allows else None), _shell(allows)
+        return GrantedCall(operation=operation, command=line, working_dir=folder if allows else None), _shell(allows)
     try:
         words = rule_words(line)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return GrantedCall(operation="run", prefix=words), _shell(allows)
+    return GrantedCall(operation=operation, prefix=words), _shell(allows)
 
 
 def _things(options: GrantsOptions) -> tuple[str | None, ...]:

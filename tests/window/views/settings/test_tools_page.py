@@ -136,7 +136,7 @@ async def test_escape_closes_the_form_and_its_button_comes_back(page: ToolsPageV
 async def test_tools_are_searched_by_their_words(page: ToolsPageView) -> None:
     await until(lambda: "The agent has shell" in buttons(page))
     search = named_fields(page)["Search tools"]
-    search.setText("work files")
+    search.setText("FILES .gitignore")
     await until(lambda: [name for name in buttons(page) if name.startswith("The agent")] == ["The agent has code"])
     search.setText("no tool says this")
     assert "No tool has these words." in texts(page)
