@@ -239,7 +239,10 @@ async def open_services(
     windows = partial(window_of, models=models, settings=settings)
     attachments = Attachments(paths.attachments)
     sessions = ToolSessions()
-    checkpoints = Checkpoints(log, database, ContentStore(paths.replaced))
+    contents = ContentStore(paths.replaced)
+    stack.callback(contents.close)
+    checkpoints = Checkpoints(log, database, contents)
+    background.start(checkpoints.recover(), name="changes of an earlier engine")
     stack.push_async_callback(sessions.close)
     servers = McpPool(settings, keys, KnownServers(paths.mcp_known), partial(sandbox_of_server, settings, paths))
     stack.push_async_callback(servers.close)
@@ -254,6 +257,7 @@ async def open_services(
         grants,
         paths,
         attachments,
+        contents,
         day,
         models.has_price,
         windows,
@@ -267,7 +271,7 @@ async def open_services(
     runner = AgentTaskRunner(builder, locks, models, background)
     stack.push_async_callback(runner.close)
     conversation_agents = ConversationAgents(log, database, locks, paths)
-    background.start(Remover(log, database, locks, grants, paths).sweep(), name="sweep of left files")
+    background.start(Remover(log, database, locks, grants, contents, paths).sweep(), name="sweep of left files")
     background.keep(
         partial(checkpoints.run_pruning, lambda: settings.values.keep_changes_days), "pruning of changes", _RESTART_S
     )
@@ -294,6 +298,7 @@ async def open_services(
         sessions=sessions,
         skills=Skills(paths, Path.home()),
         checkpoints=checkpoints,
+        contents=contents,
         mcp=ServerAdministration(settings, keys, servers),
         paths=paths,
         instance_id=new_id("engine"),

@@ -1,12 +1,12 @@
 """Changes of files by tasks. Each is recorded before it is made, so that it can be undone, also after a crash."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from app.protocol.base import Method, Timestamp, Wire
 
 # Contents that have no bytes: there is no file, or there is a folder.
-NOTHING = ""
-FOLDER = "folder"
+NOTHING: Final = ""
+FOLDER: Final = "folder"
 
 # `edit` and `command`: by a task. `hunk`: a piece that a person undid. `undo` and `redo` name what they concern.
 ChangeKind = Literal["edit", "command", "hunk", "undo", "redo"]

@@ -1,10 +1,13 @@
-"""What checkpoints cost: a step that changes files of a large workspace, and a write with and without one."""
+"""What checkpoints cost: a step that changes files of a large workspace, and a write with and without one.
+
+As in a task, the result of each write is committed after it.
+"""
 
 import tempfile
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -16,9 +19,10 @@ from app.engine.storage.records import conversations, tasks
 from app.engine.storage.sqlite.engines import sqlite_url
 from app.engine.tools.base import Tool
 from app.engine.tools.checkpoints import Checkpoints
+from app.protocol.events import TaskMessage
 from tests.benchmarks.bench import Row
 from tests.support.loop_parts import make_tool_context, run, tool_of
-from tests.support.records import conversation, task
+from tests.support.records import conversation, node, task
 
 _FOLDERS, _FILES = 1_000, 50
 _ROUNDS = 20
@@ -30,17 +34,17 @@ async def checkpoints() -> list[Row]:
     """Times are CPU of the whole process, except where named: the disk of the day decides the rest."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        async with _kept(folder) as kept:
-            code, bare = _tool(folder, kept), _tool(folder, None)
+        async with _opened(folder) as (log, kept):
+            code, bare = _Writes(_tool(folder, kept), log), _Writes(_tool(folder, None), log)
             _fill(folder / "workspace")
             steps: list[tuple[float, float]] = []
             with_it: list[tuple[float, float]] = []
             without: list[tuple[float, float]] = []
             for number in range(_ROUNDS):
-                with_it.append(await _write(code, number, "with.py"))
-                without.append(await _write(bare, number, "without.py"))
+                with_it.append(await code.write(number, "with.py"))
+                without.append(await bare.write(number, "without.py"))
             for number in range(_ROUNDS):
-                taken = [await _write(code, 1_000 + number, f"d{number}/f{each}.py") for each in range(_CHANGED)]
+                taken = [await code.write(1_000 + number, f"d{number}/f{each}.py") for each in range(_CHANGED)]
                 steps.append((sum(cpu for cpu, _ in taken), sum(wall for _, wall in taken)))
     cost = [one[0] - other[0] for one, other in zip(with_it, without, strict=True)]
     walls = [one[1] - other[1] for one, other in zip(with_it, without, strict=True)]
@@ -53,14 +57,16 @@ async def checkpoints() -> list[Row]:
 
 
 @asynccontextmanager
-async def _kept(folder: Path) -> AsyncGenerator[Checkpoints]:
+async def _opened(folder: Path) -> AsyncGenerator[tuple[EventLog, Checkpoints]]:
     database = await Database.open(sqlite_url(folder / "errand.db"), folder / "copies")
+    contents = ContentStore(folder / "replaced")
     log = EventLog(database.journal, database.epoch, 0)
     try:
         database.journal.put(conversations.save(conversation()), tasks.save(task()))
         await database.journal.flush()
-        yield TaskCheckpoints(task, log, ContentStore(folder / "replaced"))
+        yield log, TaskCheckpoints(task, log, contents)
     finally:
+        contents.close()
         log.deltas.close()
         await database.close()
 
@@ -76,8 +82,15 @@ def _fill(workspace: Path) -> None:
             (workspace / f"d{number}/f{each}.py").write_text(_TEXT if each < _CHANGED else "x = 1\n")
 
 
-async def _write(tool: Tool, number: int, path: str) -> tuple[float, float]:
-    """CPU and waiting time in milliseconds of one write."""
-    cpu, wall = time.process_time(), time.perf_counter()
-    await run(tool, {"action": "write", "path": path, "content": f"{_TEXT}# {number}\n"})
-    return 1000 * (time.process_time() - cpu), 1000 * (time.perf_counter() - wall)
+@dataclass(slots=True)
+class _Writes:
+    tool: Tool
+    log: EventLog
+
+    async def write(self, number: int, path: str) -> tuple[float, float]:
+        """CPU and waiting time in milliseconds of one write and the commit of its result."""
+        cpu, wall = time.process_time(), time.perf_counter()
+        await run(self.tool, {"action": "write", "path": path, "content": f"{_TEXT}# {number}\n"})
+        self.log.publish(TaskMessage(node=node(f"n{path}{number}")))
+        await self.log.flush()
+        return 1000 * (time.process_time() - cpu), 1000 * (time.perf_counter() - wall)

@@ -60,12 +60,12 @@ def write(name: str, content: str) -> Call:
     return Call("code", {"action": "write", "path": name, "content": content})
 
 
-async def test_an_engine_killed_between_record_and_change_leaves_the_file_and_a_list_that_says_so(
+async def test_an_engine_killed_between_note_and_change_leaves_the_file_and_a_list_that_says_so(
     own_errand: Errand, workspace: Path
 ) -> None:
     (workspace / "a").write_text("old\n")
     async with ModelServer(turns=[Reply(calls=(write("a", "new\n"),)), Reply(text="Done.")]) as server:
-        doomed = await life(own_errand, "recorded")
+        doomed = await life(own_errand, "noted")
         connection = await connected(own_errand)
         await start(connection, server, workspace)
         assert await doomed.wait() == -9
@@ -77,6 +77,26 @@ async def test_an_engine_killed_between_record_and_change_leaves_the_file_and_a_
     assert (file.name, file.state, file.can_undo) == ("a", "undone", False)
     await connection.call(CHANGE_REDO, ChangeUndoParams(task_id=TASK))
     assert (workspace / "a").read_text() == "new\n"
+    await connection.call(CHANGE_UNDO, ChangeUndoParams(task_id=TASK))
+    assert (workspace / "a").read_text() == "old\n"
+    await connection.close()
+
+
+async def test_a_change_whose_event_was_not_committed_when_the_engine_was_killed_can_be_undone(
+    own_errand: Errand, workspace: Path
+) -> None:
+    (workspace / "a").write_text("old\n")
+    async with ModelServer(turns=[Reply(calls=(write("a", "new\n"),)), Reply(text="Done.")]) as server:
+        doomed = await life(own_errand, "made")
+        connection = await connected(own_errand)
+        await start(connection, server, workspace)
+        assert await doomed.wait() == -9
+        await connection.close()
+    assert (workspace / "a").read_text() == "new\n"
+    await life(own_errand)
+    connection = await connected(own_errand)
+    found = await changes(connection)
+    assert [(file.name, file.state, file.steps, file.added) for file in found.files] == [("a", "changed", (1,), 1)]
     await connection.call(CHANGE_UNDO, ChangeUndoParams(task_id=TASK))
     assert (workspace / "a").read_text() == "old\n"
     await connection.close()

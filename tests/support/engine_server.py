@@ -227,6 +227,9 @@ async def engine_server(
         log.publish(McpUpdate(name=one.spec.name, state=one.state, problem=one.problem))
 
     pool.changed = mcp_changed
+    contents = ContentStore(paths.replaced)
+    checkpoints = Checkpoints(log, database, contents)
+    await checkpoints.recover()
     services = Services(
         log=log,
         database=database,
@@ -246,7 +249,8 @@ async def engine_server(
         grants=Grants(),
         sessions=ToolSessions(),
         skills=Skills(paths, paths.home / "home"),
-        checkpoints=Checkpoints(log, database, ContentStore(paths.replaced)),
+        checkpoints=checkpoints,
+        contents=contents,
         mcp=ServerAdministration(settings, keys, pool),
         paths=paths,
         instance_id=instance_id,
@@ -263,5 +267,6 @@ async def engine_server(
         await server.close()
         await pool.close()
         await models.close()
+        contents.close()
         log.deltas.close()
         await database.close()

@@ -1,29 +1,31 @@
 """An engine that kills itself around a change of a file: `python -m tests.support.killed_at_change WHEN`.
 
-`recorded`: after the commit that records a change, before it is made. `undoing`: before the second file of an undo.
+`noted`: after the note of a change is on disk, before it is made. `made`: after it was made, before its event is
+published. `undoing`: before the second file of an undo.
 """
 
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from app.engine import main as engine
 from app.engine.checkpoints import undo
+from app.engine.checkpoints.contents import ContentStore
 from app.engine.checkpoints.disk import restore
 from app.engine.checkpoints.history import Version
-from app.engine.main import main
-from app.engine.storage.sqlite import engines
-from app.engine.storage.sqlite.statements import Write
-from app.engine.storage.sqlite.tables import changes
-from app.engine.storage.sqlite.writer import SqliteWriter
+from app.engine.tools.code import workspace_files
+from app.regular_file import write_atomically
 
 
-class KilledWriter(SqliteWriter):
-    async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
-        await super().write(batch, durable=durable)
-        if any(write.statement.table is changes for write in batch):
-            os.kill(os.getpid(), signal.SIGKILL)
+class KilledStore(ContentStore):
+    def put(
+        self, *contents: bytes, notes: Mapping[str, bytes] | None = None, done: Iterable[str] = ()
+    ) -> tuple[str, ...]:
+        ids = super().put(*contents, notes=notes, done=done)
+        _kill()
+        return ids
 
 
 class KilledRestore:
@@ -33,13 +35,25 @@ class KilledRestore:
     def __call__(self, path: Path, version: Version, expected: str) -> None:
         self._count += 1
         if self._count == 2:
-            os.kill(os.getpid(), signal.SIGKILL)
+            _kill()
         restore(path, version, expected)
 
 
+def _write_and_die(path: Path, data: bytes, *, folder: int | None = None, mode: int | None = None) -> None:
+    write_atomically(path, data, folder=folder, mode=mode)
+    _kill()
+
+
+def _kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "recorded":
-        engines.SqliteWriter = KilledWriter
-    else:
-        undo.restore = KilledRestore()
-    sys.exit(main([], {}))
+    match sys.argv[1]:
+        case "noted":
+            engine.ContentStore = KilledStore
+        case "made":
+            workspace_files.write_atomically = _write_and_die
+        case _:
+            undo.restore = KilledRestore()
+    sys.exit(engine.main([], {}))

@@ -1,6 +1,7 @@
 """Lists, compares, undoes and redoes what tasks changed in files."""
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import msgspec
 from app.engine.checkpoints.contents import ContentStore
 from app.engine.checkpoints.disk import OTHER, read_version, restore
 from app.engine.checkpoints.history import CannotRestore, Direction, FileHistory, Version
+from app.engine.checkpoints.notes import contents_in, drop_old, noted_changes, publish_noted
 from app.engine.checkpoints.summary import changes_of, diff_of, hunk_undone, name_of
 from app.engine.core.errors import InvalidParams, NotFound
 from app.engine.core.ids import new_id
@@ -38,6 +40,8 @@ from app.protocol.tasks import Task
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
+
 # Comparing or restoring hundreds of files takes longer than a look at one.
 _PATIENCE_S = 60.0
 _PRUNE_EVERY_S = 86_400.0
@@ -59,6 +63,15 @@ class Checkpoints:
         self._database = database
         self._contents = contents
         self._lock = asyncio.Lock()
+        self._is_recovered = asyncio.Event()
+        self._started_at = datetime.now(UTC)
+
+    async def recover(self) -> None:
+        """After a start, before anything is answered: publish what a killed engine could only note."""
+        try:
+            await publish_noted(self._log, self._database, self._contents, self._started_at)
+        finally:
+            self._is_recovered.set()
 
     async def changes(self, task_id: str | None, conversation_id: str | None) -> ChangeListResult:
         """The changes of a task or of a conversation. Raises `InvalidParams` unless one of them is named."""
@@ -68,6 +81,7 @@ class Checkpoints:
             tasks: Sequence[Task] = (await self._task(task_id),)
         else:
             assert conversation_id is not None
+            await self._is_recovered.wait()
             changed = await self._database.changes.task_ids(conversation_id)
             all_tasks = await self._database.tasks.of_conversation(conversation_id) if changed else ()
             tasks = [task for task in all_tasks if task.id in changed]
@@ -93,14 +107,23 @@ class Checkpoints:
     async def run_pruning(self, days: Callable[[], int]) -> None:
         """Now and once a day, delete contents that no change of the last days names."""
         while True:
+            await self._is_recovered.wait()
             used = await self._database.changes.contents(datetime.now(UTC) - timedelta(days=days()))
-            await asyncio.to_thread(self._contents.prune, used)
+            await asyncio.to_thread(self._prune, used)
             await asyncio.sleep(_PRUNE_EVERY_S)
+
+    def _prune(self, used: frozenset[str]) -> None:
+        try:
+            drop_old(self._contents)
+            self._contents.prune(used | contents_in(noted_changes(self._contents)))
+        except OSError as error:
+            _log.warning("old contents were not deleted: %s", error)
 
     async def _changes(self, task: Task) -> TaskChanges:
         return await self._with_histories(task, partial(changes_of, task))
 
     async def _task(self, task_id: str) -> Task:
+        await self._is_recovered.wait()
         task = await self._database.tasks.get(task_id)
         if task is None:
             raise NotFound(f"There is no task {task_id!r}.")
@@ -196,9 +219,7 @@ class Checkpoints:
             version = history.without(units, start)
         else:
             version = history.with_again(units, start)
-        if version.data is not None:
-            self._contents.put(version.data)
-        before = self._contents.put(now.data) if now.data is not None else now.content
+        self._contents.put(*(data for data in (now.data, version.data) if data is not None))
         added, removed = _counts(now.data, version.data)
         change = Change(
             id=new_id("change"),
@@ -208,7 +229,7 @@ class Checkpoints:
             kind=kind,
             path=history.path,
             at=datetime.now(UTC),
-            before=before,
+            before=now.content,
             after=version.content,
             mode=now.mode,
             mode_after=version.mode,

@@ -31,7 +31,7 @@ def default_workspace(paths: Paths, conversation_id: str) -> Path:
 
 
 def delete_files(paths: Paths, files: Iterable[str], used: frozenset[str]) -> None:
-    """Delete long output, pictures and replaced contents not in `used`, and empty workspaces; other files stay."""
+    """Delete long output, pictures not in `used`, and empty workspaces; other files stay."""
     for file in map(Path, files):
         if file.parent == paths.outputs:
             _delete_folder(file)
@@ -40,9 +40,6 @@ def delete_files(paths: Paths, files: Iterable[str], used: frozenset[str]) -> No
                 file.rmdir()
         elif file.parent.parent == paths.attachments and str(file) not in used:
             _delete_picture(file)
-        elif file.parent.parent == paths.replaced and file.name not in used:
-            with suppress(OSError):
-                file.unlink()
 
 
 def unused_pictures(paths: Paths, used: frozenset[str]) -> tuple[str, ...]:

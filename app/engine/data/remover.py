@@ -5,11 +5,13 @@ import logging
 import os
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from app.engine.checkpoints.contents import ContentStore
+from app.engine.checkpoints.notes import contents_in, noted_changes
 from app.engine.core.errors import AgentBusy, Conflict, EngineError, InvalidParams, NotFound
 from app.engine.data import conversation_files
 from app.engine.event_log import EventLog
@@ -37,14 +39,20 @@ class ConversationLocks(Protocol):
 
 class Remover:
     def __init__(
-        self, log: EventLog, database: Database, locks: ConversationLocks, grants: Grants, paths: Paths
+        self,
+        log: EventLog,
+        database: Database,
+        locks: ConversationLocks,
+        grants: Grants,
+        contents: ContentStore,
+        paths: Paths,
     ) -> None:
         self._log = log
         self._database = database
         self._locks = locks
         self._grants = grants
         self._paths = paths
-        self._contents = ContentStore(paths.replaced)
+        self._contents = contents
 
     async def delete(self, conversation_id: str) -> None:
         """Raises `Conflict` unless it is archived, `AgentBusy` while a task runs."""
@@ -88,7 +96,9 @@ class Remover:
             return
         await removal.scrub(self._database.journal)
         left = [file for one in pending for file in one.files]
+        used = await self._database.changes.contents(_EVER)
         await self._delete_files(left)
+        await asyncio.to_thread(self._delete_contents, left, frozenset(one.conversation_id for one in pending), used)
         for one in pending:
             self._database.journal.put(removal.done(one.conversation_id))
         await self._log.flush()
@@ -152,16 +162,23 @@ class Remover:
             conversation_files.default_workspace(self._paths, conversation_id),
         )
         contents = await self._database.changes.contents_of(conversation_id)
-        replaced = (str(self._contents.path_of(one)) for one in sorted(contents))
+        replaced = (str(self._paths.replaced / one) for one in sorted(contents))
         return (*map(str, places), *sorted(await stats.pictures(conversation_id)), *replaced)
 
     async def _delete_files(self, files: list[str]) -> None:
         pictures = str(self._paths.attachments)
         named = any(file.startswith(pictures) for file in files)
         used = await self._database.storage_stats.pictures() if named else frozenset[str]()
-        if any(file.startswith(str(self._paths.replaced)) for file in files):
-            used |= await self._database.changes.contents(_EVER)
         await asyncio.to_thread(conversation_files.delete_files, self._paths, files, used)
+
+    def _delete_contents(self, files: list[str], conversations: frozenset[str], used: frozenset[str]) -> None:
+        """Delete what tasks of deleted conversations replaced in files, and the notes of it."""
+        noted = noted_changes(self._contents)
+        gone = [change.id for change in noted if change.conversation_id in conversations]
+        self._contents.drop_notes(gone)
+        used |= contents_in(change for change in noted if change.id not in gone)
+        named = {Path(file).name for file in files if Path(file).parent == self._paths.replaced}
+        self._contents.delete(named - used)
 
     async def _delete_unused_pictures(self) -> None:
         used = await self._database.storage_stats.pictures()

@@ -18,6 +18,7 @@ from app.engine.agent.history.visible_history import visible_messages
 from app.engine.agent.run.limits import DailyBudget
 from app.engine.agent.run.pending_asks import PendingAsks
 from app.engine.agent.run.task_builder import TaskBuilder
+from app.engine.checkpoints.contents import ContentStore
 from app.engine.core.errors import EngineError, InvalidParams
 from app.engine.core.messages import UserMessage
 from app.engine.core.settings import Settings
@@ -71,6 +72,8 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
         settings.set("summarise_at", head.summarise_at)
         asks = PendingAsks(log, database.asks)
         has_price = any(node.usage is not None and node.usage.cost_usd is not None for node in record.nodes)
+        contents = ContentStore(paths.replaced)
+        stack.callback(contents.close)
         sessions = ToolSessions()
         stack.push_async_callback(sessions.close)
         builder = TaskBuilder(
@@ -81,6 +84,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
             Grants(),
             paths,
             Attachments(paths.attachments),
+            contents,
             DailyBudget(log, database.usage, settings),
             lambda _: has_price,
             lambda _: head.window,

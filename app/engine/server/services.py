@@ -10,6 +10,7 @@ from app.engine.agent.tasks.chats import Chats
 from app.engine.agent.tasks.comparison import ModelComparison
 from app.engine.agent.tasks.conversation_agents import ConversationAgents
 from app.engine.agent.tasks.locks import AgentLocks
+from app.engine.checkpoints.contents import ContentStore
 from app.engine.checkpoints.undo import Checkpoints
 from app.engine.core.heartbeat import LoopLatency
 from app.engine.core.secrets import KeyStore
@@ -101,6 +102,7 @@ class Services:
     sessions: ToolSessions
     skills: Skills
     checkpoints: Checkpoints
+    contents: ContentStore
     mcp: ServerAdministration
     paths: Paths
     instance_id: str

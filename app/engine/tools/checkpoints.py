@@ -2,22 +2,22 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from app.protocol.changes import Change
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A change that is about to be made: `before` and `after` are ids of contents, `NOTHING` or `FOLDER`.
+    """A change that is about to be made. `before` and `after` are the bytes, `NOTHING` or `FOLDER`.
 
     `mode` has the permissions before. `made_folders` counts the folders above that the change makes. The counts are
     lines.
     """
 
     path: Path
-    before: str
-    after: str
+    before: bytes | Literal["", "folder"]
+    after: bytes | Literal["", "folder"]
     mode: int | None = None
     made_folders: int = 0
     added: int = 0
@@ -25,14 +25,14 @@ class FileChange:
 
 
 class Checkpoints(Protocol):
-    """Keeps what the changes of one task replace."""
+    """Keeps what the changes of one task replace. Called in threads."""
 
-    def keep(self, content: bytes, *, durable: bool) -> str:
-        """Store a content, `durable` if nothing else has it, and return its id. Called in a thread; raises OSError."""
+    def note(self, call_id: str, change: FileChange) -> Change:
+        """Note that the change is about to be made; that and the contents are on disk then. Raises OSError."""
         ...
 
-    async def record(self, call_id: str, change: FileChange) -> Change:
-        """Commit that the change is about to be made."""
+    def made(self, change: Change) -> None:
+        """The change was made: it is published, and committed with the next commit."""
         ...
 
     def failed(self, change: Change) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from app.engine.checkpoints.contents import ContentStore
 from app.engine.checkpoints.recorder import TaskCheckpoints
 from app.engine.server.services import Services
 from app.engine.tools.base import Tool
@@ -42,14 +41,14 @@ class Work:
         return self.parts.workspace
 
     def tool(self, task: Task | None = None) -> Tool:
-        contents = ContentStore(self.services.paths.replaced)
-        checkpoints = TaskCheckpoints(lambda: task or self.task, self.services.log, contents)
+        checkpoints = TaskCheckpoints(lambda: task or self.task, self.services.log, self.services.contents)
         context = make_tool_context(self.parts.workspace.parent)
         return tool_of(replace(context, workspace=self.folder.resolve(), checkpoints=checkpoints), "code")
 
     async def do(self, step: int, **arguments: object) -> None:
         task = msgspec.structs.replace(self.task, step_count=step)
         await run(self.tool(task), msgspec.convert(arguments, JsonObject))
+        await self.services.log.flush()  # as after each call of a task
 
     async def write(self, step: int, name: str, content: str) -> None:
         await self.do(step, action="write", path=name, content=content)

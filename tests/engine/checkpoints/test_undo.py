@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.engine.checkpoints.contents import id_of
 from app.engine.core.errors import NotFound
 from app.protocol.events import ChangeUpdate
 from tests.engine.checkpoints.parts import Work, work_in
@@ -250,8 +251,8 @@ async def test_what_a_link_leads_to_now_is_not_touched(work: Work, tmp_path: Pat
 async def test_contents_that_are_not_kept_any_more_are_said(work: Work) -> None:
     work.put("a", "old\n")
     await work.write(1, "a", "new\n")
-    for file in work.services.paths.replaced.glob("*/*"):
-        file.unlink()
+    contents = work.services.contents
+    contents.delete([id_of(b"old\n"), id_of(b"new\n")])
     file = (await work.files())["a"]
     assert (file.state, file.can_undo) == ("not_kept", False)
     assert "is not kept any more" in (await work.undo("a")).conflicts[0].text

@@ -9,10 +9,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from app.engine.checkpoints.contents import id_of
+from app.engine.checkpoints.notes import noted_changes
+from app.engine.checkpoints.recorder import TaskCheckpoints
 from app.engine.core.errors import AgentBusy, Conflict, InvalidParams, NotFound
 from app.engine.data.conversation_files import summary
 from app.engine.data.remover import Remover
 from app.engine.storage.records.removal import Removal, begin
+from app.engine.tools.checkpoints import FileChange
 from app.protocol.conversations import Conversation
 from app.protocol.data import DataPruneResult
 from app.protocol.events import ConversationDeleted, ConversationUpdate
@@ -35,7 +39,7 @@ async def engine(tmp_path: Path) -> AsyncGenerator[EngineParts]:
 
 def remover(parts: EngineParts) -> Remover:
     services = parts.services
-    return Remover(services.log, services.database, services.locks, services.grants, services.paths)
+    return Remover(services.log, services.database, services.locks, services.grants, services.contents, services.paths)
 
 
 async def worked(parts: EngineParts, *attachments: str, own_folder: bool = False) -> Task:
@@ -79,6 +83,25 @@ async def test_deleting_a_conversation_deletes_only_its_own_files(engine: Engine
     assert list(paths.workspaces.iterdir()) == []
     assert await engine.services.database.removals.pending() == ()
     assert await engine.services.database.nodes.path(gone.id) == ()
+
+
+async def test_what_tasks_replaced_in_files_is_deleted_unless_another_conversation_uses_it(engine: EngineParts) -> None:
+    contents, log = engine.services.contents, engine.services.log
+    gone, stays = await worked(engine), await worked(engine)
+    shared, own = FileChange(engine.workspace / "a", b"shared", b"own"), FileChange(engine.workspace / "b", b"own", "")
+    for task, changes in ((gone, (shared, own)), (stays, (FileChange(engine.workspace / "c", b"shared", b"c"),))):
+        checkpoints = TaskCheckpoints(lambda task=task: task, log, contents)
+        for change in changes:
+            checkpoints.made(checkpoints.note("call", change))
+    noted = checkpoints.note("call", FileChange(engine.workspace / "d", b"noted", b"d"))  # its event comes later
+    await asyncio.sleep(0)
+    await log.flush()
+    await archived(engine, gone)
+    await remover(engine).delete(gone.conversation_id)
+    there = {text: contents.has(id_of(text)) for text in (b"shared", b"own", b"c", b"noted", b"d")}
+    assert there == {b"shared": True, b"own": False, b"c": True, b"noted": True, b"d": True}
+    left = {change.id: change.conversation_id for change in noted_changes(contents)}
+    assert noted.id in left and set(left.values()) == {stays.conversation_id}
 
 
 async def test_workspace_with_files_is_not_deleted(engine: EngineParts) -> None:

@@ -84,6 +84,7 @@ class TaskBuilder:
     grants: Grants
     paths: Paths
     attachments: Attachments
+    contents: ContentStore
     daily_budget: DailyBudget
     has_price: Callable[[str], bool]
     window_of: Callable[[str], int | None]
@@ -121,7 +122,7 @@ class TaskBuilder:
         workspace, outputs = Path(task.workspace), self.paths.outputs / task.id
         sessions = ConversationSessions(self.sessions, task.conversation_id)
         addresses = TaskAddresses(state, self.grants, self.settings, self.paths)
-        checkpoints = TaskCheckpoints(lambda: state.task, self.log, ContentStore(self.paths.replaced))
+        checkpoints = TaskCheckpoints(lambda: state.task, self.log, self.contents)
         recorder = TaskRecorder(context, executions, self.has_price, stored_prompts)
         warn = partial(recorder.notice, "warning")
         policy = StopPolicy(context, completion, self._limits(task), self.daily_budget, warn)

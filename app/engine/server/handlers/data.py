@@ -61,7 +61,7 @@ async def delete(services: Services, session: ClientSession, params: Conversatio
 
 
 def _remover(services: Services) -> Remover:
-    return Remover(services.log, services.database, services.locks, services.grants, services.paths)
+    return Remover(services.log, services.database, services.locks, services.grants, services.contents, services.paths)
 
 
 HANDLERS = (

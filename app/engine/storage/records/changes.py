@@ -13,6 +13,7 @@ _SAVE = upsert(changes, ["id"], ["body"])
 _all = select(changes.c.body).order_by(changes.c.number)
 _OF_TASK = select(changes.c.path).where(changes.c.task_id == bindparam("task_id"))
 _OF_FILES = _all.where(changes.c.path.in_(_OF_TASK))
+_EXISTS = select(changes.c.id).where(changes.c.id == bindparam("change_id"))
 _TASKS = (
     select(changes.c.task_id)
     .where(changes.c.conversation_id == bindparam("conversation_id"))
@@ -52,6 +53,9 @@ class ChangeStore:
         """All changes, by any task, of the files that a task changed; without those that failed."""
         found = await self._reader.structs(_OF_FILES, Change, {"task_id": task_id})
         return tuple(change for change in found if not change.failed)
+
+    async def exists(self, change_id: str) -> bool:
+        return bool(await self._reader.rows(_EXISTS, {"change_id": change_id}))
 
     async def task_ids(self, conversation_id: str) -> frozenset[str]:
         """The tasks of a conversation that changed files."""

@@ -124,22 +124,11 @@ class Code:
             raise ToolError("Operation aborted")
         is_over = False
 
-        def run() -> ToolResult | _Write:
-            return self._run(wanted, allowed, lambda: is_over or cancel.is_set)
-
-        def write(prepared: _Write) -> ToolResult:
-            if is_over or cancel.is_set:
-                raise ToolError("Operation aborted")
-            return self._in_words(wanted.path, prepared.make)
-
-        async def whole() -> ToolResult:
-            result = await in_workspace(self._context.workspace, run, _PATIENCE_S)
-            if isinstance(result, _Write):
-                result = await self._with_checkpoint(call_id, result, write)
-            return result
+        def run() -> ToolResult:
+            return self._run(call_id, wanted, allowed, lambda: is_over or cancel.is_set)
 
         changes = wanted.action in ("write", "patch", "edit", "create_dir")
-        work = asyncio.ensure_future(whole())
+        work = asyncio.ensure_future(in_workspace(self._context.workspace, run, _PATIENCE_S))
         unsubscribe = cancel.subscribe(lambda: _abandon(work))
         try:
             return hidden(await work, self._context.redactor)
@@ -157,29 +146,36 @@ class Code:
             unsubscribe()
             work.cancel()
 
-    async def _with_checkpoint(
-        self, call_id: str, prepared: "_Write", write: Callable[["_Write"], ToolResult]
-    ) -> ToolResult:
-        """Make the change once what it replaces is committed."""
-        checkpoints, folder = self._context.checkpoints, self._context.workspace
-        recorded = None
-        if checkpoints is not None and prepared.change is not None:
-            recorded = await checkpoints.record(call_id, prepared.change)
-        try:
-            return await in_workspace(folder, lambda: write(prepared), _PATIENCE_S)
-        except ToolError:
-            if checkpoints is not None and recorded is not None:
-                checkpoints.failed(recorded)
-            raise
-
     def _run(
-        self, wanted: CodeArguments, allowed: Access | None, is_cancelled: Callable[[], bool]
-    ) -> "ToolResult | _Write":
+        self, call_id: str, wanted: CodeArguments, allowed: Access | None, is_cancelled: Callable[[], bool]
+    ) -> ToolResult:
         path = resolve(wanted.path, self._context)
         if allowed is not None and not self._is_allowed_path(path, allowed):
             raise with_real_path(path)
         basis = allowed.basis if allowed is not None and allowed.writes else None
-        return self._in_words(str(path), lambda: self._run_action(wanted, path, basis, is_cancelled))
+
+        def work() -> ToolResult:
+            result = self._run_action(wanted, path, basis, is_cancelled)
+            return self._write(call_id, result, is_cancelled) if isinstance(result, _Write) else result
+
+        return self._in_words(str(path), work)
+
+    def _write(self, call_id: str, prepared: "_Write", is_cancelled: Callable[[], bool]) -> ToolResult:
+        """Make the change once what it replaces is kept."""
+        checkpoints, noted = self._context.checkpoints, None
+        if checkpoints is not None and prepared.change is not None:
+            noted = checkpoints.note(call_id, prepared.change)
+        try:
+            if is_cancelled():
+                raise ToolError("Operation aborted")
+            result = prepared.make()
+        except (ToolError, OSError):
+            if checkpoints is not None and noted is not None:
+                checkpoints.failed(noted)
+            raise
+        if checkpoints is not None and noted is not None:
+            checkpoints.made(noted)
+        return result
 
     def _in_words(self, path: str, work: Callable[[], T]) -> T:
         try:
@@ -234,21 +230,7 @@ class Code:
             self._files.write(prepared)
             return self._changed(path, prepared, _notes(edits))
 
-        return _Write(make, self._checkpoint(prepared))
-
-    def _checkpoint(self, prepared: PreparedWrite) -> FileChange | None:
-        checkpoints, before = self._context.checkpoints, prepared.before
-        if checkpoints is None or before.data == prepared.data:
-            return None
-        return FileChange(
-            before.path,
-            checkpoints.keep(before.data, durable=True) if before.data is not None else NOTHING,
-            checkpoints.keep(prepared.data, durable=False),  # the file itself is flushed
-            before.mode,
-            missing_folders(before.path) if before.data is None else 0,
-            prepared.diff.added,
-            prepared.diff.removed,
-        )
+        return _Write(make, _file_change(prepared))
 
     def _changed(self, path: Path, prepared: PreparedWrite, notes: str) -> ToolResult:
         is_new, change = prepared.before.data is None, prepared.diff
@@ -355,6 +337,21 @@ class _Write:
 
     make: Callable[[], ToolResult]
     change: FileChange | None
+
+
+def _file_change(prepared: PreparedWrite) -> FileChange | None:
+    before = prepared.before
+    if before.data == prepared.data:
+        return None
+    return FileChange(
+        before.path,
+        NOTHING if before.data is None else before.data,
+        prepared.data,
+        before.mode,
+        missing_folders(before.path) if before.data is None else 0,
+        prepared.diff.added,
+        prepared.diff.removed,
+    )
 
 
 def _with_newlines_of(text: str, edit: Edit) -> tuple[str, str]:

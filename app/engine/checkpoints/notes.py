@@ -1,0 +1,67 @@
+"""Notes of changes about to be made, which the events of the changes follow a moment later.
+
+After a crash, the changes whose events were not committed any more are published from their notes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from app.engine.checkpoints.contents import ContentStore
+from app.engine.core.errors import EngineError
+from app.engine.event_log import EventLog
+from app.engine.storage.database import Database
+from app.protocol.changes import FOLDER, NOTHING, Change
+from app.protocol.events import ChangeUpdate
+
+_log = logging.getLogger(__name__)
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(Change)
+
+# Events are committed long before.
+_KEPT = timedelta(hours=1)
+
+
+def note_of(change: Change) -> bytes:
+    return _ENCODER.encode(change)
+
+
+def noted_changes(contents: ContentStore) -> list[Change]:
+    """All noted changes. Raises OSError."""
+    found: list[Change] = []
+    for name, body in contents.notes().items():
+        try:
+            found.append(_DECODER.decode(body))
+        except msgspec.MsgspecError as error:
+            _log.warning("the note %s cannot be read: %s", name, error)
+    return found
+
+
+def contents_in(changes: Iterable[Change]) -> frozenset[str]:
+    """The ids of contents that changes name."""
+    return frozenset(one for change in changes for one in (change.before, change.after)) - {NOTHING, FOLDER}
+
+
+def drop_old(contents: ContentStore) -> None:
+    """Drop the notes whose events were committed long ago. Raises OSError."""
+    before = datetime.now(UTC) - _KEPT
+    contents.drop_notes([change.id for change in noted_changes(contents) if change.at < before])
+
+
+async def publish_noted(log: EventLog, database: Database, contents: ContentStore, before: datetime) -> None:
+    """Publish the changes of engines before this time that were only noted, then drop their notes."""
+    try:
+        noted = [change for change in await asyncio.to_thread(noted_changes, contents) if change.at < before]
+        for change in noted:
+            is_known = await database.changes.exists(change.id)
+            if not is_known and await database.tasks.get(change.task_id) is not None:
+                log.publish(ChangeUpdate(change=change))
+        if noted:
+            await log.flush()
+            await asyncio.to_thread(contents.drop_notes, [change.id for change in noted])
+    except (EngineError, OSError) as error:
+        _log.warning("changes of an earlier engine may be missing: %s", error)
