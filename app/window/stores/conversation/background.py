@@ -5,10 +5,12 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, Signal
 
 from app.protocol.background import (
+    BACKGROUND_INPUT,
     BACKGROUND_LIST,
     BACKGROUND_OUTPUT,
     BACKGROUND_STOP,
     BackgroundCommand,
+    BackgroundInputParams,
     BackgroundListParams,
     BackgroundOutputParams,
     BackgroundStopParams,
@@ -48,6 +50,11 @@ class BackgroundStore(QObject):
     def stop(self, one: BackgroundCommand) -> None:
         params = BackgroundStopParams(conversation_id=one.conversation_id, id=one.id)
         self._session.send(BACKGROUND_STOP, params, self.failed.emit)
+
+    def type_into(self, one: BackgroundCommand, text: str, key: str, failed: Callable[[str], None]) -> None:
+        """Type a text and then a key, such as `enter`, into its terminal."""
+        params = BackgroundInputParams(conversation_id=one.conversation_id, id=one.id, text=text, keys=(key,))
+        self._session.send(BACKGROUND_INPUT, params, failed)
 
     def read(self, one: BackgroundCommand, show: Callable[[str], None]) -> None:
         """Pass the end of its output to `show`."""

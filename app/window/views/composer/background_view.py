@@ -3,58 +3,29 @@
 from datetime import UTC, datetime
 
 from PySide6.QtCore import QSize, Qt, QTimer
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtGui import QKeyEvent, QMouseEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app.client.number_format import count, duration
+from app.client.safe_text import escape_hidden, escape_hidden_line
 from app.protocol.background import BackgroundCommand
 from app.window.rows.disclosure import DisclosureButton, LinePart
 from app.window.stores.conversation.background import BackgroundStore
 from app.window.theme.style import set_tool_tip
 from app.window.theme.theme import Theme
+from app.window.views.composer.background_output import BackgroundOutputDialog, state_text
 from app.window.widgets.buttons import IconButton
 from app.window.widgets.labels import ElidedLabel, TextLabel
 
 _MOST_ROWS = 5
 _TICK_MS = 1_000
+# Room for this, so that the columns of all rows are aligned.
+_LONG_TIME = "59 min 59 s"
 _STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
 
-class BackgroundOutputDialog(QDialog):
-    """The output of one command, which grows while the dialog is open."""
-
-    def __init__(self, store: BackgroundStore, one: BackgroundCommand, theme: Theme, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(f"Output of {one.command.splitlines()[0][:80]}")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self._store = store
-        self._one = one
-        self.text = QPlainTextEdit()
-        self.text.setReadOnly(True)
-        self.text.setFont(theme.font(theme.tokens.size_base, mono=True))
-        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.text.setAccessibleName("Output")
-        column = QVBoxLayout(self)
-        column.addWidget(self.text)
-        self.resize(QSize(820, 480))
-        store.changed.connect(self._read)
-        self._read()
-
-    def _read(self) -> None:
-        self._store.read(self._one, self._show)
-
-    def _show(self, text: str) -> None:
-        if text == self.text.toPlainText():
-            return
-        bar = self.text.verticalScrollBar()
-        follows = bar.value() >= bar.maximum() - 1
-        self.text.setPlainText(text)
-        if follows:
-            bar.setValue(bar.maximum())
-
-
 class BackgroundRowView(QFrame):
-    """One command. Enter opens its output, Del stops it, Up and Down go to its neighbours."""
+    """One command. Enter or a double click opens its output, Del stops it, Up and Down go to its neighbours."""
 
     def __init__(self, one: BackgroundCommand, store: BackgroundStore, view: "BackgroundView", theme: Theme) -> None:
         super().__init__()
@@ -68,6 +39,8 @@ class BackgroundRowView(QFrame):
         self._command = ElidedLabel(theme, mono=True)
         self._last = ElidedLabel(theme, size=theme.tokens.size_small, tone="muted")
         self._time = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
+        self._time.setMinimumWidth(self._time.fontMetrics().horizontalAdvance(_LONG_TIME))
+        self._time.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._open = IconButton(theme, "maximize", "Open the output", shortcut="Enter")
         self._stop = IconButton(theme, "circle-stop", "Stop", shortcut="Del")
         tokens = theme.tokens
@@ -88,22 +61,34 @@ class BackgroundRowView(QFrame):
 
     def show_command(self, one: BackgroundCommand) -> None:
         self._one = one
-        command = " ".join(one.command.split())
-        seconds = (datetime.now(UTC) - one.started_at).total_seconds()
-        state = "stopping" if one.stopped_by else "waits for input" if one.waits_for_input else "running"
-        last = one.last_lines.splitlines()[-1] if one.last_lines else ""
+        command = " ".join(escape_hidden_line(one.command).split())
+        last = escape_hidden_line(one.last_lines.splitlines()[-1]) if one.last_lines else ""
+        if one.stopped_by:
+            last = "stopping"
+        elif one.waits_for_input:
+            last = f"waits for input: {last}" if last else "waits for input"
         self._command.set_text(command)
         self._last.set_text(last)
-        self._time.setText(duration(seconds) if state == "running" else f"{state}, {duration(seconds)}")
+        self._last.set_tone("waiting" if one.waits_for_input and not one.stopped_by else "muted")
+        self._time.setText(duration((datetime.now(UTC) - one.started_at).total_seconds()))
         self._stop.setEnabled(not one.stopped_by)
-        self.setAccessibleName(f"Background command {one.id}: {command}, {state} for {duration(seconds)}. {last}")
-        set_tool_tip(self, f"{one.command}\n{one.last_lines}".strip())
+        self.setAccessibleName(f"Background command {one.id}: {command}, {state_text(one)}. {last}")
+        set_tool_tip(self, escape_hidden(f"{one.command}\n{one.last_lines}").strip())
 
     def open_output(self) -> None:
-        BackgroundOutputDialog(self._store, self._one, self._theme, self.window()).show()
+        """Show the dialog; the one that is open already comes to the front."""
+        window = self.window()
+        opened = (dialog for dialog in window.findChildren(BackgroundOutputDialog) if dialog.shows(self._one))
+        dialog = next(opened, None) or BackgroundOutputDialog(self._store, self._one, self._theme, window)
+        dialog.show()
+        dialog.raise_()
+        dialog.activateWindow()
 
     def stop(self) -> None:
         self._store.stop(self._one)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        self.open_output()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = Qt.Key(event.key())

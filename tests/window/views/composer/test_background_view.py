@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit
 
 from app.protocol.background import BACKGROUND_LIST, BackgroundListParams
 from app.window.theme.theme import Theme
-from app.window.views.composer.background_view import BackgroundOutputDialog, BackgroundView
+from app.window.views.composer.background_output import BackgroundOutputDialog
+from app.window.views.composer.background_view import BackgroundView
 from tests.support.model_server import Call, Reply
 from tests.support.processes import running
 from tests.support.window import Desk, desk, press, until
@@ -48,7 +49,7 @@ async def test_they_are_counted_listed_and_stopped_by_mouse_and_keyboard(person:
     QTest.keyClick(view.header, Qt.Key.Key_Return)
     assert view.rows[0].isVisible()
     name = view.rows[0].accessibleName()
-    assert name.startswith("Background command 1: echo listening on 3000; exec sleep 4721, running for")
+    assert name.startswith("Background command 1: echo listening on 3000; exec sleep 4721, running since")
     press(view.rows[0], "Stop")
     await until(lambda: len(view.rows) == 1)
     assert not running("4721")
@@ -65,6 +66,12 @@ async def test_the_output_opens_in_a_window(person: Desk) -> None:
     dialog = view.window().findChild(BackgroundOutputDialog)
     assert isinstance(dialog, BackgroundOutputDialog)
     await until(lambda: dialog.text.toPlainText().strip() == "listening on 3000")
+    assert not dialog.field.isVisible(), "it has no terminal"
+    view.rows[0].open_output()
+    assert view.window().findChildren(BackgroundOutputDialog) == [dialog]
+    dialog.stop_button.click()
+    await until(lambda: not dialog.stop_button.isVisible())
+    assert any(label.text().startswith("stopped after") for label in dialog.findChildren(QLabel))
     dialog.close()
 
 
@@ -76,3 +83,30 @@ async def test_they_are_there_after_the_conversation_was_loaded_again(person: De
     assert view.isHidden()
     person.view.store.load()
     await until(lambda: len(view.rows) == 2)
+
+
+async def test_a_line_is_typed_into_the_terminal_of_a_command(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
+    asks = "read -p 'Your name? ' name; echo hello $name; read -s -p 'Password: ' word; echo; echo $word | rev; sleep 9"
+    calls = (Call("shell", {"command": asks, "background": True, "pty": True}),)
+    replies = [Reply(text="A prompt.", calls=calls), Reply(text="It runs.")]
+    async with desk(qapp, theme, tmp_path, replies, mode="chat", approve="all") as person:
+        person.gate.set()
+        await until(lambda: person.task.ended_at is not None)
+        person.view.store.requests.send("go")
+        view = shown(person)
+        await until(lambda: len(view.rows) == 1 and "1 waiting for input" in view.header.accessibleName())
+        view.rows[0].open_output()
+        dialog = view.window().findChild(BackgroundOutputDialog)
+        assert isinstance(dialog, BackgroundOutputDialog)
+        assert dialog.field.echoMode() == QLineEdit.EchoMode.Normal
+        QTest.keyClicks(dialog.field, "Ann")
+        QTest.keyClick(dialog.field, Qt.Key.Key_Return)
+        await until(lambda: "hello Ann" in dialog.text.toPlainText())
+        assert dialog.field.text() == ""
+        await until(lambda: dialog.field.echoMode() == QLineEdit.EchoMode.Password)
+        QTest.keyClicks(dialog.field, "drow")
+        press(dialog, "Send")
+        await until(lambda: "word" in dialog.text.toPlainText())
+        press(dialog, "Send Ctrl+C, which interrupts most programs")
+        await until(lambda: not dialog.field.isVisible())
+        dialog.close()
