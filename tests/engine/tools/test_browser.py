@@ -17,7 +17,7 @@ from app.engine.core.messages import Image
 from app.engine.tools.base import Access, Tool, ToolContext, ToolError
 from app.protocol.base import JsonObject
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
-from tests.support.processes import below
+from tests.support.processes import below, until
 from tests.support.web_site import Handler, Rules, WebSite, web_site, with_rules
 
 pytestmark = pytest.mark.skipif(
@@ -201,6 +201,40 @@ async def test_a_call_that_was_allowed_for_one_host_does_nothing_on_another(cont
         tool.allow("call_2", Access("write", "Click", address="http://other.example/", operation="click"))
         with pytest.raises(ToolError, match="meanwhile"):
             await tool.execute("call_2", click, CancelSignal(), lambda _: None)
+
+
+async def test_a_call_is_judged_when_the_page_is_free_and_not_while_another_agent_uses_it(context: ToolContext) -> None:
+    slow, waits = asyncio.Event(), asyncio.Event()
+
+    async def page(request: web.Request) -> web.StreamResponse:
+        slow.set()
+        await waits.wait()
+        return web.Response(text="<button>Pay</button>", content_type="text/html")
+
+    one, other = tool_of(context, "browser"), tool_of(context, "browser")
+    async with web_site({"/": "<button>Ok</button>", "/slow": page}) as site:
+        await open_page(one, site)
+        click = use(other, "click", selector="button")
+        access = other.access(click)
+        other.allow("call_1", access)
+        elsewhere = use(one, "navigate", url=site.url("/slow", host="localhost"))
+        moving = asyncio.create_task(run(one, elsewhere))
+        await slow.wait()
+        clicking = asyncio.create_task(failure(other, click))
+        await asyncio.sleep(0)
+        waits.set()
+        await moving
+        assert "The page has gone to" in str(await clicking)
+
+
+async def test_a_conversation_that_is_closed_while_its_browser_starts_leaves_nothing(context: ToolContext) -> None:
+    tool = tool_of(context, "browser")
+    async with web_site({"/": "here"}) as site:
+        opening = asyncio.create_task(failure(tool, use(tool, "navigate", url=site.url())))
+        await until(lambda: bool(browsers()))
+        await context.sessions.all.close_conversation(context.sessions.conversation_id)
+        assert str(await opening) == "Operation aborted"
+        assert not browsers()
 
 
 async def test_what_a_person_allowed_once_is_open_until_the_next_navigation(context: ToolContext) -> None:

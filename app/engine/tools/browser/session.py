@@ -26,6 +26,7 @@ _OF_THE_BROWSER = frozenset(
     f"{name}.googleapis.com"
     for name in ("content-autofill", "optimizationguide-pa", "update", "safebrowsing", "chromewebstore")
 ) | {"clients2.google.com", "redirector.gvt1.com"}
+_CLOSED = "The page was closed meanwhile. Navigate again."
 _CRASHED = "The page crashed. It was closed; navigate again."
 _GONE = "The page was closed, or the browser has ended. It starts again with the next call: navigate again."
 
@@ -46,6 +47,8 @@ class BrowserSession:
         self._approved: tuple[str, ...] = ()
         self._blocked: dict[str, str] = {}
         self._lock = asyncio.Lock()
+        self._user: asyncio.Task[object] | None = None
+        self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -54,12 +57,17 @@ class BrowserSession:
         return url if url.startswith("http") else ""  # else it is empty, or shows an error
 
     async def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        window, self._window = self._window, None
-        await self._proxy.close()
-        if window is not None:
-            await self._process.release(window)
+        """Break off what uses the page, and close it."""
+        self._is_closed = True
+        if self._user is not None:
+            self._user.cancel()
+        async with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            window, self._window = self._window, None
+            await self._proxy.close()
+            if window is not None:
+                await self._process.release(window)
 
     def follow(self, guard: AddressGuard, approved: str, is_elsewhere: bool) -> None:
         """The rules of the call that begins; an approval holds for the page until the next navigation.
@@ -75,9 +83,16 @@ class BrowserSession:
         assert self._guard is not None
         return self._guard.refusal(TOOL, url, self._approved)
 
-    async def use(self, program: Path, action: Callable[[BrowserWindow], Awaitable[T]]) -> T:
-        """Run an action in the window, one at a time. If it is broken off, all that it began ends with the page."""
+    async def use(self, program: Path, begin: Callable[[], None], action: Callable[[BrowserWindow], Awaitable[T]]) -> T:
+        """Run an action in the window, one at a time. If it is broken off, all that it began ends with the page.
+
+        `begin` is called when nothing else uses the page any more; what it raises is raised.
+        """
         async with self._lock:
+            if self._is_closed:
+                raise ToolError(_CLOSED, "the page was closed")
+            begin()
+            self._user = asyncio.current_task()
             self._wait_for_idle()
             try:
                 async with asyncio.timeout(_LONGEST_S):
@@ -93,6 +108,7 @@ class BrowserSession:
                     await self._window.drop()
                 raise
             finally:
+                self._user = None
                 self._wait_for_idle()
 
     def take_notes(self) -> list[str]:

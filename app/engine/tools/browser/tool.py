@@ -27,8 +27,9 @@ from app.engine.tools.base import (
 from app.engine.tools.browser.driver import BrowserProcess, BrowserWindow, PageFailed, Picture, Wait
 from app.engine.tools.browser.installed import find_browser, has_own_sandbox, problem
 from app.engine.tools.browser.session import TOOL, BrowserSession, same_place
+from app.engine.tools.cancellation import until_cancelled
 from app.engine.tools.plain_text import clean_output
-from app.engine.tools.web.fetch import PAGE_LENGTH, completed, data_notice, shared_localhost, until_cancelled
+from app.engine.tools.web.fetch import PAGE_LENGTH, completed, data_notice, shared_localhost
 from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay, ToolIcon
 
@@ -169,15 +170,14 @@ class Browser:
         if missing is not None or program is None:
             raise ToolError(missing or "", "no browser")
         session = self._session(wanted)
-        session.follow(
-            self._context.addresses, allowed.address if allowed is not None else "", wanted.action == "navigate"
-        )
-        self._judge(wanted, session, allowed)
-        work = session.use(program, partial(self._act, wanted, session))
+        begin = partial(self._judge, wanted, session, allowed)
+        work = session.use(program, begin, partial(self._act, wanted, session))
         return hidden(await until_cancelled(work, cancel), self._context.redactor)
 
     def _judge(self, wanted: BrowserArguments, session: BrowserSession, allowed: Access | None) -> None:
-        """The page may have gone elsewhere since the call was allowed."""
+        """The page may have gone elsewhere since the call was allowed, by itself or by a call of another agent."""
+        approved = allowed.address if allowed is not None else ""
+        session.follow(self._context.addresses, approved, wanted.action == "navigate")
         if wanted.action == "navigate":
             url = wanted.url
         elif wanted.action in ("click", "fill", "evaluate"):

@@ -3,10 +3,10 @@
 import asyncio
 import re
 import socket
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
@@ -27,14 +27,13 @@ from app.engine.tools.base import (
     schema_of,
     text_argument,
 )
+from app.engine.tools.cancellation import until_cancelled
 from app.engine.tools.plain_text import clean_output
 from app.engine.tools.sessions import ConversationSessions
 from app.engine.tools.web.download import LARGEST, Download, download
 from app.engine.tools.web.page_text import Page, decoded, is_page, is_text, to_markdown
 from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay
-
-T = TypeVar("T")
 
 # Characters of a result.
 PAGE_LENGTH = 20_000
@@ -138,26 +137,6 @@ def completed(url: str) -> str:
     if not url or "://" in url or url.partition(":")[0] in ("data", "file", "javascript", "mailto", "about", "blob"):
         return url
     return f"http://{url}" if _OF_THIS_MACHINE.match(url) else f"https://{url}"
-
-
-async def until_cancelled(work: Coroutine[None, None, T], cancel: CancelSignal) -> T:
-    """The result of the work; raises `ToolError` as soon as `cancel` is set, and ends the work."""
-    running = asyncio.ensure_future(work)
-    unsubscribe = cancel.subscribe(lambda: _cancel(running))
-    try:
-        return await running
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        raise ToolError("Operation aborted") from None
-    finally:
-        unsubscribe()
-        running.cancel()
-
-
-def _cancel(running: "asyncio.Future[T]") -> None:
-    running.cancel()
 
 
 def data_notice(what: str) -> str:
