@@ -36,6 +36,10 @@ class ToolSessions:
         """The sessions of this kind of all conversations."""
         return tuple(cast(S, one) for (_, its), one in self._open.items() if its is kind)
 
+    def conversations(self) -> frozenset[str]:
+        """The ids of those that have a session."""
+        return frozenset(conversation_id for conversation_id, _ in self._open) - {_NO_CONVERSATION}
+
     def get(self, conversation_id: str, kind: type[S], make: Callable[[], S]) -> S:
         """The session of this kind; the first call makes it."""
         assert not self._is_closed, "tasks end before their sessions"

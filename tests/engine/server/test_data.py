@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from app.engine.storage.records import nodes
+from app.engine.tools.shell.working_folder import WorkingFolder
 from app.protocol.data import DataImportResult, DataSummaryResult
 from app.protocol.events import ConversationDeleted, ConversationUpdate
 from tests.support.connections import error_of, raw_client
@@ -32,6 +33,16 @@ async def test_archived_conversation_is_deleted_once_and_announced_to_all(engine
         assert "result" in await client.ask("conversation/delete", 2, conversationId="c2")
         assert error_of(await client.ask("conversation/delete", 3, conversationId="c2"))[1] == "not_found"
         assert (await other.event()).event == ConversationDeleted(conversation_id="c2")
+
+
+async def test_what_tools_left_running_ends_with_a_deleted_conversation(engine: EngineServer) -> None:
+    await fill(engine)
+    sessions = engine.services.sessions
+    stays, goes = (sessions.get(name, WorkingFolder, WorkingFolder) for name in ("c1", "c2"))
+    async with raw_client(engine) as client:
+        await client.ask("conversation/delete", 1, conversationId="c2")
+    assert sessions.find("c1", WorkingFolder) is stays
+    assert goes is not None and sessions.find("c2", WorkingFolder) is None
 
 
 async def test_a_dry_run_changes_nothing(engine: EngineServer) -> None:

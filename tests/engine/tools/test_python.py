@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import signal
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from app.engine.tools.python.session import PythonSession, find_interpreter
 from app.protocol.base import JsonObject
 from tests.support.loop_parts import failure, is_running, make_tool_context, run, text_of, tool_of, until
 from tests.support.processes import PYTHON
+from tests.support.processes import running as running_processes
 from tests.support.sandboxes import SANDBOXES
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -219,6 +221,45 @@ async def test_reset_starts_a_new_session(context: ToolContext) -> None:
     pid = session_pid(context)
     assert text_of(await run(tool, {"reset": True})) == "The session has ended: all its variables are gone."
     await until(lambda: not is_running(pid))
+
+
+async def test_code_of_another_agent_is_not_ended_by_a_reset(context: ToolContext) -> None:
+    tool, seen = tool_of(context, "python"), list[str]()
+    code = "import os, time\nprint('begun')\nwhile not os.path.exists('go'): time.sleep(0.01)\n'done'"
+    running = asyncio.create_task(run(tool, {"code": code}, on_update=lambda result: seen.append(text_of(result))))
+    await until(lambda: any("begun" in text for text in seen))
+    assert "busy with code of another agent" in str(await failure(tool, {"reset": True}))
+    (context.workspace / "go").touch()
+    assert "done" in text_of(await running)
+
+
+async def test_a_stop_ends_an_interpreter_that_does_not_start(context: ToolContext) -> None:
+    tool, cancel = tool_of(context, "python"), CancelSignal()
+    python = context.workspace / ".venv" / "bin" / "python"
+    python.unlink()
+    python.write_text("#!/bin/sh\ntouch started\nexec sleep 4721\n")
+    python.chmod(0o755)
+    running = asyncio.create_task(failure(tool, {"code": "1"}, cancel))
+    await until(lambda: (context.workspace / "started").exists())
+    cancel.set()
+    assert str(await running) == "Operation aborted"
+    assert not running_processes("4721")
+
+
+async def test_a_session_that_is_closed_while_it_starts_leaves_no_process(context: ToolContext) -> None:
+    tool = tool_of(context, "python")
+    python = context.workspace / ".venv" / "bin" / "python"
+    python.unlink()
+    python.write_text(
+        f'#!/bin/sh\ntouch started\nuntil [ -e go ]; do sleep 0.01; done\nexec {shlex.quote(PYTHON)} "$@"\n'
+    )
+    python.chmod(0o755)
+    running = asyncio.create_task(failure(tool, {"code": "import time; time.sleep(4722)"}))
+    await until(lambda: (context.workspace / "started").exists())
+    await context.sessions.close(PythonSession)
+    (context.workspace / "go").touch()
+    assert "archived or deleted meanwhile" in str(await running)
+    assert context.sessions.find(PythonSession) is None
 
 
 async def test_closing_the_session_ends_what_it_started(context: ToolContext) -> None:

@@ -52,12 +52,22 @@ async def orphans(services: Services, session: ClientSession, params: OrphansPar
 
 
 async def prune(services: Services, session: ClientSession, params: DataPruneParams) -> DataPruneResult:
-    return await _remover(services).prune(params.days, dry_run=params.dry_run)
+    result = await _remover(services).prune(params.days, dry_run=params.dry_run)
+    await _close_sessions(services)
+    return result
 
 
 async def delete(services: Services, session: ClientSession, params: ConversationDeleteParams) -> EmptyResult:
     await _remover(services).delete(params.conversation_id)
+    await _close_sessions(services)
     return EmptyResult()
+
+
+async def _close_sessions(services: Services) -> None:
+    """End what tools have left running in conversations that are deleted."""
+    for conversation_id in services.sessions.conversations():
+        if not await services.database.conversations.exists(conversation_id):
+            await services.sessions.close_conversation(conversation_id)
 
 
 def _remover(services: Services) -> Remover:

@@ -24,8 +24,10 @@ from app.engine.core.ids import new_id
 from app.engine.sandbox.launch import CommandSandbox, prepare_launch
 from app.engine.sandbox.profile import DeniedFolders, SandboxProfile
 from app.engine.tools.base import ToolContext, ToolError
+from app.engine.tools.cancellation import until_cancelled
 from app.engine.tools.output_capture import OutputCapture
 from app.engine.tools.processes import marks, spawn
+from app.engine.tools.processes.marks import ProcessMark
 from app.engine.tools.processes.termination import ProcessSweep, adopt_orphans, running, without_sandbox
 from app.engine.tools.python import session_child
 from app.protocol.notices import EndedProcess
@@ -49,6 +51,7 @@ _NO_ANSWER = (asyncio.IncompleteReadError, msgspec.DecodeError, OSError, ToolErr
 _VENVS = (".venv", "venv")
 
 End = Literal["done", "timeout", "cancelled", "died"]
+_CLOSED = "The conversation was archived or deleted meanwhile, so Python was not started."
 GONE = "the variables of before are gone"
 
 
@@ -102,10 +105,10 @@ class _Process:
     child: spawn.Child
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    mark: marks.ProcessMark
+    mark: ProcessMark
     sandbox: CommandSandbox | None
     place: _Place
-    version: str = ""
+    version: str
 
     def has_started_others(self) -> bool:
         """True if a process runs that its code started."""
@@ -135,6 +138,7 @@ class PythonSession:
     _number: int = 0
     _lost: str = ""
     _is_busy: bool = False
+    _is_closed: bool = False
     _ended: Mapping[tuple[int, float], EndedProcess] = field(default_factory=dict[tuple[int, float], EndedProcess])
     _idle: asyncio.Task[None] | None = field(default=None)
 
@@ -146,12 +150,11 @@ class PythonSession:
         self, context: ToolContext, code: str, output: CodeOutput, timeout_s: float, cancel: CancelSignal
     ) -> CodeOutcome:
         """Run code until it ends, the time is over or it is cancelled. Raises ToolError if it cannot start."""
-        if self._is_busy:
-            raise ToolError("Python is busy with code of another agent of this conversation. Try again later.")
+        self._check_idle()
         self._is_busy, self._ended = True, {}
         self._stop_idle()
         try:
-            news = await self._ready(context)
+            news = await self._ready(context, cancel)
             assert self._process is not None
             self._output = output
             return replace(await self._run(self._process, code, timeout_s, cancel), news=news)
@@ -167,14 +170,23 @@ class PythonSession:
                 self._idle = asyncio.get_running_loop().create_task(self._end_when_idle())
 
     async def reset(self) -> None:
-        """End the process and all that it started; the next code starts a new one."""
+        """End the process and all that it started; the next code starts a new one. Raises ToolError if code runs."""
+        self._check_idle()
+        await self._end_now()
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await self._end_now()
+
+    def _check_idle(self) -> None:
+        if self._is_busy:
+            raise ToolError("Python is busy with code of another agent of this conversation. Try again later.")
+
+    async def _end_now(self) -> None:
         self._stop_idle()
         await self._end("")
 
-    async def close(self) -> None:
-        await self.reset()
-
-    async def _ready(self, context: ToolContext) -> str:
+    async def _ready(self, context: ToolContext, cancel: CancelSignal) -> str:
         """Start a process if none is there, or if this task's has to be another; the news about it."""
         place = await asyncio.to_thread(_place_of, context)
         process = self._process
@@ -184,7 +196,11 @@ class PythonSession:
             await self._end("the workspace, the network or the sandbox of the conversation changed")
         if self._process is not None:
             return ""
-        self._process = await self._started(context, place)
+        started = await until_cancelled(self._started(context, place), cancel)
+        if self._is_closed:
+            await _end(started)
+            raise ToolError(_CLOSED)
+        self._process = started
         reason = f"because {self._lost}: {GONE}" if self._lost else "nothing is defined yet"
         self._lost = ""
         return f"a new session of Python {self._process.version} began, {reason}"
@@ -229,37 +245,48 @@ class PythonSession:
         adopt_orphans()
         interpreter = await asyncio.to_thread(find_interpreter, context.workspace, context.environment.get("PATH", ""))
         sandbox = context.sandbox.another() if context.sandbox is not None else None
+        mark = marks.new_mark(new_id("session"))
+        try:
+            return await self._spawned(context, place, interpreter, sandbox, mark)
+        except BaseException as error:
+            await ProcessSweep(mark.task_id).end()
+            marks.forget((mark,))
+            if sandbox is not None:
+                with suppress(FolderNotAnswering):
+                    await sandbox.after(has_background=False)
+            if isinstance(error, ConfigurationError | FolderNotAnswering):
+                raise ToolError(f"Python was not started: {error}") from error
+            if isinstance(error, (ValueError, *_NO_ANSWER)):
+                reason = f": {error}" if isinstance(error, OSError) and error.strerror else ""
+                raise ToolError(f"{interpreter} did not start a session{reason}. Check it with the shell.") from error
+            raise
+
+    async def _spawned(
+        self, context: ToolContext, place: _Place, interpreter: str, sandbox: CommandSandbox | None, mark: ProcessMark
+    ) -> _Process:
         if sandbox is not None:
             await sandbox.loopback.use(sandbox)
         environment = {**context.environment, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
-        try:
-            launch = await prepare_launch(child_command(interpreter), context.workspace, environment, sandbox)
-        except (ConfigurationError, FolderNotAnswering, OSError) as error:
-            if sandbox is not None:
-                sandbox.loopback.leave(sandbox)
-            raise ToolError(f"Python was not started: {error}") from error
-        mark = marks.new_mark(new_id("session"))
+        launch = await prepare_launch(child_command(interpreter), context.workspace, environment, sandbox)
         ours, theirs = socket.socketpair()
         try:
             child = spawn.start(launch, mark, self._on_stdout, self._on_stderr, theirs.fileno())
-        except (OSError, ValueError) as error:
+        except BaseException:
             ours.close()
-            marks.forget((mark,))
-            raise ToolError(f"{interpreter} could not be started: {error}") from error
+            raise
         finally:
             theirs.close()
             launch.close()
         reader, writer = await asyncio.open_connection(sock=ours)
-        process = _Process(child, reader, writer, mark, sandbox, place)
         try:
             async with asyncio.timeout(_START_S):
-                process.version = (await _read_answer(reader)).ready
-        except BaseException as error:
-            await _end(process)
-            if isinstance(error, _NO_ANSWER):
-                raise ToolError(f"{interpreter} did not start a session. Check it with the shell.") from error
+                version = (await _read_answer(reader)).ready
+        except BaseException:
+            writer.close()
+            for pipe in (child.stdout, child.stderr):
+                pipe.discard()
             raise
-        return process
+        return _Process(child, reader, writer, mark, sandbox, place, version)
 
     async def _end(self, why: str) -> None:
         process, self._process = self._process, None

@@ -114,6 +114,7 @@ class BackgroundCommands:
         self._ended: list[str] = []
         self._stops: set[asyncio.Task[BackgroundCommand]] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
 
     def get(self, number: str) -> Background:
         """Raises `NotFound`."""
@@ -172,6 +173,9 @@ class BackgroundCommands:
                 launch = await prepare_launch(
                     terminal.in_terminal(arguments) if pty else arguments, folder, environment, sandbox, network=network
                 )
+                if self._is_closed:
+                    launch.abandon()
+                    raise ToolError("The conversation was archived or deleted meanwhile.")
                 child = self._spawned(launch, mark, output, pty=pty)
             except BaseException:
                 output.close()
@@ -250,6 +254,7 @@ class BackgroundCommands:
             one.output.close()
 
     async def close(self) -> None:
+        self._is_closed = True
         for one in self._all.values():
             one.unsubscribe()
             if one.is_running and not one.shown.stopped_by:
