@@ -19,6 +19,7 @@ from app.cli.terminal.terminal import Terminal
 from app.client.connection import Connection
 from app.client.errors import CallError, ConnectionLost, LaunchError, NoEngine
 from app.client.launch import connect, has_engine
+from app.client.number_format import count
 from app.client.shutdown import shut_down
 from app.paths import Paths
 from app.protocol.base import EmptyParams
@@ -206,7 +207,7 @@ def _engine_finding(status: EngineStatusResult, was_running: bool) -> Finding:
     memory = f"{status.memory_bytes / 1e6:.0f} MB"
     if not was_running:
         return Finding("good", "engine", f"not running; it starts and answers ({memory})")
-    return Finding("good", "engine", f"running, pid {status.pid}, {memory}, {status.running_tasks} tasks")
+    return Finding("good", "engine", f"running, pid {status.pid}, {memory}, {count(status.running_tasks, 'task')}")
 
 
 async def _models(connection: Connection) -> Finding:

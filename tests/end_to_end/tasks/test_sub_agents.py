@@ -46,7 +46,7 @@ async def test_a_killed_engine_loses_and_repeats_nothing_of_its_sub_agents(own_e
     }
     async with ModelServer(answer=answer(replies)) as server:
         process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "go")
-        await server.request(5)  # all but the last reports and the two last turns above
+        await server.request(5, 25)  # all but the last reports and the two last turns above
         own_errand.kill_engine()
         await rest(process)
         await statuses(own_errand, ["interrupted"] * 4)
@@ -64,3 +64,20 @@ async def test_a_killed_engine_loses_and_repeats_nothing_of_its_sub_agents(own_e
     top = tasks[""]
     assert top.delegated_turns == 6
     assert (top.usage.input_tokens, top.total_usage.input_tokens) == (200, 800)
+
+
+async def test_stop_on_the_command_line_says_what_of_the_sub_agents_ended(own_errand: Errand) -> None:
+    wait = [shell("sleep 60")]
+    replies = {"go": [order("a", "b")], "Do a.": [order("c")], "Do b.": wait, "Do c.": wait}
+    async with ModelServer(answer=answer(replies)) as server:
+        process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "go")
+        await statuses(own_errand, ["tool_executing"] * 4)
+        status = await own_errand.run("doctor")
+        stopped = await own_errand.run("stop", (await all_tasks(own_errand))[""].id)
+        ended = await rest(process)
+        tasks = await all_tasks(own_errand)
+    assert {task.status for task in tasks.values()} == {"cancelled"}
+    assert "running, pid" in status.out and " 1 task\n" in status.out
+    assert (stopped.code, ended.code) == (0, 130)
+    lines = [line.strip() for line in stopped.out.splitlines() if "! task stopped" in line]
+    assert sorted(line.split(" ·")[0].split(":")[0] for line in lines) == ["! task stopped", "↳ a", "↳ b", "↳ c"]

@@ -9,7 +9,7 @@ from app.engine.tools.argument_check import check_arguments
 from app.engine.tools.base import ToolError
 from app.engine.tools.todo import LONGEST_ITEM, MOST_ITEMS, Todo
 from app.protocol.base import JsonObject, JsonValue
-from app.protocol.tasks import TodoItem
+from app.protocol.tasks import TaskStartParams, TodoItem
 from tests.support.engine_parts import crash, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, Reply
@@ -63,3 +63,45 @@ async def test_list_is_part_of_the_task_and_survives_a_crash(tmp_path: Path) -> 
     async with engine_parts(tmp_path / "later", ModelServer(turns=[DONE])) as engine:
         stored = await engine.services.database.tasks.get(task.id)
         assert stored is not None and (stored.status, stored.todo) == ("interrupted", wanted)
+
+
+def _plan(*items: tuple[str, str]) -> Reply:
+    listed: list[JsonValue] = [{"text": text, "status": status} for text, status in items]
+    return Reply(calls=(Call("todo", {"items": listed}),))
+
+
+async def test_next_task_goes_on_with_what_is_left_of_the_list(tmp_path: Path) -> None:
+    open_list = (TodoItem(text="look", status="done"), TodoItem(text="work"))
+    replies = [
+        _plan(("look", "done"), ("work", "pending")),
+        Reply(text="Half of it."),
+        Reply(text="Not yet."),
+        _plan(("look", "done"), ("work", "done")),
+        Reply(text="All of it."),
+        Reply(text="Nothing more."),
+        Reply(text="Another way."),
+    ]
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        first = await engine.watcher.end((await engine.start()).id)
+        assert first.todo == open_list
+        second = await engine.start(conversation_id=first.conversation_id)
+        assert second.todo == open_list
+        assert (await engine.watcher.end(second.id)).todo == open_list
+        third = await engine.start(conversation_id=first.conversation_id)
+        assert third.todo == open_list
+        assert all(item.status == "done" for item in (await engine.watcher.end(third.id)).todo)
+        fourth = await engine.start(conversation_id=first.conversation_id)
+        assert fourth.todo == ()
+        await engine.watcher.end(fourth.id)
+        asked = next(node for node in engine.watcher.nodes() if node.task_id == first.id)
+        again = TaskStartParams(
+            prompt="go differently",
+            conversation_id=first.conversation_id,
+            sibling_of=asked.id,
+            model=first.model,
+            api_base=first.api_base,
+            approve="all",
+        )
+        fresh = await engine.services.runner.start(again)
+        assert fresh.todo == ()  # on that branch nothing was planned
+        await engine.watcher.end(fresh.id)

@@ -154,8 +154,8 @@ class AgentTaskRunner:
         """The task that followed this one in a round, if any; waits until this one is over and its successor known."""
         await self.running.wait_ended(task_id)
         task = await self.running.stored_task(task_id)
-        page = await self._builder.database.tasks.page(_LATEST, task.conversation_id)
-        return next((one for one in page.tasks if one.follows == task.id), None)
+        latest = await self._builder.database.tasks.newest(_LATEST, task.conversation_id)
+        return next((one for one in latest if one.follows == task.id), None)
 
     async def start_sub_agent(self, order: SubAgentOrder, parent: Task, call_id: str) -> Task:
         """Start the sub-agent of a call; resume the one that an earlier engine started, return the one that ended."""

@@ -33,7 +33,7 @@ from app.protocol.context import ConversationSummariseParams
 from app.protocol.conversations import Node
 from app.protocol.events import TaskUpdate
 from app.protocol.notices import NoticeData
-from app.protocol.tasks import Task, TaskRetryParams, TaskSetModeParams, TaskStartParams
+from app.protocol.tasks import Task, TaskRetryParams, TaskSetModeParams, TaskStartParams, TodoItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class TaskStarter:
         """
         target = replace(target, agent=await with_personality(agent, target.personality, self._builder.database))
         after = await self._before_sibling(params) if params.sibling_of is not None else agent.head_id
-        task = await self._new_task(params, target)
+        task = msgspec.structs.replace(await self._new_task(params, target), todo=await self._todo_at(after, agent))
         opened = self._models.open_again if is_again else self._models.open
         model = opened(task.model, task.api_base, params.api_key)
         attachments = await self._builder.attachments.store(params.attachments)
@@ -192,10 +192,20 @@ class TaskStarter:
     async def _new_task(self, params: TaskStartParams, target: TaskTarget) -> Task:
         """It begins in the folder in which the conversation's last task has ended."""
         task = await new_task(params, target, self._builder.settings.values, self._models)
-        last = (await self._builder.database.tasks.page(1, task.conversation_id)).tasks
+        last = await self._builder.database.tasks.newest(1, task.conversation_id)
         if not last or last[0].workspace != task.workspace:
             return task
         return msgspec.structs.replace(task, working_dir=last[0].working_dir)
+
+    async def _todo_at(self, leaf_id: str | None, agent: Agent) -> tuple[TodoItem, ...]:
+        """The agent's to-do list at the end of its task before, if something of it is left to do."""
+        node = await self._builder.database.nodes.get(leaf_id) if leaf_id is not None else None
+        if node is None or node.task_id is None:
+            return ()
+        last = await self._builder.database.tasks.get(node.task_id)
+        if last is None or last.agent_id != agent.id or all(item.status == "done" for item in last.todo):
+            return ()
+        return last.todo
 
     async def _before_sibling(self, params: TaskStartParams) -> str | None:
         assert params.sibling_of is not None

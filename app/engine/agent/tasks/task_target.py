@@ -151,7 +151,7 @@ async def _addressed_agent(
     taking = tuple(agent for agent in agents if agent.beside is None) or agents
     if len(taking) == 1:
         return taking[0]
-    tasks = (await database.tasks.page(_LAST_TASKS, conversation.id)).tasks
+    tasks = await database.tasks.newest(_LAST_TASKS, conversation.id)
     ids = {agent.id for agent in taking}
     # In a round, an agent that was stopped or failed has not had its turn.
     is_round = conversation.turn_taking.rule == "round_robin"

@@ -17,6 +17,8 @@ _ONE = select(tasks.c.body).where(tasks.c.id == bindparam("id"))
 _NEWEST = select(tasks.c.body, tasks.c.started_at, tasks.c.id).order_by(tasks.c.started_at.desc(), tasks.c.id.desc())
 _ALL_OF = _NEWEST.where(tasks.c.conversation_id == bindparam("conversation_id"))
 _ACTIVE = _NEWEST.where(tasks.c.ended_at.is_(None))
+# Sub-agents of one task can be more than any page.
+_NOT_OF_SUB_AGENTS = tasks.c.body.not_like('%"parentId":"%')
 # Number of newest tasks in a conversation that are searched for one agent's.
 _RECENT = 50
 
@@ -75,9 +77,17 @@ class TaskStore:
             next_cursor=cursor_at(shown[-1].started_at, shown[-1].id) if len(rows) > limit else None,
         )
 
+    async def newest(self, limit: int, conversation_id: str) -> tuple[Task, ...]:
+        """The newest tasks of a conversation, without those of sub-agents."""
+        query = _ALL_OF.where(_NOT_OF_SUB_AGENTS).limit(limit)
+        return await self._reader.structs(query, Task, {"conversation_id": conversation_id})
+
     async def last_of(self, agent: Agent) -> Task | None:
         """The newest task of an agent; None also if others have had many since."""
-        recent = (await self.page(_RECENT, agent.conversation_id)).tasks
+        if agent.called_by is None:
+            recent = await self.newest(_RECENT, agent.conversation_id)
+        else:
+            recent = (await self.page(_RECENT, agent.conversation_id)).tasks
         return next((task for task in recent if task.agent_id == agent.id), None)
 
     async def of_conversation(self, conversation_id: str) -> tuple[Task, ...]:

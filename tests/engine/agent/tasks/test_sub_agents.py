@@ -5,9 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from app.protocol.agents import Personality
+from app.protocol.asks import AskAnswerParams
 from app.protocol.base import JsonValue
 from app.protocol.events import PersonalityUpdate, TaskUpdate
-from app.protocol.tasks import Task
+from app.protocol.tasks import Task, TaskRetryParams
 from tests.support.engine_parts import EngineParts, crash, engine_parts
 from tests.support.model_replies import DONE, results, shell
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
@@ -211,3 +212,68 @@ async def test_pause_of_a_task_pauses_its_sub_agents(tmp_path: Path) -> None:
         await child(engine, task, "a", lambda one: one.status == "paused")
         await engine.services.runner.resume(task.id)
         assert (await engine.watcher.end(task.id)).status == "completed"
+
+
+async def test_stop_of_a_task_whose_sub_agent_waits_for_an_approval_settles_the_ask(tmp_path: Path) -> None:
+    replies = {"go": [order("a")], "Do a.": [order("b")], "Do b.": [shell("touch made")]}
+    async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
+        task = await engine.start(approve="ask")
+        first = await child(engine, task, "a", lambda one: one.current_tool == "task")
+        second = await child(engine, first, "b", lambda one: one.status == "waiting_user")
+        ask = await engine.watcher.ask(second.id)
+        assert (ask.conversation_id, ask.task_id) == (task.conversation_id, second.id)
+        await engine.services.runner.stop(task.id, "me")
+        await engine.watcher.end(task.id)
+        every = await engine.services.database.tasks.of_conversation(task.conversation_id)
+        assert {one.status for one in every} == {"cancelled"}
+        await engine.services.log.flush()
+        (stored,) = await engine.services.database.asks.page(task_ids=(second.id,))
+        assert stored.status == "cancelled"
+        assert not (engine.workspace / "made").exists()
+
+
+async def test_limit_that_sub_agents_reach_is_asked_about_once_by_the_task_at_the_top(tmp_path: Path) -> None:
+    commands = [shell(f"echo {number}") for number in range(9)]
+    replies = {"go": [order("a", "b"), DONE], "Do a.": [*commands, DONE], "Do b.": [*commands, DONE]}
+    async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
+        task = await engine.start(max_turns=6, approve="edits", attended=True)
+        ask = await engine.watcher.ask(task.id)
+        below = children(engine, task)
+        assert ask.kind == "limit" and all(one.ended_at is not None for one in below.values())
+        await engine.services.asks.answer(AskAnswerParams(ask_id=ask.id, allow=True), "me")
+        ended = await engine.watcher.end(task.id)
+        assert ended.status == "completed"
+        assert [one.stop_reason for one in below.values()] == ["iteration_limit"] * 2
+        assert ended.step_count == 2 and ended.delegated_turns == sum(one.step_count for one in below.values())
+
+
+async def test_retried_reply_starts_sub_agents_of_its_own(tmp_path: Path) -> None:
+    replies = {"go": [order("a"), DONE], "Do a.": [Reply(text="Report of a.")]}
+    async with engine_parts(tmp_path, ModelServer(answer=answer(replies))) as engine:
+        task = await engine.watcher.end((await engine.start(api_key=None)).id)
+        reply = next(node for node in engine.watcher.nodes() if node.task_id == task.id and node.role == "assistant")
+        again = await engine.services.runner.retry(TaskRetryParams(node_id=reply.id))
+        assert (await engine.watcher.end(again.id)).status == "completed"
+        first, second = children(engine, task)["a"], children(engine, again)["a"]
+        assert first.id != second.id and (first.status, second.status) == ("completed", "completed")
+        agents = await engine.services.database.agents.list(task.conversation_id)
+        assert [agent.name for agent in agents] == ["Assistant", "a", "a 2"]
+        outline = await engine.services.database.trees.outline(
+            task.conversation_id, await engine.services.database.tasks.of_conversation(task.conversation_id)
+        )
+        orders = [node for node in outline.nodes if node.task_from]
+        replies_of = {node.id: node.task_id for node in outline.nodes}
+        assert [replies_of[node.parent_id or ""] for node in orders] == [task.id, again.id]
+
+
+async def test_next_task_begins_in_the_folder_of_the_last_one_and_not_in_that_of_its_sub_agents(tmp_path: Path) -> None:
+    replies = {
+        "go": [shell("mkdir -p one two; cd one"), order("a"), DONE],
+        "Do a.": [shell("cd two"), Reply(text="Report of a.")],
+    }
+    server = ModelServer(answer=lambda request: DONE if request.turn > 2 else answer(replies)(request))
+    async with engine_parts(tmp_path, server) as engine:
+        task = await engine.watcher.end((await engine.start()).id)
+        second = await engine.start("more", conversation_id=task.conversation_id)
+        assert second.working_dir == task.working_dir == str(engine.workspace / "one")
+        await engine.watcher.end(second.id)
