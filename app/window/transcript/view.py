@@ -22,16 +22,9 @@ from app.window.theme.theme import Theme
 from app.window.transcript.interaction import SearchHighlights, SelectionController
 from app.window.transcript.layout import ScrollAnchor
 from app.window.transcript.overlays import JumpToEndView, LoadingOlderView, OlderTrigger
+from app.window.transcript.placement import RowPlacement
 from app.window.transcript.recycler import RowViewRecycler, focus_last, focus_next
-from app.window.transcript.scrolling import (
-    ScrollBarSync,
-    SmoothScroll,
-    key_scroll,
-    line_height,
-    next_to_measure,
-    overscan,
-    wheel_scroll,
-)
+from app.window.transcript.scrolling import SmoothScroll, key_scroll, line_height, wheel_scroll
 
 _REASON = Qt.FocusReason
 _KEY_REASONS = (_REASON.TabFocusReason, _REASON.BacktabFocusReason, _REASON.ShortcutFocusReason)
@@ -60,15 +53,13 @@ class TranscriptView(QAbstractScrollArea):
             show_row=self.ensure_row_visible,
             scroll=self.scroll_by,
         )
-        self._shown = range(0)
         self._has_focus_ring = False
         self._older_trigger = OlderTrigger(rows, actions)
-        self._bar = ScrollBarSync(self.verticalScrollBar())
+        self._placement = RowPlacement(self, rows, self._recycler, self._anchor, theme)
         self._smooth_scroll = SmoothScroll(theme, self)
         self._jump_to_end = JumpToEndView(theme, self)
         self._loading_older = LoadingOlderView(theme, self)
         self._layout_timer = QTimer(self, singleShot=True, interval=0)
-        self._idle_timer = QTimer(self, singleShot=True, interval=0)
         self._changes = RowChanges(self, rows, self._recycler, self._anchor)
         self._changes.reset.connect(self._older_trigger.reset)
         self._set_up()
@@ -81,7 +72,7 @@ class TranscriptView(QAbstractScrollArea):
     @property
     def shown(self) -> range:
         """The visible rows."""
-        return self._shown
+        return self._placement.shown
 
     def to_end(self) -> None:
         """Scroll to the newest row and stay at the end."""
@@ -108,7 +99,7 @@ class TranscriptView(QAbstractScrollArea):
     def ensure_row_visible(self, index: int) -> None:
         """Scroll to a row unless it is visible."""
         self.lay_out()
-        if index not in self._shown:
+        if index not in self.shown:
             self.to_row(index)
 
     def enter_row(self, index: int) -> None:
@@ -133,14 +124,13 @@ class TranscriptView(QAbstractScrollArea):
         self._layout_timer.stop()
         if not self.isVisible():
             return  # a tab in the background does nothing; it is laid out when it is shown
-        self._recycler.set_width(max(1, min(self._theme.tokens.column, self.viewport().width() - 2 * self._margin)))
-        self._shown = self._anchor.resolve(self._recycler.heights, self.viewport().height(), self._recycler.measure)
-        self._place_views()
-        self.selection.show_highlights(self._shown)
-        self._update_scroll_bar()
-        self._show_overlays()
-        self._older_trigger.on_shown(self._shown)
-        self._idle_timer.start()
+        self._placement.place()
+        shown, is_at_end = self.shown, self._anchor.is_end
+        self.selection.show_highlights(shown)
+        self._jump_to_end.has_news = self._changes.has_news = self._changes.has_news and not is_at_end
+        self._jump_to_end.update_position(is_at_end=is_at_end)
+        self._loading_older.update_position(is_waiting=self._older_trigger.is_waiting and shown.start == 0)
+        self._older_trigger.on_shown(shown)
 
     # Qt's event handlers.
 
@@ -199,7 +189,7 @@ class TranscriptView(QAbstractScrollArea):
         super().focusInEvent(event)
         self._has_focus_ring = event.reason() in _KEY_REASONS
         if event.reason() == Qt.FocusReason.BacktabFocusReason:
-            focus_last([view for _, view in self._recycler.views(self._shown)], self._reveal)
+            focus_last([view for _, view in self._recycler.views(self.shown)], self._reveal)
         self.viewport().update()
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
@@ -208,7 +198,7 @@ class TranscriptView(QAbstractScrollArea):
         self.viewport().update()
 
     def focusNextPrevChild(self, next: bool) -> bool:
-        views = [view for _, view in self._recycler.views(self._shown)]
+        views = [view for _, view in self._recycler.views(self.shown)]
         return focus_next(self, views, forward=next, reveal=self._reveal)
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:
@@ -223,7 +213,7 @@ class TranscriptView(QAbstractScrollArea):
         self.setAccessibleName("Conversation")
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._changes.changed.connect(self._layout_timer.start)
-        self._changes.moved.connect(self._idle_timer.stop)  # the rows near the view changed
+        self._changes.moved.connect(self._placement.postpone_idle)
         self._theme.changed.connect(self._recycler.restyle)
         self._theme.changed.connect(self._layout_timer.start)
         self._recycler.part_opened.connect(self._reveal)
@@ -231,8 +221,7 @@ class TranscriptView(QAbstractScrollArea):
         self.selection.scrolled.connect(self.scroll_by)
         self._jump_to_end.clicked.connect(self.to_end)
         self._layout_timer.timeout.connect(self.lay_out)
-        self._idle_timer.timeout.connect(self._on_idle)
-        self._bar.moved.connect(self._on_bar_moved)
+        self._placement.bar.moved.connect(self._on_bar_moved)
 
     # Slots.
 
@@ -240,44 +229,6 @@ class TranscriptView(QAbstractScrollArea):
         self._smooth_scroll.stop()
         self._anchor.move_to(value, self._recycler.heights)
         self.lay_out()
-
-    def _on_idle(self) -> None:
-        """Create and measure one row near the view in advance, for smooth scrolling."""
-        for index in next_to_measure(self._shown, self._rows.count()):
-            if self._recycler.prepare(index):
-                self._idle_timer.start()
-                return
-        self._update_scroll_bar()
-
-    # Layout.
-
-    def _place_views(self) -> None:
-        overscanned = overscan(self._shown, self._rows.count())
-        moved_out = self._recycler.release_except(overscanned)
-        for view in moved_out:
-            view.move(view.x(), -view.height() - self.viewport().height())
-        left = (self.width() - self._recycler.width) // 2  # of the view, so that the scroll bar does not shift the rows
-        top = self._anchor.y(self._recycler.heights)
-        y = self._margin + self._recycler.heights.offset_of(self._shown.start) - top
-        for index in self._shown:
-            view = self._recycler.view(index)
-            height, gap = self._recycler.measure(index), self._recycler.gap(index)
-            view.setGeometry(left, y + gap, self._recycler.width, height - gap)
-            view.show()
-            y += height
-        for index, view in self._recycler.views(overscanned):
-            if index not in self._shown:
-                view.hide()
-
-    def _update_scroll_bar(self) -> None:
-        y = None if self._anchor.is_end else self._anchor.y(self._recycler.heights)
-        total = self._recycler.heights.total + 2 * self._margin
-        self._bar.update(y, height=self.viewport().height(), total=total, line=line_height(self._theme))
-
-    def _show_overlays(self) -> None:
-        self._jump_to_end.has_news = self._changes.has_news = self._changes.has_news and not self._anchor.is_end
-        self._jump_to_end.update_position(is_at_end=self._anchor.is_end)
-        self._loading_older.update_position(is_waiting=self._older_trigger.is_waiting and self._shown.start == 0)
 
     def _reveal(self, widget: QWidget) -> None:
         """Scroll as little as needed to show a widget of a row, where the layout now places it."""
