@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from tests.benchmarks.bench import Row
+from tests.benchmarks.bench_belt import belt_memory, python_calls
 from tests.benchmarks.bench_browser import browser
 from tests.benchmarks.bench_checkpoints import checkpoints
 from tests.benchmarks.bench_loop import loop_alone, sub_agents
@@ -31,6 +32,8 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("sub_agents", sub_agents),
     ("permissions", judged),
     ("mcp", mcp_calls),
+    ("belt", belt_memory),
+    ("python", python_calls),
     ("browser", browser),
     ("shell", shell_starts),
     ("checkpoints", checkpoints),

@@ -17,6 +17,7 @@ from app.client.connection import Connection
 from app.client.errors import ConnectionLost
 from app.client.launch import connect
 from app.paths import Paths
+from app.protocol.base import JsonValue
 from app.protocol.engine import ENGINE_SHUTDOWN, EngineShutdownParams
 from app.protocol.events import EventRecord, TaskUpdate
 from app.protocol.tasks import TASK_START, Task, TaskStartParams
@@ -60,7 +61,7 @@ class ModelProcess:
 
 @contextmanager
 def model(
-    steps: int, command: str = "echo step", calls: Sequence[tuple[str, Mapping[str, str]]] = ()
+    steps: int, command: str = "echo step", calls: Sequence[tuple[str, Mapping[str, JsonValue]]] = ()
 ) -> Generator[ModelProcess]:
     """Replies with the calls, or with the command as often as there are `steps`."""
     made = msgspec.json.encode(calls or [("shell", {"command": command})] * steps).decode()

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-Calls: TypeAlias = list[tuple[str, dict[str, str]]]
+Calls: TypeAlias = list[tuple[str, dict[str, object]]]
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
