@@ -1,4 +1,4 @@
-"""What the tools cost while nothing happens: the memory of an engine that has used each of them, and Python sessions."""
+"""What the tools cost while nothing happens: the memory of an engine that has used all of them; Python sessions."""
 
 import asyncio
 import json

@@ -3,7 +3,6 @@
 import ast
 import asyncio
 import concurrent.futures
-import gc
 import importlib
 import os
 import re
@@ -12,6 +11,7 @@ import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, cast
 
+from app.engine.core.large_imports import import_large
 from app.engine.models.deadline import Deadline
 from app.protocol.base import JsonObject
 
@@ -114,7 +114,9 @@ def _library() -> Any:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # for some names, counting tokens would query the model hub for 24 s
     with _importing:
-        library = cast(Any, sys.modules.get("litellm") or _import_without_collection())
+        if "litellm" not in sys.modules:
+            import_large("litellm")
+        library = cast(Any, sys.modules["litellm"])
         _follow_no_redirects()
     library.suppress_debug_info = True
     library.telemetry = False
@@ -142,19 +144,6 @@ def _follow_no_redirects() -> None:
 
     send_once.follows_no_redirects = True  # pyright: ignore[reportFunctionMemberAccess]
     client.send = send_once
-
-
-def _import_without_collection() -> Any:
-    """Import with garbage collection disabled.
-
-    The library creates some 100,000 objects, and a collection would stop all threads for 200 ms.
-    """
-    gc.disable()
-    try:
-        return importlib.import_module("litellm")
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 async def _import() -> None:

@@ -5,7 +5,6 @@ after the engine's death, finds all their processes.
 """
 
 import asyncio
-import importlib
 import os
 import shutil
 import tempfile
@@ -19,7 +18,7 @@ from app.engine.core.ids import new_id
 from app.engine.sandbox.http_proxy import PROXY_HEADER
 from app.engine.tools.base import ToolError
 from app.engine.tools.browser.installed import has_own_sandbox
-from app.engine.tools.browser.playwright_start import start_playwright
+from app.engine.tools.browser.playwright_start import load_playwright, start_playwright
 from app.engine.tools.browser.selectors import ways_to_find
 from app.engine.tools.processes import marks
 from app.engine.tools.processes.termination import ProcessSweep, adopt_orphans
@@ -141,7 +140,7 @@ class _Running:
 
 async def _start(program: Path) -> _Running:
     adopt_orphans()
-    await asyncio.to_thread(importlib.import_module, "playwright.async_api")  # 0.2 s and more
+    await asyncio.to_thread(load_playwright)  # 0.3 s and more
     owner = new_id("browser")
     mark, sweep = marks.new_mark(owner), ProcessSweep(owner)
     folder = await asyncio.to_thread(_new_folder)

@@ -6,12 +6,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.engine.core.large_imports import import_large
 from app.engine.sandbox.launch import Launch
 from app.engine.tools.processes import marks, spawn
 
 if TYPE_CHECKING:
     from playwright._impl.transport import Transport
     from playwright.async_api import Playwright
+
+
+def load_playwright() -> None:
+    """Call it in a thread; `start_playwright` would import all this, the last in the event loop."""
+    import_large("playwright.async_api", "playwright._impl.local_utils", "playwright._impl.protocol_channels")
 
 
 async def start_playwright(mark: marks.ProcessMark, environment: dict[str, str], folder: Path) -> "Playwright":
