@@ -123,11 +123,19 @@ class Redactor:
         """Add secrets. Values too short for a key are ignored."""
         new = {secret for secret in secrets if len(secret) >= _SHORTEST} - set(self._secrets)
         if new:
-            self._secrets = (*self._secrets, *sorted(new))[-_MOST:]
-            # The longer first: one may begin with another.
-            self.encoded = tuple(sorted((secret.encode() for secret in self._secrets), key=len, reverse=True))
-            patterns = dict.fromkeys(pattern for secret in self._secrets for pattern in _beginnings(secret))
-            self._beginnings = re.compile("|".join((*patterns, _BEGUN_ESCAPE)))
+            self._set((*self._secrets, *sorted(new))[-_MOST:])
+
+    def remove(self, *secrets: str) -> None:
+        """Forget secrets that are of no use to anybody any more."""
+        if any(secret in self._secrets for secret in secrets):
+            self._set(tuple(secret for secret in self._secrets if secret not in secrets))
+
+    def _set(self, secrets: tuple[str, ...]) -> None:
+        self._secrets = secrets
+        # The longer first: one may begin with another.
+        self.encoded = tuple(sorted((secret.encode() for secret in secrets), key=len, reverse=True))
+        patterns = dict.fromkeys(pattern for secret in secrets for pattern in _beginnings(secret))
+        self._beginnings = re.compile("|".join((*patterns, _BEGUN_ESCAPE))) if secrets else None
 
     def __call__(self, text: str) -> str:
         return redact(self.hide(text))

@@ -192,3 +192,11 @@ def test_the_time_for_a_megabyte_is_bounded(piece: str) -> None:
 def test_redacting_twice_changes_nothing_more(pieces: list[str]) -> None:
     once = redact(" ".join(pieces))
     assert redact(once) == once
+
+
+def test_a_secret_that_is_of_no_use_any_more_is_forgotten() -> None:
+    redactor = Redactor("first-secret-word", "other-secret-word")
+    redactor.remove("first-secret-word", "never-added-here")
+    assert redactor.hide("first-secret-word other-secret-word") == f"first-secret-word {REMOVED}"
+    redactor.remove("other-secret-word")
+    assert redactor.hide("other-secret-word") == "other-secret-word" and redactor.encoded == ()

@@ -51,6 +51,7 @@ from app.engine.models.custom_servers import CustomServers
 from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.models.router import ModelRouter, window_of
 from app.engine.permissions.grants import Grants
+from app.engine.permissions.network import judge_named, own_port
 from app.engine.sandbox.form import find_sandbox, missing_sandbox
 from app.engine.server.endpoint_file import new_token, remove_endpoint, take_engine_lock, write_endpoint
 from app.engine.server.services import Services
@@ -244,7 +245,13 @@ async def open_services(
     checkpoints = Checkpoints(log, database, contents)
     background.start(checkpoints.recover(), name="changes of an earlier engine")
     stack.push_async_callback(sessions.close)
-    servers = McpPool(settings, keys, KnownServers(paths.mcp_known), partial(sandbox_of_server, settings, paths))
+    servers = McpPool(
+        settings,
+        keys,
+        KnownServers(paths.mcp_known),
+        partial(sandbox_of_server, settings, paths),
+        partial(_judge_named, paths),
+    )
     stack.push_async_callback(servers.close)
     servers.changed = partial(_publish_server, log)
     embedder = Embedder(lambda: folder_of_model(settings.values.embedding_folder, paths))
@@ -307,6 +314,10 @@ async def open_services(
         shutdown=shutdown,
         stalls=LoopLatency(),
     )
+
+
+def _judge_named(paths: Paths, url: str, resolved: Sequence[str], server: str, of_server: Sequence[str]) -> str | None:
+    return judge_named(url, resolved, server, of_server, own_port(paths))
 
 
 def _publish_server(log: EventLog, server: McpServer) -> None:

@@ -29,7 +29,9 @@ class McpServer(Wire, frozen=True, kw_only=True):
 
     `id` is its name in rules. `started` says in full what is started or opened, `fingerprint` covers it. `problem` is
     the reason why it is not ready or cannot be used. `notes` say which of its tools are left out. `title` and `version`
-    are what it says of itself. `has_login`: tokens of a login are stored.
+    are what it says of itself. `has_login`: tokens of a sign-in are stored. `login_address` is what to open while one
+    waits for a person, `login_problem` why the last one failed. `client_id` and `callback_port` are those of a program
+    that the person registered at its authorization server.
     """
 
     id: str
@@ -55,6 +57,10 @@ class McpServer(Wire, frozen=True, kw_only=True):
     tools: tuple[McpTool, ...] = ()
     notes: tuple[str, ...] = ()
     has_login: bool = False
+    login_address: str = ""
+    login_problem: str = ""
+    client_id: str = ""
+    callback_port: int = 0
 
 
 class McpListParams(Wire, frozen=True, kw_only=True):
@@ -82,7 +88,8 @@ class McpSaveParams(Wire, frozen=True, kw_only=True):
     """Add a server to the settings, or replace the one of this name: a `command`, or a `url`.
 
     Values may refer to variables as `${NAME}`. `keys` are values of such variables, stored among the keys. `replace`
-    false refuses a name that is taken.
+    false refuses a name that is taken. `client_id`, `client_secret` (a `${NAME}`) and `callback_port` are those of a
+    program that the person registered at the authorization server of a `url`.
     """
 
     name: str
@@ -95,6 +102,9 @@ class McpSaveParams(Wire, frozen=True, kw_only=True):
     enabled: bool = True
     timeout_s: float = 60.0
     replace: bool = False
+    client_id: str = ""
+    client_secret: str = ""
+    callback_port: int = 0
 
     def __repr__(self) -> str:
         """Without the values of keys, so that no log or error contains them."""
@@ -132,6 +142,25 @@ class McpKeyParams(Wire, frozen=True, kw_only=True):
 
 class McpKeyResult(Wire, frozen=True, kw_only=True):
     notice: str
+
+
+class McpLoginResult(Wire, frozen=True, kw_only=True):
+    """`address` is to be opened in a browser on the engine's machine; the end of the sign-in is an `mcpUpdate`."""
+
+    address: str
+    server: McpServer
+
+
+class McpFinishLoginParams(Wire, frozen=True, kw_only=True):
+    """The `address` at which a browser on another machine ended: one that begins with http://127.0.0.1."""
+
+    name: str
+    address: str
+    workspace: str | None = None
+
+    def __repr__(self) -> str:
+        """Without the code in the address."""
+        return f"McpFinishLoginParams({self.name!r})"
 
 
 class McpLogResult(Wire, frozen=True, kw_only=True):
@@ -232,6 +261,15 @@ MCP_TRUST = Method("mcp/trust", McpTrustParams, McpServerResult, True, "Decide a
 
 MCP_RESTART = Method("mcp/restart", McpServerParams, McpServerResult, True, "Restart a server, whatever failed before.")
 
+# No result of these is stored: an address holds what only the person at the browser should see.
+MCP_LOGIN = Method("mcp/login", McpServerParams, McpLoginResult, False, "Begin a sign-in at a server on the web.")
+
+MCP_FINISH_LOGIN = Method("mcp/finish_login", McpFinishLoginParams, EmptyResult, False, "Finish it from elsewhere.")
+
+MCP_CANCEL_LOGIN = Method("mcp/cancel_login", McpServerParams, EmptyResult, True, "Cancel the sign-in that waits.")
+
+MCP_LOGOUT = Method("mcp/logout", McpServerParams, McpServerResult, True, "Sign out: remove the tokens of a server.")
+
 MCP_SHOW = Method("mcp/show", McpServerParams, McpShowResult, False, "Connect a server and list what it has.")
 
 MCP_LOG = Method("mcp/log", McpServerParams, McpLogResult, False, "Get the log of a server.")
@@ -251,6 +289,10 @@ METHODS = (
     MCP_SET_ENABLED,
     MCP_TRUST,
     MCP_RESTART,
+    MCP_LOGIN,
+    MCP_FINISH_LOGIN,
+    MCP_CANCEL_LOGIN,
+    MCP_LOGOUT,
     MCP_SHOW,
     MCP_LOG,
     MCP_SET_KEY,

@@ -54,7 +54,7 @@ from app.protocol.tasks import (
     TaskSetModeParams,
     TaskStartParams,
 )
-from tests.support.mcp_servers import no_sandbox
+from tests.support.mcp_servers import judge_here, no_sandbox
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 
 TOKEN = "the-token-of-the-test"
@@ -221,7 +221,7 @@ async def engine_server(
     roster = ConversationAgents(log, database, locks, paths)
     ended = asyncio.Event()
     token = AccessToken(TOKEN, lambda _: None)
-    pool = McpPool(settings, keys, KnownServers(paths.mcp_known), no_sandbox)
+    pool = McpPool(settings, keys, KnownServers(paths.mcp_known), no_sandbox, judge_here)
 
     def mcp_changed(one: McpServer) -> None:
         log.publish(McpUpdate(name=one.spec.name, state=one.state, problem=one.problem))

@@ -1,6 +1,6 @@
 """A pool of MCP servers on a temporary data directory, with the small server of these tests."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import McpServer as StoredServer
 from app.engine.core.settings import Settings
+from app.engine.permissions.network import judge_named
 from app.engine.tools.base import OnUpdate, ToolResult
 from app.engine.tools.mcp.known import KnownServers
 from app.engine.tools.mcp.pool import McpPool
@@ -33,12 +34,22 @@ def no_sandbox(folder: Path, owner: str, environment: Mapping[str, str]) -> None
     pass
 
 
+def no_vault() -> None:
+    """No keyring: keys are in a file of the test's folder."""
+
+
+def judge_here(url: str, resolved: Sequence[str], server: str, of_server: Sequence[str]) -> str | None:
+    """The rules for addresses that servers name, for an engine without a port of its own."""
+    return judge_named(url, resolved, server, of_server, None)
+
+
 @asynccontextmanager
 async def pool_of(folder: Path, *servers: StoredServer) -> AsyncGenerator[McpPool]:
     """A pool with these servers in its settings; ends them."""
     settings = Settings(folder / "settings.json")
     settings.set_mcp_servers(servers)
-    pool = McpPool(settings, KeyStore(folder / "keys", {}), KnownServers(folder / "mcp.json"), no_sandbox)
+    keys = KeyStore(folder / "keys", {}, no_vault)
+    pool = McpPool(settings, keys, KnownServers(folder / "mcp.json"), no_sandbox, judge_here)
     try:
         yield pool
     finally:

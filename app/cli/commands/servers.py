@@ -10,6 +10,7 @@ import msgspec
 from app.cli.arguments import UsageError, workspace_path
 from app.cli.command import Command
 from app.cli.exit_codes import EXIT_ERROR
+from app.cli.follow.server_login import ServerLogin
 from app.cli.options import Argument, CommandOptions, Flag, Option, Rest
 from app.cli.terminal.style import Style
 from app.cli.terminal.terminal import Terminal
@@ -22,6 +23,7 @@ from app.protocol.servers import (
     MCP_ACCEPT_TOOL,
     MCP_LIST,
     MCP_LOG,
+    MCP_LOGOUT,
     MCP_PROMPT,
     MCP_REMOVE,
     MCP_RESTART,
@@ -50,6 +52,7 @@ _USAGE = """Say what to do:
   errand mcp add NAME --url https://…      open a server on the web
   errand mcp show NAME                     its tools, resources and prompts
   errand mcp trust NAME | distrust NAME    decide about a server that a file of this workspace names
+  errand mcp login NAME | logout NAME      sign in at a server on the web, sign out
   errand mcp enable | disable | restart | remove | log NAME
   errand mcp set-key NAME VARIABLE         store the value of a variable that it refers to
   errand mcp accept NAME TOOL              grants hold again for a tool whose description changed
@@ -70,6 +73,16 @@ class McpOptions(CommandOptions, frozen=True, kw_only=True):
     header: Annotated[
         tuple[str, ...], Option("--header", "with add --url: a header, NAME=VALUE; ${VARIABLE} stays a reference", "H")
     ] = ()
+    client_id: Annotated[
+        str, Option("--client-id", "with add --url: the id of a program that you registered for the sign-in", "ID")
+    ] = ""
+    client_secret: Annotated[
+        str, Option("--client-secret", "with --client-id: the variable with its secret", "VARIABLE")
+    ] = ""
+    callback_port: Annotated[
+        int, Option("--callback-port", "with --client-id: it comes back to http://127.0.0.1:PORT/callback", "PORT")
+    ] = 0
+    answer: Annotated[str, Option("--answer", "with login: the address at which a browser elsewhere ended", "URL")] = ""
     sandbox: Annotated[bool, Flag("--sandbox", "with add: in the sandbox of commands, in your home folder")] = False
     timeout: Annotated[float, Option("--timeout", "with add: seconds that a call may take", "S")] = 60.0
     replace: Annotated[bool, Flag("--replace", "with add: replace the server of this name")] = False
@@ -111,6 +124,11 @@ class _Servers:
                 server = (await self._connection.call(MCP_RESTART, self._named(name))).server
                 self._shown(server)
                 return 0 if server.state == "ready" else EXIT_ERROR
+            case ["login", name]:
+                login = ServerLogin(self._connection, self._terminal, self._named(name), as_json=self._options.json)
+                return await (login.answer(self._options.answer) if self._options.answer else login.run())
+            case ["logout", name]:
+                self._shown((await self._connection.call(MCP_LOGOUT, self._named(name))).server)
             case ["show", name]:
                 await self._show(name)
             case ["log", name]:
@@ -148,6 +166,9 @@ class _Servers:
         if bool(command) == bool(options.url):
             raise UsageError("Name its command after --, or its address with --url.\n" + _USAGE)
         environment, keys = variables(options.env)
+        secret = options.client_secret
+        if secret and (value := os.environ.get(secret, "")):
+            keys[secret] = value
         headers = dict(_pair(text, "--header") for text in options.header)
         params = McpSaveParams(
             name=name,
@@ -158,6 +179,9 @@ class _Servers:
             keys=keys,
             sandbox=options.sandbox,
             timeout_s=options.timeout,
+            client_id=options.client_id,
+            client_secret=f"${{{secret}}}" if secret else "",
+            callback_port=options.callback_port,
             replace=options.replace,
         )
         server = (await self._connection.call(MCP_SAVE, params)).server
@@ -228,8 +252,8 @@ def server_lines(server: McpServer, style: Style) -> list[str]:
     state = state_text(server)
     color = style.green if server.state == "ready" else style.dim if server.state == "idle" else style.amber
     lines = [f"{style.bold(plain(server.name))}  {color(state)}  {style.dim(style.join(plain(what), place))}"]
-    if server.problem:
-        lines.append(f"  {style.amber(plain(server.problem))}")
+    for problem in filter(None, (server.problem, server.login_problem)):
+        lines.append(f"  {style.amber(plain(problem))}")
     if server.trust == "unknown" and (server.command or server.url):
         lines.append(f"  To look at it and trust it: errand mcp trust {plain(server.name)}")
     return lines
@@ -248,9 +272,11 @@ def state_text(server: McpServer) -> str:
         "ready": f"ready, {len(server.tools)} tool{'s' if len(server.tools) != 1 else ''}",
         "failed": "failed, tries again when needed",
         "given_up": "failed too often: restart it",
-        "needs_login": "needs your login",
+        "needs_login": "needs your sign-in",
     }
-    return texts[server.state]
+    if server.login_address:
+        return "waits for your sign-in in the browser"
+    return f"{texts[server.state]}, signed in" if server.has_login else texts[server.state]
 
 
 def prompt_line(prompt: McpPrompt) -> str:

@@ -131,6 +131,10 @@ class KeyStore:
                 self._read[provider] = key
             return key
 
+    async def has(self, provider: str) -> bool:
+        """True if a key is stored. Opens no keyring."""
+        return await self._with_timeout(lambda: provider in self._read_index())
+
     async def set(self, provider: str, key: str) -> str:
         """Store a key; an empty one removes it. Returns a notice that says where it is stored."""
         value = key.strip()

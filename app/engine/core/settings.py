@@ -114,7 +114,8 @@ class ModelServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A server of the Model Context Protocol: a `command` that is started, or a `url` that is opened.
 
-    Values of `env` and `headers` refer to stored keys and variables as `${NAME}`.
+    Values of `env`, `headers` and `client_secret` refer to stored keys and variables as `${NAME}`. `client_id` is that
+    of a program that the person registered at the server's authorization server, with `callback_port`.
     """
 
     name: str
@@ -125,6 +126,9 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     sandbox: bool = False
     enabled: bool = True
     timeout_s: float = 60.0
+    client_id: str = ""
+    client_secret: str = ""
+    callback_port: int = 0
 
 
 class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -148,6 +148,11 @@ def is_this_machine(address: str) -> bool:
     return ip is not None and (ip.is_loopback or ip.is_unspecified or _is_bound_here(ip))
 
 
+def is_link_local(address: str) -> bool:
+    ip = _inner(_ip(address))
+    return ip is not None and ip.is_link_local
+
+
 def _is_bound_here(ip: IPv4Address | IPv6Address) -> bool:
     """True for an address of this machine: its services may be meant for itself, though the address is global."""
     family = socket.AF_INET if ip.version == 4 else socket.AF_INET6

@@ -5,7 +5,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from app.engine.permissions.addresses import AddressRules, is_public, is_this_machine, judge_address
+from app.engine.permissions.addresses import (
+    AddressRules,
+    Malformed,
+    is_link_local,
+    is_public,
+    is_this_machine,
+    judge_address,
+    parse_address,
+)
 from app.engine.permissions.shell.scanner import program_name, scan
 from app.paths import Paths
 from app.protocol.engine import Endpoint
@@ -92,6 +100,41 @@ def leads_astray(
         return None
     inside = next((one for one in resolved if not is_public(one)), None)
     return f"it leads to {inside}, inside the local network or this machine" if inside is not None else None
+
+
+def judge_named(
+    url: str, resolved: Sequence[str], server: str, of_server: Sequence[str], own_port: int | None
+) -> str | None:
+    """The reason why an address that a server names (with its IP addresses) may not be opened, None if it may.
+
+    Only https is open, and http on this machine. It may lead into the local network or to this machine only if the
+    server itself is there.
+    """
+    try:
+        address, home = parse_address(url), parse_address(server)
+    except Malformed as problem:
+        return str(problem)
+    literal = f"[{address.host}]" if ":" in address.host else address.host
+    found = judge_address(url, AddressRules((literal,), own_port=own_port))
+    if found.verdict != "allow":
+        return found.reason
+    places = {_place_of(one) for one in resolved}
+    if address.port == own_port and "this machine" in places:
+        return "the engine's own port is closed"
+    if address.scheme == "http" and places != {"this machine"}:
+        return "it begins with http://, so what is sent there could be read on the way"
+    if "link-local" in places and address.host != home.host:
+        return "it leads to a link-local address"
+    inside = next(iter(places - {"public"} - {_place_of(one) for one in of_server}), None)
+    return f"it leads to {inside}, where the server itself is not" if inside is not None else None
+
+
+def _place_of(address: str) -> str:
+    if is_this_machine(address):
+        return "this machine"
+    if is_link_local(address):
+        return "link-local"
+    return "public" if is_public(address) else "the local network"
 
 
 def _needs_network(words: Sequence[str], depth: int) -> bool:

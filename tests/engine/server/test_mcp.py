@@ -5,10 +5,18 @@ import json
 import msgspec
 
 from app.protocol.base import JsonObject
-from app.protocol.servers import McpListResult, McpServer, McpServerResult, McpShowResult, ToolListResult
+from app.protocol.servers import (
+    McpListResult,
+    McpLoginResult,
+    McpServer,
+    McpServerResult,
+    McpShowResult,
+    ToolListResult,
+)
 from tests.support.connections import RawClient, error_of, raw_client
 from tests.support.engine_server import EngineServer
 from tests.support.mcp_servers import command
+from tests.support.oauth_server import oauth_server, visit
 
 
 async def listed(client: RawClient, request_id: int, **params: str) -> tuple[McpServer, ...]:
@@ -51,6 +59,11 @@ async def test_servers_that_cannot_be_are_refused_with_a_reason(engine: EngineSe
         ({"environment": {"API_TOKEN": "abcdef123456789"}}, "looks like a key"),
         ({"headers": {"X-A": "b"}}, "headers"),
         ({"timeoutS": 0}, "timeout"),
+        ({"clientId": "x"}, "client_id"),
+        ({"command": [], "url": "https://example.org/", "clientId": "a b"}, "client_id"),
+        ({"command": [], "url": "https://example.org/", "clientId": "a", "clientSecret": "plain"}, "client_secret"),
+        ({"command": [], "url": "https://example.org/", "clientSecret": "${A}"}, "client_secret"),
+        ({"command": [], "url": "https://example.org/", "clientId": "a", "callbackPort": 80}, "callback_port"),
     ]
     async with raw_client(engine) as client:
         for number, (change, words) in enumerate(wrong):
@@ -113,3 +126,44 @@ async def test_tools_are_listed_and_switched_for_a_personality(engine: EngineSer
         await client.ask("tool/switch", 6, **off, on=True)
         assert "assistant" in (await tools(7))["test__echo"]
         assert "no tool" in error_of(await client.ask("tool/switch", 8, **{**off, "tool": "telepathy"}, on=True))[2]
+
+
+async def test_a_person_signs_in_and_out_and_a_changed_address_forgets_the_sign_in(engine: EngineServer) -> None:
+    async with oauth_server() as oauth, raw_client(engine) as client:
+        await client.ask("mcp/save", 1, name="guarded", url=oauth.mcp)
+        begun = msgspec.convert((await client.ask("mcp/login", 2, name="guarded"))["result"], McpLoginResult)
+        assert begun.server.login_address == begun.address and not begun.server.has_login
+        assert (await visit(begun.address))[0] == 200
+        (server,) = await listed(client, 3)
+        assert server.has_login and not server.login_address and not server.login_problem
+        assert server_of(await client.ask("mcp/set_enabled", 4, name="guarded", enabled=False)).has_login
+        away: JsonObject = {"name": "guarded", "url": f"{oauth.url}/other", "replace": True}
+        assert not server_of(await client.ask("mcp/save", 5, **away)).has_login
+        assert oauth.revoked and stored_keys(engine) == {}
+        back: JsonObject = {**away, "url": oauth.mcp}
+        assert not server_of(await client.ask("mcp/save", 6, **back)).has_login
+        assert "not signed in" in error_of(await client.ask("mcp/logout", 7, name="guarded"))[2]
+        await client.ask("mcp/login", 8, name="guarded")
+        await client.ask("mcp/cancel_login", 9, name="guarded")
+        (server,) = await listed(client, 10)
+        assert not server.login_address and "cancelled" in server.login_problem
+        begun = msgspec.convert((await client.ask("mcp/login", 11, name="guarded"))["result"], McpLoginResult)
+        await visit(begun.address)
+        await client.ask("mcp/remove", 12, name="guarded")
+        assert len(oauth.revoked) == 2 and stored_keys(engine) == {}
+
+
+async def test_servers_that_have_no_sign_in_say_so(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+        await client.ask("mcp/save", 1, name="program", command=list(command()))
+        assert "no sign-in" in error_of(await client.ask("mcp/login", 2, name="program"))[2]
+        key: JsonObject = {"name": "key", "url": "http://127.0.0.1:9/mcp", "headers": {"authorization": "Bearer ${T}"}}
+        await client.ask("mcp/save", 3, **key)
+        assert "header" in error_of(await client.ask("mcp/login", 4, name="key"))[2]
+        await client.ask("mcp/save", 5, name="nobody", url="http://127.0.0.1:9/mcp")
+        assert "no connection" in error_of(await client.ask("mcp/login", 6, name="nobody"))[2]
+        assert "No sign-in" in error_of(await client.ask("mcp/finish_login", 7, name="nobody", address="x"))[2]
+
+
+def stored_keys(engine: EngineServer) -> object:
+    return json.loads((engine.services.paths.keys / "stored.json").read_bytes())

@@ -15,8 +15,12 @@ from app.protocol.base import EmptyResult
 from app.protocol.events import PersonalityUpdate
 from app.protocol.servers import (
     MCP_ACCEPT_TOOL,
+    MCP_CANCEL_LOGIN,
+    MCP_FINISH_LOGIN,
     MCP_LIST,
     MCP_LOG,
+    MCP_LOGIN,
+    MCP_LOGOUT,
     MCP_PROMPT,
     MCP_REMOVE,
     MCP_RESTART,
@@ -28,10 +32,12 @@ from app.protocol.servers import (
     TOOL_LIST,
     TOOL_SWITCH,
     McpAcceptParams,
+    McpFinishLoginParams,
     McpKeyParams,
     McpKeyResult,
     McpListParams,
     McpListResult,
+    McpLoginResult,
     McpLogResult,
     McpPromptParams,
     McpPromptResult,
@@ -73,6 +79,24 @@ async def trust(services: Services, session: ClientSession, params: McpTrustPara
 
 async def restart(services: Services, session: ClientSession, params: McpServerParams) -> McpServerResult:
     return McpServerResult(server=await services.mcp.restart(params.name, params.workspace))
+
+
+async def login(services: Services, session: ClientSession, params: McpServerParams) -> McpLoginResult:
+    return await services.mcp.login(params.name, params.workspace)
+
+
+async def finish_login(services: Services, session: ClientSession, params: McpFinishLoginParams) -> EmptyResult:
+    await services.mcp.finish_login(params)
+    return EmptyResult()
+
+
+async def cancel_login(services: Services, session: ClientSession, params: McpServerParams) -> EmptyResult:
+    await services.mcp.cancel_login(params.name, params.workspace)
+    return EmptyResult()
+
+
+async def logout(services: Services, session: ClientSession, params: McpServerParams) -> McpServerResult:
+    return McpServerResult(server=await services.mcp.logout(params.name, params.workspace))
 
 
 async def show(services: Services, session: ClientSession, params: McpServerParams) -> McpShowResult:
@@ -167,6 +191,10 @@ HANDLERS = (
     Route(MCP_SET_ENABLED, set_enabled),
     Route(MCP_TRUST, trust),
     Route(MCP_RESTART, restart),
+    Route(MCP_LOGIN, login),
+    Route(MCP_FINISH_LOGIN, finish_login),
+    Route(MCP_CANCEL_LOGIN, cancel_login),
+    Route(MCP_LOGOUT, logout),
     Route(MCP_SHOW, show),
     Route(MCP_LOG, log),
     Route(MCP_SET_KEY, set_key),

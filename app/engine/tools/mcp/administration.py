@@ -1,17 +1,18 @@
 """What people do with servers: add, change, remove, trust, restart, look at them."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from app.engine.core.errors import Conflict, InvalidParams, NotFound
+from app.engine.core.errors import Conflict, EngineError, InvalidParams, NotFound
 from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import McpServer as StoredServer
 from app.engine.core.settings import Settings
-from app.engine.tools.mcp.configuration import check_server, started_text
+from app.engine.tools.mcp.configuration import check_server, of_settings, started_text
 from app.engine.tools.mcp.pool import McpPool, key_name
-from app.engine.tools.mcp.server import McpServer
+from app.engine.tools.mcp.server import McpServer, has_own_login
 from app.engine.tools.plain_text import clean_output
 from app.protocol import servers as protocol
 from app.protocol.base import JsonObject, JsonValue
@@ -31,7 +32,7 @@ class ServerAdministration:
         self._lock = asyncio.Lock()
 
     async def list(self, workspace: str | None) -> tuple[protocol.McpServer, ...]:
-        return tuple(self.info(server) for server in await self._pool.servers(_path(workspace)))
+        return tuple([await self.info(server) for server in await self._pool.servers(_path(workspace))])
 
     async def find(self, name: str, workspace: str | None) -> McpServer:
         return await self._pool.find(name, _path(workspace))
@@ -47,6 +48,9 @@ class ServerAdministration:
             sandbox=params.sandbox,
             enabled=params.enabled,
             timeout_s=params.timeout_s,
+            client_id=params.client_id,
+            client_secret=params.client_secret,
+            callback_port=params.callback_port,
         )
         check_server(server)
         async with self._lock:
@@ -59,10 +63,14 @@ class ServerAdministration:
                 raise InvalidParams(f"There are {_MOST} MCP servers already. Remove one first.")
             for variable, value in params.keys.items():
                 await self._keys.set(f"mcp.{server.name}.{variable}", value)
+            replaced = [one for one in self._stored if one not in others]
             self._settings.set_mcp_servers((*others, server))
+        for old in replaced:
+            if (old.name, old.url, old.client_id) != (server.name, server.url, server.client_id):
+                await self._pool.logins.forget(of_settings(old))
         found = await self._pool.find(server.name)
         self._pool.changed(found)
-        return self.info(found)
+        return await self.info(found)
 
     async def remove(self, name: str) -> None:
         """Remove a server of the settings with its keys; it is ended."""
@@ -73,6 +81,7 @@ class ServerAdministration:
             self._settings.set_mcp_servers(tuple(one for one in self._stored if one.name != server.spec.name))
             self._pool.known.forget_server(server.spec.id)
             self._pool.drop(server.spec.id)
+        await self._pool.logins.forget(server.spec)
         self._pool.changed(server)
 
     async def set_enabled(self, name: str, *, enabled: bool) -> protocol.McpServer:
@@ -85,7 +94,7 @@ class ServerAdministration:
             self._settings.set_mcp_servers(changed)
         found = await self._pool.find(server.spec.name)
         self._pool.changed(found)
-        return self.info(found)
+        return await self.info(found)
 
     async def trust(self, params: protocol.McpTrustParams) -> protocol.McpServer:
         server = await self.find(params.name, params.workspace)
@@ -96,21 +105,54 @@ class ServerAdministration:
         self._pool.known.decide(server.spec, is_trusted=params.trusted)
         if not params.trusted:
             self._pool.drop(server.spec.id)
+            await self._pool.logins.forget(server.spec)
             server = await self.find(params.name, params.workspace)
         self._pool.changed(server)
-        return self.info(server)
+        return await self.info(server)
 
     async def restart(self, name: str, workspace: str | None) -> protocol.McpServer:
         """End it and start it again. A failure is a result too: `problem` says what it was."""
         server = await self._usable(name, workspace)
         await server.restart()
-        return self.info(server)
+        return await self.info(server)
+
+    async def login(self, name: str, workspace: str | None) -> protocol.McpLoginResult:
+        """Begin a sign-in, or join the one that waits; how it ends is in `info`."""
+        server = await self._usable(name, workspace)
+        spec = server.spec
+        if not spec.url:
+            raise Conflict(f"{spec.name} is a program of this machine: it gets keys in its variables, and no sign-in.")
+        if has_own_login(dict(spec.headers)):
+            raise Conflict(f"{spec.name} gets a key in its header Authorization. Remove that to sign in.")
+        if server.connection is None and not self._pool.logins.address(spec):
+            with suppress(EngineError):  # its refusal says where to sign in
+                await server.connected()
+        address = await self._pool.begin_login(server)
+        return protocol.McpLoginResult(address=address, server=await self.info(server))
+
+    async def finish_login(self, params: protocol.McpFinishLoginParams) -> None:
+        """The browser was on another machine: take the address at which it ended."""
+        server = await self.find(params.name, params.workspace)
+        self._pool.logins.bring(server.spec, params.address)
+
+    async def cancel_login(self, name: str, workspace: str | None) -> None:
+        await self._pool.logins.cancel((await self.find(name, workspace)).spec)
+
+    async def logout(self, name: str, workspace: str | None) -> protocol.McpServer:
+        """Remove the tokens, and end the connection that was made with them."""
+        server = await self.find(name, workspace)
+        if not await self._pool.logins.forget(server.spec):
+            raise Conflict(f"You are not signed in at {server.spec.name}.")
+        self._pool.drop(server.spec.id)
+        server = await self.find(name, workspace)
+        self._pool.changed(server)
+        return await self.info(server)
 
     async def show(self, name: str, workspace: str | None) -> protocol.McpShowResult:
         server = await self._usable(name, workspace)
         connection = await server.connected()
         return protocol.McpShowResult(
-            server=self.info(server),
+            server=await self.info(server),
             resources=tuple(map(_resource, (await connection.resources())[:_MOST_LISTED])),
             prompts=tuple(map(_prompt, (await connection.prompts())[:_MOST_LISTED])),
         )
@@ -137,10 +179,10 @@ class ServerAdministration:
             raise NotFound(f"{server.spec.name} has no tool {params.tool[:80]!r} now. Start it: errand mcp show.")
         self._pool.known.accept_tool(server.spec.id, tool)
         self._pool.changed(server)
-        return self.info(server)
+        return await self.info(server)
 
-    def info(self, server: McpServer) -> protocol.McpServer:
-        spec, connection = server.spec, server.connection
+    async def info(self, server: McpServer) -> protocol.McpServer:
+        spec, connection, logins = server.spec, server.connection, self._pool.logins
         facts = connection.facts if connection is not None else None
         return protocol.McpServer(
             id=spec.id,
@@ -165,6 +207,11 @@ class ServerAdministration:
             process_id=server.process_id,
             tools=self._tools(server),
             notes=connection.tools.notes if connection is not None else (),
+            has_login=await logins.has(spec),
+            login_address=logins.address(spec),
+            login_problem=logins.problem(spec),
+            client_id=spec.client_id,
+            callback_port=spec.callback_port,
         )
 
     def _tools(self, server: McpServer) -> tuple[protocol.McpTool, ...]:

@@ -51,17 +51,27 @@ class ServerSpec:
     workspace: str = ""
     file: str = ""
     problem: str = ""
+    client_id: str = ""
+    client_secret: str = ""
+    callback_port: int = 0
 
     @property
     def fingerprint(self) -> str:
         """Covers what is started or opened; what a person trusted is bound to it."""
-        whole = (self.name, self.command, self.url, self.environment, self.headers, self.sandbox, self.workspace)
+        login = (self.client_id, self.client_secret, self.callback_port) if self.client_id else ()
+        place = (self.name, self.command, self.url, self.environment, self.headers, self.sandbox, self.workspace)
+        whole = (*place, *login)
         return hashlib.blake2b(msgspec.json.encode(whole), digest_size=16).hexdigest()
 
     @property
     def variables(self) -> tuple[str, ...]:
         """The names of the variables that it needs a value of."""
-        texts = (*self.command, self.url, *(value for _, value in (*self.environment, *self.headers)))
+        texts = (
+            *self.command,
+            self.url,
+            self.client_secret,
+            *(value for _, value in (*self.environment, *self.headers)),
+        )
         return tuple(dict.fromkeys(name for text in texts for name in variables_in(text)))
 
     @property
@@ -97,6 +107,7 @@ def check_server(server: McpServer) -> None:
         raise InvalidParams(f"env: {wrong[:80]!r} is not the name of a variable.")
     if wrong := next((name for name in server.headers if not re.fullmatch(r"[A-Za-z0-9-]{1,100}", name)), None):
         raise InvalidParams(f"headers: {wrong[:80]!r} is not the name of a header.")
+    _check_client(server)
     if not 0 < server.timeout_s <= _LONGEST_TIMEOUT_S:
         raise InvalidParams(f"timeout_s: {server.timeout_s:g}; a number of seconds up to {_LONGEST_TIMEOUT_S:g}.")
     for name, value in (*server.env.items(), *server.headers.items()):
@@ -105,6 +116,19 @@ def check_server(server: McpServer) -> None:
                 f"{name}: this value looks like a key, and settings are a file that anyone reads. Write ${{{name}}} "
                 "and store the key."
             )
+
+
+def _check_client(server: McpServer) -> None:
+    """Raises `InvalidParams` for a registered client that cannot be one, or whose secret stands in the clear."""
+    client, secret = server.client_id, server.client_secret
+    if not server.url and (client or secret or server.callback_port):
+        raise InvalidParams("client_id: only a server that is opened by its url can need a sign-in.")
+    if len(client) > _LONGEST_WORD or not client.isascii() or not client.isprintable() or " " in client:
+        raise InvalidParams("client_id: it has blanks or characters that no client id has; copy it again.")
+    if secret and not (client and _VARIABLE.fullmatch(secret)):
+        raise InvalidParams("client_secret: write ${NAME}, store the key, and say the client_id it belongs to.")
+    if not 0 <= server.callback_port < 65_536 or 0 < server.callback_port < 1_024:
+        raise InvalidParams("callback_port: a port from 1024 to 65535, or 0 for any.")
 
 
 def is_plain_secret(name: str, value: str) -> bool:
@@ -123,6 +147,9 @@ def of_settings(server: McpServer) -> ServerSpec:
         server.sandbox,
         server.enabled,
         server.timeout_s,
+        client_id=server.client_id,
+        client_secret=server.client_secret,
+        callback_port=server.callback_port,
     )
 
 
@@ -173,6 +200,8 @@ def _spec(name: str, value: JsonValue, workspace: Path, file: str) -> ServerSpec
         timeout_s=server.timeout_s,
         workspace=str(workspace),
         file=file,
+        client_id=server.client_id,
+        callback_port=server.callback_port,
     )
 
 
@@ -185,6 +214,8 @@ def parse_server(name: str, value: JsonValue) -> McpServer:
         raise InvalidParams(f"{name[:80]}: it is no object.")
     command, arguments = value.get("command"), value.get("args", [])
     words = [command] if isinstance(command, str) and command else command if isinstance(command, list) else []
+    login = value.get("oauth")
+    known = login if isinstance(login, dict) else {}
     raw: JsonObject = {
         "name": name,
         "command": [*words, *(arguments if isinstance(arguments, list) else [])],
@@ -193,6 +224,8 @@ def parse_server(name: str, value: JsonValue) -> McpServer:
         "headers": value.get("headers") or {},
         "enabled": value.get("enabled", value.get("disabled") is not True),
         "timeout_s": value.get("timeout_s", DEFAULT_TIMEOUT_S),
+        "client_id": known.get("clientId") or "",
+        "callback_port": known.get("callbackPort") or 0,
     }
     try:
         return msgspec.convert(raw, McpServer)
@@ -214,6 +247,7 @@ def started_text(spec: ServerSpec) -> str:
     lines = [f"Command: {shlex.join(spec.command)}"] if spec.command else [f"Address: {spec.url}"] if spec.url else []
     lines += [f"Variable: {name}={value}" for name, value in spec.environment]
     lines += [f"Header: {name}: {value}" for name, value in spec.headers]
+    lines += [f"Signs in as the program: {spec.client_id}"] if spec.client_id else []
     lines += [f"Folder: {spec.workspace}"] if spec.workspace else []
     lines += [f"Runs {bounds_text(spec)}"] if spec.command else []
     return "\n".join(lines)

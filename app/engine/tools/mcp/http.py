@@ -1,11 +1,13 @@
 """A server on the web, by streamable HTTP: each message is a POST; answers come as JSON or as server-sent events."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from app.engine.core.errors import EngineError
 from app.engine.tools.mcp.json_rpc import LARGEST_MESSAGE, McpError
+from app.engine.tools.mcp.login.discovery import Challenge, parse_challenge
 from app.engine.tools.mcp.server_log import ServerLog
 
 if TYPE_CHECKING:
@@ -23,11 +25,20 @@ _SESSION, _VERSION = "Mcp-Session-Id", "MCP-Protocol-Version"
 
 
 class LoginNeeded(McpError):
-    """The server answered that it needs a login, or another one."""
+    """The server wants a sign-in (`status` 401), or one with more rights. `challenge` says where and for what."""
+
+    def __init__(self, text: str, challenge: Challenge, status: int) -> None:
+        super().__init__(text)
+        self.challenge = challenge
+        self.status = status
 
 
 class HttpTransport:
-    """One session with a server. `ended` is called once, if the session is over."""
+    """One session with a server. `ended` is called once, if the session is over.
+
+    `token_of` gives the token of the person's sign-in, empty without one; it is called with a token that the server
+    refused, for another one.
+    """
 
     pid: int | None = None
 
@@ -39,8 +50,12 @@ class HttpTransport:
         failed: Callable[[McpError, int | None], None],
         ended: Callable[[str], None],
         log: ServerLog,
+        token_of: Callable[[str], Awaitable[str]],
     ) -> None:
         self._url = url
+        self._token_of = token_of
+        # The newest one; the end of the session is told with it.
+        self._token = ""
         self._headers = dict(headers)
         self._receive = receive
         self._failed = failed
@@ -96,7 +111,7 @@ class HttpTransport:
             return
         if self._session_id:
             with suppress(OSError, TimeoutError, *_client_errors()):
-                async with asyncio.timeout(_LAST_S), session.delete(self._url, headers=self._all_headers()):
+                async with asyncio.timeout(_LAST_S), session.delete(self._url, headers=self._all_headers(self._token)):
                     pass
         await session.close()
 
@@ -105,21 +120,35 @@ class HttpTransport:
         notice = self._notice
         if request_id is not None and notice is not None and not notice.done():
             await asyncio.wait((notice,), timeout=_NOTICE_S)
-        headers = {**self._all_headers(), "Content-Type": "application/json", "Accept": _BOTH}
         try:
-            async with self._session.post(self._url, data=data, headers=headers, allow_redirects=False) as response:
-                await self._answered(response, request_id)
+            token = self._token = await self._token_of("")
+            refusal = await self._posted(data, request_id, token)
+            if refusal is not None and refusal.status == 401 and token and (renewed := await self._token_of(token)):
+                self._token = renewed
+                refusal = await self._posted(data, request_id, renewed)
+            if refusal is not None:
+                raise refusal
         except McpError as error:
             self._failed(error, request_id)
+        except EngineError as error:
+            self._failed(McpError(str(error)), request_id)
         except (OSError, TimeoutError, ValueError, *_client_errors()) as error:
             self._failed(McpError(f"It could not be reached: {error or type(error).__name__}."), request_id)
+
+    async def _posted(self, data: bytes, request_id: int | None, token: str) -> LoginNeeded | None:
+        """Send a message and take the answer; returns the refusal of a server that wants a sign-in."""
+        assert self._session is not None
+        headers = {**self._all_headers(token), "Content-Type": "application/json", "Accept": _BOTH}
+        async with self._session.post(self._url, data=data, headers=headers, allow_redirects=False) as response:
+            if response.status in (401, 403):
+                return _refusal(response, has_token=bool(token))
+            await self._answered(response, request_id)
+            return None
 
     async def _answered(self, response: "aiohttp.ClientResponse", request_id: int | None) -> None:
         if response.status == 404 and self._session_id:
             self._end("its session is over")
             return
-        if response.status in (401, 403):
-            raise LoginNeeded(f"It refused with {response.status}: it needs a key in a header, or a login.")
         if response.status >= 300:
             text = (await _body(response, 4_096)).decode("utf-8", "replace")
             raise McpError(
@@ -137,14 +166,15 @@ class HttpTransport:
     async def _listen(self) -> None:
         """Receive the server's own messages, if it has a stream for them."""
         while self._session is not None and not self._is_over:
-            headers = {**self._all_headers(), "Accept": _EVENTS}
             try:
+                token = await self._token_of("")
+                headers = {**self._all_headers(token), "Accept": _EVENTS}
                 async with self._session.get(self._url, headers=headers, allow_redirects=False) as response:
                     if response.status != 200 or response.content_type != _EVENTS:
                         return
                     async for event in _events(response):
                         self._take(event)
-            except (OSError, TimeoutError, ValueError, McpError, *_client_errors()) as error:
+            except (OSError, TimeoutError, ValueError, EngineError, *_client_errors()) as error:
                 self._log.note(f"the stream of its own messages was cut: {error or type(error).__name__}")
             await asyncio.sleep(_LISTEN_AGAIN_S)
 
@@ -157,15 +187,24 @@ class HttpTransport:
             self._is_over = True
             self._ended(why)
 
-    def _all_headers(self) -> dict[str, str]:
+    def _all_headers(self, token: str) -> dict[str, str]:
         session = {_SESSION: self._session_id} if self._session_id else {}
-        return {**self._headers, **session, **({_VERSION: self._version} if self._version else {})}
+        login = {"Authorization": f"Bearer {token}"} if token else {}
+        return {**self._headers, **login, **session, **({_VERSION: self._version} if self._version else {})}
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, name=f"MCP request to {self._url}")
         self._others.add(task)
         task.add_done_callback(self._others.discard)
         return task
+
+
+def _refusal(response: "aiohttp.ClientResponse", *, has_token: bool) -> LoginNeeded:
+    """What a refusal means. Raises `McpError` if another sign-in would not help."""
+    challenge = parse_challenge(response.headers.getall("WWW-Authenticate", []))
+    if response.status == 403 and has_token and challenge.error != "insufficient_scope":
+        raise McpError("It refused with 403: what you signed in as has no right to this there.")
+    return LoginNeeded(f"It refused with {response.status}.", challenge, response.status)
 
 
 def _client_errors() -> tuple[type[Exception], ...]:

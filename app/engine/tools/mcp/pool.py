@@ -16,8 +16,14 @@ from app.engine.tools.mcp.configuration import (
     expanded,
     of_settings,
     read_workspace,
+    variables_in,
 )
 from app.engine.tools.mcp.known import KnownServers
+from app.engine.tools.mcp.login.discovery import Challenge
+from app.engine.tools.mcp.login.flow import LoginRequest
+from app.engine.tools.mcp.login.logins import Logins
+from app.engine.tools.mcp.login.named_addresses import JudgeNamed
+from app.engine.tools.mcp.login.tokens import Client
 from app.engine.tools.mcp.server import McpServer, ServerParts
 from app.engine.tools.shell.environment import environment_of_commands
 from app.protocol.engine import is_offered
@@ -28,10 +34,17 @@ SandboxOf = Callable[[Path, str, Mapping[str, str]], CommandSandbox | None]
 
 
 class McpPool:
-    """`changed` is called with a server whose state or tools have changed."""
+    """`changed` is called with a server whose state, tools or sign-in have changed.
 
-    def __init__(self, settings: Settings, keys: KeyStore, known: KnownServers, sandbox_of: SandboxOf) -> None:
+    `judge` judges the addresses that servers name for a sign-in.
+    """
+
+    def __init__(
+        self, settings: Settings, keys: KeyStore, known: KnownServers, sandbox_of: SandboxOf, judge: JudgeNamed
+    ) -> None:
         self.known = known
+        self.logins = Logins(keys, judge)
+        self.logins.changed = self._on_login_changed
         self.changed: Callable[[McpServer], None] = _ignore
         self._settings = settings
         self._keys = keys
@@ -69,8 +82,26 @@ class McpPool:
         if server is not None:
             self._end(server)
 
+    async def begin_login(self, server: McpServer) -> str:
+        """Begin a sign-in at a server, or join the one that waits. Returns the address to open; raises `McpError`."""
+        spec = server.spec
+        client: Client | None = None
+        if spec.client_id:
+            secrets = {name: await self._variable(spec, name, {}) for name in variables_in(spec.client_secret)}
+            client = Client(client_id=spec.client_id, secret=expanded(spec.client_secret, secrets))
+        challenge = server.challenge or Challenge()
+        request = LoginRequest(spec.url, challenge, client=client, port=spec.callback_port)
+
+        async def signed_in() -> None:
+            server.log.note("the person has signed in")
+            if server.connection is None:
+                await server.restart()
+
+        return await self.logins.begin(spec, request, signed_in)
+
     async def close(self) -> None:
         self._is_closed = True
+        await self.logins.close()
         servers, self._servers = tuple(self._servers.values()), {}
         await asyncio.gather(*(server.close() for server in servers), *self._ends, return_exceptions=True)
 
@@ -91,7 +122,13 @@ class McpPool:
             if (server := self._servers.get(server_id)) is not None:
                 self.changed(server)
 
-        return ServerParts(self._values, self._sandbox, self._keys.redactor, changed, self._note_tools)
+        return ServerParts(
+            self._values, self._sandbox, self.logins.token, self._keys.redactor, changed, self._note_tools
+        )
+
+    def _on_login_changed(self, server_id: str) -> None:
+        if (server := self._servers.get(server_id)) is not None:
+            self.changed(server)
 
     def _note_tools(self, server: McpServer) -> None:
         connection = server.connection

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from app.engine.tools.mcp.configuration import ServerSpec
 from app.engine.tools.mcp.connection import McpConnection, shake_hands
 from app.engine.tools.mcp.http import HttpTransport, LoginNeeded
 from app.engine.tools.mcp.json_rpc import McpError, RpcPeer
+from app.engine.tools.mcp.login.discovery import Challenge
 from app.engine.tools.mcp.server_log import ServerLog
 from app.engine.tools.mcp.stdio import StdioTransport, broken
 from app.protocol.base import JsonObject
@@ -39,24 +40,30 @@ _LONGEST_LOG = 2_000
 class ServerParts:
     """What servers need of the engine. `values_of` gives the environment of a server's process and its headers.
 
-    Raises `ConfigurationError` if a variable has no value.
+    It raises `ConfigurationError` if a variable has no value. `token_of` gives the token of a sign-in, or another one
+    for one that was refused.
     """
 
     values_of: Callable[[ServerSpec], Awaitable[tuple[dict[str, str], dict[str, str]]]]
     sandbox_of: Callable[[ServerSpec, dict[str, str]], CommandSandbox | None]
+    token_of: Callable[[ServerSpec, str], Awaitable[str]]
     redactor: Redactor
     changed: Callable[[], None]
     tools_listed: Callable[["McpServer"], None]
 
 
 class McpServer:
-    """`problem` says why it is not ready. Close it before it is dropped."""
+    """`problem` says why it is not ready, `challenge` what it said when it last wanted a sign-in.
+
+    Close it before it is dropped.
+    """
 
     def __init__(self, spec: ServerSpec, owner: str, parts: ServerParts) -> None:
         self.spec = spec
         self.log = ServerLog(parts.redactor)
         self.state: ServerState = "idle"
         self.problem = ""
+        self.challenge: Challenge | None = None
         self._owner = owner
         self._parts = parts
         self._connection: McpConnection | None = None
@@ -181,17 +188,34 @@ class McpServer:
     async def _connect_web(self, headers: dict[str, str]) -> McpConnection:
         spec = self.spec
         self.log.note(f"connecting: {spec.url}")
-        transport = HttpTransport(spec.url, headers, self._on_message, self._on_failed, self._on_ended, self.log)
+        transport = HttpTransport(
+            *(spec.url, headers, self._on_message, self._on_failed, self._on_ended, self.log),
+            token_of=_no_token if has_own_login(headers) else lambda refused: self._parts.token_of(spec, refused),
+        )
         self._transport = transport
         self._peer = RpcPeer(transport, self._on_notice, self._on_flood)
         transport.open()
         return await shake_hands(spec.name, self._peer, transport.use_version)
 
     def _on_failed(self, failure: McpError, request_id: int | None) -> None:
+        if isinstance(failure, LoginNeeded):
+            self.challenge = failure.challenge
+            failure = LoginNeeded(login_text(self.spec, failure), failure.challenge, failure.status)
         if request_id is None:
             self.log.note(str(failure))
         elif self._peer is not None:
             self._peer.fail(failure, request_id)
+        if isinstance(failure, LoginNeeded) and failure.status == 401 and self._connection is not None:
+            self._lose_login(failure)
+
+    def _lose_login(self, failure: LoginNeeded) -> None:
+        """The server takes the sign-in no longer: nothing works until there is another one."""
+        peer, self._peer, self._connection = self._peer, None, None
+        if peer is not None:
+            peer.fail(failure)
+        self.log.note(str(failure))
+        self._set("needs_login", str(failure))
+        self._spawn(self._end_transport(), "end", self._ends)
 
     def _on_message(self, data: bytes) -> bool:
         return self._peer is None or self._peer.receive(data)
@@ -283,3 +307,22 @@ class McpServer:
         held.add(task)
         task.add_done_callback(held.discard)
         return task
+
+
+def has_own_login(headers: Mapping[str, str]) -> bool:
+    """True if a configured header says who the person is."""
+    return any(name.lower() == "authorization" for name in headers)
+
+
+def login_text(spec: ServerSpec, failure: LoginNeeded) -> str:
+    """What a person does about a refusal."""
+    if has_own_login(dict(spec.headers)):
+        return f"{failure} It does not take the key in its header Authorization."
+    way = f"errand mcp login {spec.name}, or Sign in on the page Tools of the settings"
+    if failure.status == 401:
+        return f"{failure} It needs your sign-in ({way}), or a key in a header."
+    return f"{failure} It needs a sign-in with more rights ({way})."
+
+
+async def _no_token(refused: str) -> str:
+    return ""

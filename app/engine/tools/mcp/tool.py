@@ -25,6 +25,7 @@ from app.engine.tools.base import (
     text_result,
 )
 from app.engine.tools.mcp.definitions import ServerTool, changed_text
+from app.engine.tools.mcp.http import LoginNeeded
 from app.engine.tools.mcp.json_rpc import McpError, McpTimeout
 from app.engine.tools.mcp.known import KnownServers
 from app.engine.tools.mcp.results import ContentReader, result_of
@@ -223,6 +224,10 @@ def _failure(error: EngineError, server: McpServer, cancel: CancelSignal) -> Too
     if cancel.is_set:
         return ToolError("Operation aborted")
     name = server.spec.name
+    if isinstance(error, LoginNeeded) or server.state == "needs_login":
+        return ToolError(
+            f"The server {name} was not asked, since only a person can sign in there. {error}", "needs your sign-in"
+        )
     if isinstance(error, McpTimeout):
         return ToolError(f"The server {name} did not answer in time. {error}", "no answer in time")
     return ToolError(f"The server {name}: {error}")

@@ -83,7 +83,7 @@ class _Fetch:
     async def run(self, url: str) -> Download:
         import aiohttp
 
-        connector = aiohttp.TCPConnector(resolver=_resolver(self._judged), use_dns_cache=False, force_close=True)
+        connector = aiohttp.TCPConnector(resolver=resolver_of(self._judged), use_dns_cache=False, force_close=True)
         session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -133,13 +133,13 @@ class _Fetch:
         except aiohttp.InvalidURL as error:
             raise ToolError(f"{url} is no address that can be opened.") from error
         except (aiohttp.ClientError, OSError, ValueError, zlib.error) as error:
-            raise ToolError(f"{url} could not be read: {_cause(error)}.", "not reached") from error
+            raise ToolError(f"{url} could not be read: {cause_of(error)}.", "not reached") from error
 
     async def _judge(self, url: str) -> str | None:
         """Look the host up and judge where it leads; returns the proxy of the environment, if one is to be used."""
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-        proxy = _proxy_of(parts.scheme, host)
+        proxy = proxy_of(parts.scheme, host)
         try:
             addresses = await look_up(host, port)
         except OSError as error:
@@ -158,13 +158,15 @@ class _Fetch:
         return proxy
 
 
-def _proxy_of(scheme: str, host: str) -> str | None:
+def proxy_of(scheme: str, host: str) -> str | None:
+    """The proxy of the environment for a host, None if there is none."""
     if host in _LOOPBACK or host.endswith(".localhost") or proxy_bypass(host):
         return None
     return getproxies().get(scheme)
 
 
-def _resolver(judged: dict[str, list[str]]) -> "AbstractResolver":
+def resolver_of(judged: dict[str, list[str]]) -> "AbstractResolver":
+    """Knows the addresses that were judged alone."""
     from aiohttp.abc import AbstractResolver
 
     class Judged(AbstractResolver):
@@ -214,7 +216,8 @@ async def _body(response: "aiohttp.ClientResponse") -> tuple[bytes, bool]:
     return bytes(body), False
 
 
-def _cause(error: Exception) -> str:
+def cause_of(error: Exception) -> str:
+    """Why a request failed, for people."""
     import aiohttp
 
     match error:

@@ -9,13 +9,14 @@ from app.engine.core.errors import Conflict
 from app.engine.core.settings import McpServer
 from app.protocol.agents import Personality
 from app.protocol.asks import AskAnswerParams
-from app.protocol.events import PersonalityUpdate
+from app.protocol.events import McpUpdate, PersonalityUpdate
 from app.protocol.servers import McpTrustParams
 from app.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.mcp_servers import command, stored
 from tests.support.model_replies import DONE, results
 from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.oauth_server import oauth_server, visit
 
 
 def says(text: str, tool: str = "test__echo") -> Reply:
@@ -140,3 +141,32 @@ async def test_a_server_that_does_not_start_leaves_a_remark_and_the_task_goes_on
         ended = await engine.watcher.end(task.id)
         assert ended.status == "completed" and "test__echo" in offered(engine)
         assert any("bad is not available" in str(node.blocks) for node in engine.watcher.nodes())
+
+
+async def test_a_sign_in_that_is_needed_is_said_to_the_person_and_in_a_call_to_the_model(tmp_path: Path) -> None:
+    async with oauth_server() as oauth:
+        replies = [Reply(text="a"), *(says(one, "guarded__echo") for one in ("one", "two")), Reply(text="later")]
+        async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+            has(engine, McpServer(name="guarded", url=oauth.mcp))
+            first = await engine.start(mode="chat")
+            await engine.watcher.end(first.id)
+            assert "guarded__echo" not in offered(engine)
+            assert any("errand mcp login guarded" in str(node.blocks) for node in engine.watcher.nodes())
+
+            address = (await engine.services.mcp.login("guarded", None)).address
+            await visit(address)
+            (server,) = await engine.services.mcp.list(None)
+            while server.state != "ready":
+                await engine.watcher.until(lambda: any(isinstance(one, McpUpdate) for one in engine.watcher.events))
+                engine.watcher.events[:] = [one for one in engine.watcher.events if not isinstance(one, McpUpdate)]
+                (server,) = await engine.services.mcp.list(None)
+            task = await engine.start(approve="ask", mode="chat")
+            await answered(engine, task)
+            await engine.watcher.until(lambda: len(results(engine.watcher.nodes())) >= 1)
+            oauth.tokens.clear()
+            oauth.refresh_tokens.clear()
+            await answered(engine, task)
+            await engine.watcher.end(task.id)
+            texts = [block.text for block in results(engine.watcher.nodes())]
+            assert texts[0] == "hello" and "only a person can sign in there" in texts[1]
+            assert "guarded__echo" in offered(engine, 2) and "guarded__echo" not in offered(engine, 3)
