@@ -96,8 +96,14 @@ def _ask(ask: Ask) -> str:
 
 
 def _is_compared(ask: Ask) -> bool:
-    """False for asks of a restarted engine and for asks about time limits."""
-    return ask.kind != "unknown" and (ask.limit is None or ask.limit.kind not in _TIME_LIMITS)
+    """False for asks of a restarted engine, about time limits, and about servers."""
+    is_timed = ask.limit is not None and ask.limit.kind in _TIME_LIMITS
+    return ask.kind != "unknown" and not is_timed and not is_about_server(ask)
+
+
+def is_about_server(ask: Ask) -> bool:
+    """True for an ask whether an MCP server of the workspace may start, which is about no call."""
+    return ask.approval is not None and not ask.approval.call_id
 
 
 def _end(task: Task, timed: bool) -> str:

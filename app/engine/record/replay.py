@@ -27,14 +27,15 @@ from app.engine.permissions.grants import Grants
 from app.engine.record.diff import compare, replies
 from app.engine.record.format import TaskRecord, read
 from app.engine.record.make_record import RecordContext, make_record, request_lines
-from app.engine.record.replay_fakes import RecordedModel, RecordedPerson, RecordedTool
+from app.engine.record.replay_fakes import RecordedModel, RecordedPerson, RecordedTool, ServerTool
 from app.engine.record.replay_script import ReplayScript, begins_with_a_message
 from app.engine.storage.database import Database
 from app.engine.storage.records import tasks, turns
 from app.engine.storage.records.turns import PartSize
 from app.engine.storage.sqlite.engines import sqlite_url
 from app.engine.tools.base import GuardedTool
-from app.engine.tools.registry import CONTROL_TOOLS
+from app.engine.tools.mcp.definitions import SEPARATOR
+from app.engine.tools.registry import CONTROL_TOOLS, SERVICES
 from app.engine.tools.sessions import ToolSessions
 from app.paths import Paths
 from app.printable import printable
@@ -106,7 +107,10 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
 
 
 def _recorded_tools(tools: tuple[GuardedTool, ...], script: ReplayScript) -> tuple[GuardedTool, ...]:
-    return tuple(RecordedTool(tool, script, is_real=isinstance(tool, CONTROL_TOOLS)) for tool in tools)
+    own = {tool.name for tool in tools}
+    called = {call.tool for turn in script.turns for call in turn.calls}
+    of_servers = [ServerTool(name) for name in sorted(called - own) if name == SERVICES or SEPARATOR in name]
+    return tuple(RecordedTool(tool, script, is_real=isinstance(tool, CONTROL_TOOLS)) for tool in (*tools, *of_servers))
 
 
 async def _play(record: TaskRecord, builder: TaskBuilder, script: ReplayScript, model: RecordedModel) -> None:

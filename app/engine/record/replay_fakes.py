@@ -16,6 +16,7 @@ from app.engine.core.messages import AssistantMessage, StopReason, Text, Usage
 from app.engine.event_log import Frame
 from app.engine.models.base import ModelEvent, ModelNotice, ModelRequest, ReplyEnd, ReplyStart, RetryLater
 from app.engine.models.failures import FailureKind
+from app.engine.record.diff import is_about_server
 from app.engine.record.format import TaskRecord
 from app.engine.record.make_record import message_text
 from app.engine.record.replay_script import ReplayScript
@@ -109,6 +110,32 @@ def _usage(node: Node) -> Usage:
     )
 
 
+class ServerTool:
+    """A tool of an MCP server that a recorded task has called: a replay has no servers. Takes any arguments."""
+
+    execution_mode: ExecutionMode = "sequential"
+    description = "A tool of a server."
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.label = name
+        self.parameters: JsonObject = {"type": "object"}
+
+    def prepare_arguments(self, arguments: JsonObject) -> JsonObject:
+        return arguments
+
+    def access(self, arguments: JsonObject) -> Access:
+        return Access("free", f"Use {self.name}.")
+
+    def allow(self, call_id: str, access: Access) -> None:
+        """Does nothing: the call never runs."""
+
+    async def execute(
+        self, call_id: str, arguments: JsonObject, cancel: CancelSignal, on_update: OnUpdate
+    ) -> ToolResult:
+        raise ToolError("The record has no result of this call.")
+
+
 class RecordedTool:
     """Replaces a tool, with its current name and schema. `is_real` tools, those of the loop itself, do run."""
 
@@ -191,7 +218,7 @@ class RecordedPerson:
     """A listener of the event log; `answer_all` runs until it is cancelled."""
 
     def __init__(self, record: TaskRecord, script: ReplayScript, asks: PendingAsks) -> None:
-        self._recorded = deque(record.asks)
+        self._recorded = deque(ask for ask in record.asks if not is_about_server(ask))
         self._script = script
         self._asks = asks
         self._asked: asyncio.Queue[Ask] = asyncio.Queue()
