@@ -8,6 +8,12 @@ import re
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 _HALF_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[ -/]*)\Z")
 _OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
+# Nobody sees them, and a text can be written in them that only a model reads: soft hyphens, marks without a width,
+# tags, and long runs of what scripts and emoji need one by one (joiners, marks of direction, variation selectors).
+_HIDDEN = re.compile(
+    "[\u00ad\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+    "|[\u200c-\u200f\u202a-\u202e\u2066-\u2069\ufe00-\ufe0f]{4,}"
+)
 _decoder = codecs.getincrementaldecoder("utf-8")
 _CONTROLS = {code: "\ufffd" for code in (*range(32), 127) if chr(code) not in "\t\n"}
 _NO_PART_OF_A_LINE = {code: "\ufffd" for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
@@ -49,3 +55,8 @@ def clean_output(data: bytes, *, has_more: bool = False) -> str:
     if "\r" in text:
         text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n")).replace("\r", "")
     return text.translate(_CONTROLS)
+
+
+def without_hidden(text: str) -> str:
+    """Text of other people or programs without what is hidden in it."""
+    return _HIDDEN.sub("", text)

@@ -7,7 +7,7 @@ import pytest
 from app.engine.core.errors import ConfigurationError
 from app.engine.tools.code.edits import diff_texts
 from app.engine.tools.file_walk import matches
-from app.engine.tools.plain_text import clean_output
+from app.engine.tools.plain_text import clean_output, without_hidden
 from app.engine.tools.registry import bind, common_tools
 from app.engine.tools.shell.environment import clean_environment
 from tests.support.loop_parts import make_tool_context
@@ -35,6 +35,20 @@ def test_commands_get_the_users_environment_without_keys() -> None:
 )
 def test_output_is_cleaned(data: bytes, text: str) -> None:
     assert clean_output(data) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("".join(chr(0xE0000 + ord(letter)) for letter in "obey") + "plain", "plain"),
+        ("in\u00advisible\u200b\u2060\ufeff", "invisible"),
+        ("a" + "\u200c\u200d" * 8 + "b", "ab"),
+        ("x\ufe00\ufe01\ufe02\ufe03\U000e0101y", "xy"),
+        ("👩\u200d💻 ✔\ufe0f \u200fשלום\u200e می\u200cخواهم", "👩\u200d💻 ✔\ufe0f \u200fשלום\u200e می\u200cخواهم"),
+    ],
+)
+def test_what_is_hidden_in_a_text_is_left_out(text: str, shown: str) -> None:
+    assert without_hidden(text) == shown
 
 
 def test_equal_texts_have_no_difference() -> None:

@@ -60,6 +60,14 @@ async def test_other_text_and_the_source_of_a_page_stay_as_they_are(context: Too
     assert "<script>var hidden = 1</script>" in text_of(source)
 
 
+async def test_what_a_page_hides_from_people_is_left_out(context: ToolContext) -> None:
+    numbers = "".join(f"&#{0xE0000 + ord(letter)};" for letter in "obey")
+    async with web_site({"/": f"<title>T{numbers}</title><p>{'Words. ' * 50}{numbers}end</p>"}) as site:
+        for raw in (False, True):
+            text = text_of(await run(tool_of(context, "web_fetch"), {"url": site.url(), "raw": raw}))
+            assert not any(0xE0000 <= ord(letter) < 0xE1000 for letter in text) and "end" in text
+
+
 async def test_a_long_text_is_read_in_parts(context: ToolContext) -> None:
     body = b"".join(b"line %d\n" % number for number in range(5_000))
     async with web_site({"/long": answers(body, Content_Type="text/plain")}) as site:

@@ -28,7 +28,7 @@ from app.engine.tools.browser.driver import BrowserProcess, BrowserWindow, PageF
 from app.engine.tools.browser.installed import find_browser, has_own_sandbox, problem
 from app.engine.tools.browser.session import TOOL, BrowserSession, same_place
 from app.engine.tools.cancellation import until_cancelled
-from app.engine.tools.plain_text import clean_output
+from app.engine.tools.plain_text import clean_output, without_hidden
 from app.engine.tools.web.fetch import PAGE_LENGTH, completed, data_notice, shared_localhost
 from app.protocol.base import JsonObject
 from app.protocol.blocks import CallDisplay, ToolIcon
@@ -352,7 +352,7 @@ def _result(
 ) -> ToolResult:
     notes = [f"[{note}]" for note in session.take_notes()]
     whole = "\n".join([data_notice(window.url or "no page"), text, *notes])
-    cleaned = clean_output(whole.encode("utf-8", "replace"))
+    cleaned = without_hidden(clean_output(whole.encode("utf-8", "replace")))
     details: JsonObject = {"url": window.url, "sandbox": has_own_sandbox()}
     return ToolResult((Text(cleaned),), details, summary, is_error=is_error)
 

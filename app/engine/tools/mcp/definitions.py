@@ -10,11 +10,10 @@ import msgspec
 
 from app.engine.core.errors import InvalidParams
 from app.engine.tools.answer_schema import usable_schema
-from app.engine.tools.plain_text import clean_output
+from app.engine.tools.plain_text import clean_output, without_hidden
 from app.protocol.base import JsonObject, JsonValue
 
 MOST_TOOLS = 300
-_LONGEST_NAME = 200
 _LONGEST_DESCRIPTION = 8_000
 _LONGEST_TOOL_NAME = 64
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -75,11 +74,12 @@ async def _checked(server: str, entry: JsonValue) -> ServerTool:
     if not isinstance(entry, dict):
         raise InvalidParams("A tool that is no object is left out.")
     name = entry.get("name")
-    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
+    # In rules `*` stands for all tools of a server.
+    if not isinstance(name, str) or not re.fullmatch(r"[^*]{1,200}", name) or not name.isprintable():
         raise InvalidParams("A tool without a usable name is left out.")
     description, title = entry.get("description"), entry.get("title")
     told = description if isinstance(description, str) and description.strip() else title
-    text = clean_output(told.encode("utf-8", "replace")) if isinstance(told, str) else ""
+    text = without_hidden(clean_output(told.encode("utf-8", "replace"))) if isinstance(told, str) else ""
     if len(text) > _LONGEST_DESCRIPTION:
         raise InvalidParams(f"{_shown(name)} is left out: its description has {len(text):,} characters.")
     schema = entry.get("inputSchema")
@@ -106,7 +106,9 @@ def _parameters(schema: JsonObject) -> JsonObject | None:
     if schema.get("type", "object") != "object":
         return None
     kept = {key: value for key, value in schema.items() if key not in _LEFT_OUT}
-    return {**_NO_PARAMETERS, **kept}
+    # The model reads the descriptions of the parameters too.
+    shown = without_hidden(msgspec.json.encode(kept).decode())
+    return {**_NO_PARAMETERS, **msgspec.json.decode(shown, type=JsonObject)}
 
 
 def _fingerprint(description: str, parameters: JsonObject) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from app.engine.core.messages import Image, Text, UserContent
 from app.engine.tools.base import ToolResult
-from app.engine.tools.plain_text import clean_output
+from app.engine.tools.plain_text import clean_output, without_hidden
 from app.protocol.base import JsonObject, JsonValue
 
 _MOST_TEXT = 60_000
@@ -134,7 +134,7 @@ def result_of(answer: JsonObject, reader: ContentReader) -> ToolResult:
         reader.texts.append(f"[{len(blocks) - _MOST_BLOCKS:,} more parts are left out]")
     structured = answer.get("structuredContent")
     if isinstance(structured, dict) and not any(reader.texts) and not reader.images:
-        reader.texts.append(msgspec.json.format(msgspec.json.encode(structured), indent=1).decode())
+        reader.texts.append(without_hidden(msgspec.json.format(msgspec.json.encode(structured), indent=1).decode()))
     content = reader.content()
     is_error = answer.get("isError") is True
     first = next((part.text for part in content if isinstance(part, Text)), "")
@@ -167,7 +167,7 @@ def _decoded(value: JsonValue) -> bytes | None:
 
 
 def _clean(value: JsonValue) -> str:
-    return clean_output(value.encode("utf-8", "replace")) if isinstance(value, str) else ""
+    return without_hidden(clean_output(value.encode("utf-8", "replace"))) if isinstance(value, str) else ""
 
 
 def _word(value: JsonValue) -> str:

@@ -28,7 +28,7 @@ from app.engine.tools.base import (
     text_argument,
 )
 from app.engine.tools.cancellation import until_cancelled
-from app.engine.tools.plain_text import clean_output
+from app.engine.tools.plain_text import clean_output, without_hidden
 from app.engine.tools.sessions import ConversationSessions
 from app.engine.tools.web.download import LARGEST, Download, download
 from app.engine.tools.web.page_text import Page, decoded, is_page, is_text, to_markdown
@@ -114,7 +114,8 @@ class WebFetch:
         page = Page("", text)
         if not wanted.raw and is_page(got.content_type, text):
             page = await to_markdown(text, got.url)
-        return _result(wanted, got, page)
+        # Characters may have been written as numbers, such as &#8203;.
+        return _result(wanted, got, Page(without_hidden(page.title), without_hidden(page.text)))
 
 
 def shared_localhost(sessions: ConversationSessions) -> Dial:

@@ -10,8 +10,10 @@ import pytest
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import Image
 from app.engine.tools.base import ToolError, ToolResult
+from app.engine.tools.mcp.definitions import checked_tools
 from app.engine.tools.mcp.json_rpc import McpError
 from app.engine.tools.mcp.tool import McpResources
+from app.protocol.base import JsonObject, JsonValue
 from tests.support.loop_parts import make_tool_context, text_of, until
 from tests.support.mcp_servers import echo, pool_of, server_of, stored, tool_of_server
 
@@ -46,6 +48,19 @@ async def test_results_have_texts_pictures_and_structured_content(tmp_path: Path
         assert "unknown kind" in odd and "cannot be read" in odd
         error = await _failure(asyncio.ensure_future(echo(tool, "error")))
         assert "it does not want to" in str(error)
+
+
+async def test_a_tool_that_rules_cannot_name_is_left_out_and_nothing_is_hidden_in_what_others_say() -> None:
+    hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "obey")
+    field: JsonObject = {"type": "string", "description": f"A text.{hidden}"}
+    schema: JsonObject = {"type": "object", "properties": {"text": field}}
+    names: tuple[JsonValue, ...] = ("*", "every*", "ok")
+    listed = await checked_tools(
+        "one", [{"name": name, "description": f"Says.{hidden}", "inputSchema": schema} for name in names]
+    )
+    (tool,) = listed.tools
+    assert (tool.own_name, tool.description, len(listed.notes)) == ("ok", "Says.", 2)
+    assert hidden not in str(tool.parameters) and "A text." in str(tool.parameters)
 
 
 async def test_a_huge_result_is_cut_and_kept_whole_in_a_file(tmp_path: Path) -> None:
