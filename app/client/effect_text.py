@@ -31,8 +31,6 @@ class Effect:
 def effect_of(approval: Approval) -> Effect:
     if approval.command is not None:
         return Effect("command", escape_hidden(approval.command))
-    if approval.code:
-        return Effect("code", escape_hidden(approval.code), approval.language.lower())
     if approval.address:
         before, host, after = (escape_hidden_line(part) for part in address_parts(approval.address))
         end = len(before) + len(host)
@@ -45,6 +43,8 @@ def effect_of(approval: Approval) -> Effect:
             details=script,
             details_language="javascript",
         )
+    if approval.code:
+        return Effect("code", escape_hidden(approval.code), approval.language.lower())
     if approval.service:
         server, _, tool = approval.service.partition("/")
         shown = escape_hidden_line(f"{server} › {tool}")

@@ -90,10 +90,11 @@ class Access:
     differs later, approval is required again. `is_partial`: the preview does not show the whole change. `content` is a
     fingerprint of the call's arguments.
 
-    A call of another kind sets one of these: `address` is the URL that it opens or, with the tier `write`, the page
-    that it acts on; `code` is source code that it runs in the sandbox, in `language`; `service` is `server/tool`, a
-    tool of another program; `is_changed` if that program describes it otherwise than when a person last saw it, so that
-    no rule allows it. Without a sandbox, code has no `operation`, so that no rule can allow it.
+    A call of another kind sets one of these: `address` is the URL that it opens or, with a higher tier than `read`, the
+    page that it acts on; `code` is source code that it runs in the sandbox or, with an `address`, in that page, in
+    `language`; `service` is `server/tool`, a tool of another program; `is_changed` if that program describes it
+    otherwise than when a person last saw it, so that no rule allows it. Without a sandbox, code has no `operation`, so
+    that no rule can allow it.
 
     The policy sets the next three for a command that it allows unasked: `only_looks`, so that it runs with the PATH of
     the system and then `program_folders`, and `argv` if it is one program that needs no shell. `network` is

@@ -27,7 +27,6 @@ CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate, Todo)
 TIERS: dict[str, PermissionTier] = {
     Code.name: "write",
     WebFetch.name: "read",
-    Browser.name: "write",
     PythonInference.name: "free",
     SearchMemory.name: "free",
     TaskTool.name: "free",

@@ -140,10 +140,21 @@ class Browser:
         match wanted.action:
             case "navigate":
                 return Access("read", f"Open {wanted.url}", address=wanted.url, operation="navigate")
-            case "click" | "fill" | "evaluate":
+            case "click" | "fill":
+                url = self._page_url()
+                return Access("write", _text_of(wanted, url), address=url, operation=wanted.action)
+            case "evaluate":
+                if not wanted.script.strip():
+                    raise ToolError("evaluate needs `script`, a JavaScript expression.")
                 url = self._page_url()
                 return Access(
-                    "write", _text_of(wanted, url), address=url, preview=wanted.script, operation=wanted.action
+                    "run",
+                    _text_of(wanted, url),
+                    address=url,
+                    code=wanted.script,
+                    language="JavaScript",
+                    preview=wanted.script,
+                    operation=wanted.action,
                 )
             case "extract_text" | "extract_html" | "snapshot" | "screenshot" | "close":
                 return Access("free", f"{wanted.action} of the page")
@@ -223,8 +234,6 @@ class Browser:
             case "click" | "fill":
                 return await self._use_element(wanted, session, window)
             case "evaluate":
-                if not wanted.script.strip():
-                    raise ToolError("evaluate needs `script`, a JavaScript expression.")
                 value = await window.evaluate(wanted.script)
                 return _part(wanted, _as_text(value), session, window)
             case "close":

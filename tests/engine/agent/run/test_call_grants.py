@@ -17,6 +17,7 @@ from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, results
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.sandboxes import set_sandbox
+from tests.support.web_site import web_site
 
 # This machine under another name than those that are open to all.
 HOST = "127.0.0.2"
@@ -141,3 +142,19 @@ async def test_code_cannot_be_allowed_for_a_tool_that_is_not_there(tmp_path: Pat
             rule = GrantDraft(decision="allow", call=GrantedCall(operation="code"), scope="user", tool=tool)
             with pytest.raises(InvalidParams):
                 await draft_grant(rule, engine.services.database)
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromium")
+async def test_a_denial_of_code_holds_for_scripts_in_pages(tmp_path: Path) -> None:
+    async with web_site({"/": "a page"}) as pages:
+        turns = [
+            Reply(calls=(Call("browser", {"action": "navigate", "url": pages.url()}),)),
+            Reply(calls=(Call("browser", {"action": "evaluate", "script": "1 + 1"}),)),
+        ]
+        async with engine_parts(tmp_path, ModelServer(turns=[*turns, DONE])) as engine:
+            rule = GrantDraft(decision="deny", call=GrantedCall(operation="code"), scope="user")
+            engine.services.grants.add(await draft_grant(rule, engine.services.database))
+            task = await engine.start(approve="all")
+            await engine.watcher.end(task.id)
+            refused = results(engine.watcher.nodes())[1]
+            assert refused.is_error and "you denied running code" in refused.text
