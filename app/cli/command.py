@@ -71,6 +71,8 @@ def parse(arguments: list[str], entries: Iterable[Entry], default: Entry) -> Inv
         if entry.name == named:
             command = entry.load()
             own.epilog = command.epilog
+            if "\n" in (command.epilog or ""):
+                own.formatter_class = argparse.RawDescriptionHelpFormatter
             declare(command.options, own)
     rest = rest_of(command.options) if command is not None else None
     given, following = arguments, list[str]()

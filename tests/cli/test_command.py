@@ -37,11 +37,16 @@ def test_every_line_of_the_table_names_a_command(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
-def test_every_command_has_help(entry: Entry, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help_that_fits_80_columns(
+    entry: Entry, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as end:
         parse([entry.name, "--help"], COMMANDS, DEFAULT)
     assert end.value.code == 0
-    assert capsys.readouterr().out.startswith(f"usage: errand {entry.name} [-h]")
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"usage: errand {entry.name} [-h]")
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_missing_options_keep_their_defaults() -> None:

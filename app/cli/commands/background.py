@@ -1,5 +1,6 @@
 """`errand background`: list the commands that run in the background of conversations, read, stop and type into them."""
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from app.cli.arguments import UsageError
 from app.cli.command import Command
 from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.cli.terminal.terminal import Terminal
-from app.cli.terminal.text import one_line, short_id
+from app.cli.terminal.text import cut, one_line, short_id
 from app.client.connection import Connection
 from app.client.launch import connect
 from app.client.number_format import duration
@@ -28,12 +29,13 @@ from app.protocol.background import (
 )
 
 _USAGE = """Say what to do:
-  errand background                    list the background commands of all conversations
-  errand background output ID          all that one printed
-  errand background stop ID | all      end it with all its processes
-  errand background input ID TEXT      type a line into one that has a terminal"""
+  errand background                  list those of all conversations
+  errand background output ID        all that one printed
+  errand background stop ID | all    end it with all its processes
+  errand background input ID TEXT    type a line, if it has a terminal"""
 
-_WIDTH = 80
+# For the echo of what was typed, and a quick answer to it.
+_ANSWER_S = 0.4
 
 
 class BackgroundOptions(CommandOptions, frozen=True, kw_only=True):
@@ -66,13 +68,17 @@ async def background(options: BackgroundOptions, paths: Paths, terminal: Termina
                 params = BackgroundInputParams(
                     conversation_id=one.conversation_id, id=one.id, text=" ".join(words), keys=("enter",)
                 )
-                _show((await connection.call(BACKGROUND_INPUT, params)).command, options, terminal)
+                await connection.call(BACKGROUND_INPUT, params)
+                await asyncio.sleep(_ANSWER_S)
+                for answered in await _listed(connection, one.conversation_id):
+                    if answered.id == one.id:
+                        _show(answered, options, terminal)
             case _:
                 raise UsageError(_USAGE)
     return 0
 
 
-BACKGROUND = Command(BackgroundOptions, background)
+BACKGROUND = Command(BackgroundOptions, background, epilog=_USAGE)
 
 
 async def _listed(connection: Connection, conversation: str | None) -> tuple[BackgroundCommand, ...]:
@@ -102,9 +108,12 @@ def _show(one: BackgroundCommand, options: BackgroundOptions, terminal: Terminal
         terminal.line(msgspec.json.encode(one).decode())
         return
     style = terminal.style
-    terminal.line(f"{style.bold(one.id):<4} {_state(one)}  {one_line(escape_hidden(one.command), _WIDTH)}")
-    for line in (f"conversation {short_id(one.conversation_id)}", *escape_hidden(one.last_lines).splitlines()):
-        terminal.line(f"     {style.dim(line)}")
+    number, state = one.id.ljust(4), _state(one)
+    colored = style.amber(state) if one.waits_for_input and one.ended_at is None else state
+    command = one_line(one.command, max(20, terminal.width - len(number) - len(state) - 3))
+    terminal.line(f"{style.bold(number)} {colored}  {command}")
+    for line in (f"conversation {short_id(one.conversation_id)}", *one.last_lines.splitlines()):
+        terminal.line(f"     {style.dim(cut(escape_hidden(line), max(20, terminal.width - 5)))}")
 
 
 def _state(one: BackgroundCommand) -> str:

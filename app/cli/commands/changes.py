@@ -53,6 +53,8 @@ async def show_changes(options: ChangesOptions, paths: Paths, terminal: Terminal
                 return 0
             for file in compared.files:
                 _write_diff(file, terminal)
+            if not compared.files:
+                terminal.note("errand: nothing of these changes is left")
             if compared.left_out:
                 terminal.note(f"errand: {count(compared.left_out, 'more file')} left out: name them with --file")
             return 0
@@ -91,20 +93,21 @@ REDO = Command(UndoOptions, redo)
 
 
 def format_changes(found: TaskChanges, step: int | None, style: Style, width: int) -> list[str]:
-    """A line for each file, then one for each step."""
+    """The sums, a line for each file, then one for each step; with `step` those of this step only."""
+    files = [file for file in found.files if step is None or step in (*file.steps, *file.undone_steps)]
     lines: list[str] = []
-    for file in found.files:
-        if step is None or step in (*file.steps, *file.undone_steps):
-            counts = f"{style.green(f'+{file.added}')} {style.red(f'−{file.removed}')}"
-            name = one_line(plain(file.name), max(20, width - 40))
-            lines.append(f"  {style.join(f'{counts}  {name}', style.dim(file_state_text(file)))}")
-            if file.note:
-                lines.append(style.amber(f"      {plain(file.note)}"))
-    added, removed = sum(file.added for file in found.files), sum(file.removed for file in found.files)
-    head = style.bold(style.join(count(len(found.files), "file"), f"+{added} −{removed}"))
+    for file in files:
+        counts = f"{style.green(f'+{file.added}')} {style.red(f'−{file.removed}')}"
+        name = one_line(plain(file.name), max(20, width - 40))
+        lines.append(f"  {style.join(f'{counts}  {name}', style.dim(file_state_text(file)))}")
+        if file.note:
+            lines.append(style.amber(f"      {plain(file.note)}"))
+    added, removed = sum(file.added for file in files), sum(file.removed for file in files)
+    head = style.bold(style.join(count(len(files), "file"), f"+{added} −{removed}"))
     steps = [
         style.dim(f"  step {one.step}: {count(one.files, 'file')}{'' if one.can_undo else ', undone'}")
         for one in found.steps
+        if step in (None, one.step)
     ]
     return [head, *lines, *steps, style.dim(CHANGES_NOT_SEEN)]
 

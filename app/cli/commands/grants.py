@@ -36,13 +36,16 @@ from app.protocol.asks import (
 from app.regular_file import FileTooLarge, read_regular
 
 _USAGE = """Say what to do:
-  errand grants                        list the rules
-  errand grants allow 'pytest …'       commands that begin so run without asking (in this workspace)
-  errand grants deny 'git push'        they never run, whatever else is allowed
-  errand grants allow --host example.org, --service server/tool or --code
-  errand grants covered allow 'make test'   what a rule, or a grant by its ID, would have decided
+  errand grants                           list the rules
+  errand grants allow 'pytest …'          commands that begin so run without
+                                          asking (in this workspace)
+  errand grants deny 'git push'           they never run, whatever is allowed
+  errand grants allow --host example.org  also --service server/tool, --code
+  errand grants covered allow 'make'      what a rule, or a grant by its ID,
+                                          would have decided
   errand grants revoke ID | all
-  errand grants export FILE, errand grants import FILE"""
+  errand grants export FILE
+  errand grants import FILE"""
 _FOR_A_TIME = re.compile(r"(\d{1,6})\s*([mhd])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 _LARGEST = 1_000_000

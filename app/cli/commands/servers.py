@@ -1,6 +1,7 @@
 """`errand mcp` and `errand tools`: MCP servers, what they offer, and all tools with their use."""
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -47,23 +48,24 @@ from app.protocol.servers import (
 )
 
 _USAGE = """Say what to do:
-  errand mcp                               list the servers, also those of this workspace
-  errand mcp add NAME -- command args…     start a program as a server when it is needed
-  errand mcp add NAME --url https://…      open a server on the web
-  errand mcp show NAME                     its tools, resources and prompts
-  errand mcp trust NAME | distrust NAME    decide about a server that a file of this workspace names
-  errand mcp login NAME | logout NAME      sign in at a server on the web, sign out
+  errand mcp                             list them, also those of this workspace
+  errand mcp add NAME -- COMMAND …       start a program when it is needed
+  errand mcp add NAME --url https://…    open a server on the web
+  errand mcp show NAME                   its tools, resources and prompts
+  errand mcp trust NAME                  use one that a file of this workspace
+                                         names; distrust NAME takes it back
+  errand mcp login NAME | logout NAME    sign in at a server on the web
   errand mcp enable | disable | restart | remove | log NAME
-  errand mcp set-key NAME VARIABLE         store the value of a variable that it refers to
-  errand mcp accept NAME TOOL              grants hold again for a tool whose description changed
+  errand mcp set-key NAME VARIABLE       store the value of a variable
+  errand mcp accept NAME TOOL            rules hold again for a tool whose
+                                         description has changed
   errand mcp prompt NAME/PROMPT [ARGUMENT=VALUE …]"""
 _LONGEST_KEY = 10_000
+_NAME_WIDTH = 18
 
 
 class McpOptions(CommandOptions, frozen=True, kw_only=True):
-    words: Annotated[
-        tuple[str, ...], Argument("WHAT", "list (the default), or what to do with a server; its command after --")
-    ] = ()
+    words: Annotated[tuple[str, ...], Argument("WHAT", "list (the default), or what to do with which server")] = ()
     command: Annotated[tuple[str, ...], Rest()] = ()
     url: Annotated[str, Option("--url", "with add: the address of a server on the web", "URL")] = ""
     env: Annotated[
@@ -86,7 +88,9 @@ class McpOptions(CommandOptions, frozen=True, kw_only=True):
     sandbox: Annotated[bool, Flag("--sandbox", "with add: in the sandbox of commands, in your home folder")] = False
     timeout: Annotated[float, Option("--timeout", "with add: seconds that a call may take", "S")] = 60.0
     replace: Annotated[bool, Flag("--replace", "with add: replace the server of this name")] = False
-    workspace: Annotated[str | None, Option("--workspace", "whose servers are meant too (default: this)", "DIR")] = None
+    workspace: Annotated[
+        str | None, Option("--workspace", "whose servers count too (default: this folder)", "DIR")
+    ] = None
     yes: Annotated[bool, Flag("--yes", "with trust: without asking")] = False
     json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
 
@@ -98,7 +102,7 @@ async def mcp(options: McpOptions, paths: Paths, terminal: Terminal) -> int:
         return await _Servers(connection, options, terminal).do(words)
 
 
-MCP = Command(McpOptions, mcp)
+MCP = Command(McpOptions, mcp, epilog=_USAGE)
 
 
 class _Servers:
@@ -247,11 +251,13 @@ class _Servers:
 
 def server_lines(server: McpServer, style: Style) -> list[str]:
     """A server in one line, with more lines for what stands in its way."""
-    place = f"from {server.file} here" if server.workspace else ""
-    what = " ".join(server.command) or server.url
+    place = f"from {server.file} of this folder" if server.workspace else ""
+    what = shlex.join(server.command) or server.url
     state = state_text(server)
     color = style.green if server.state == "ready" else style.dim if server.state == "idle" else style.amber
-    lines = [f"{style.bold(plain(server.name))}  {color(state)}  {style.dim(style.join(plain(what), place))}"]
+    lines = [f"{style.bold(plain(server.name))}  {style.join(color(state), style.dim(plain(place)))}"]
+    if what:
+        lines.append(f"  {style.dim(plain(what))}")
     for problem in filter(None, (server.problem, server.login_problem)):
         lines.append(f"  {style.amber(plain(problem))}")
     if server.trust == "unknown" and (server.command or server.url):
@@ -281,7 +287,8 @@ def state_text(server: McpServer) -> str:
 
 def prompt_line(prompt: McpPrompt) -> str:
     arguments = " ".join(f"{one.name}=…" if one.required else f"[{one.name}=…]" for one in prompt.arguments)
-    return " ".join(filter(None, (prompt.name, arguments, f"  {one_line(prompt.description, 60)}")))
+    about = one_line(prompt.description, 60)
+    return " ".join(filter(None, (prompt.name, arguments, f" {about}" if about else "")))
 
 
 def variables(given: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -318,7 +325,9 @@ def _pair(text: str, what: str) -> tuple[str, str]:
 
 
 class ToolsOptions(CommandOptions, frozen=True, kw_only=True):
-    workspace: Annotated[str | None, Option("--workspace", "whose servers are meant too (default: this)", "DIR")] = None
+    workspace: Annotated[
+        str | None, Option("--workspace", "whose servers count too (default: this folder)", "DIR")
+    ] = None
     json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
 
 
@@ -326,16 +335,22 @@ async def tools(options: ToolsOptions, paths: Paths, terminal: Terminal) -> int:
     """List all tools: their tier, where they come from, their last use, who has them."""
     async with await connect(paths, "errand tools") as connection:
         found = await connection.call(TOOL_LIST, McpListParams(workspace=workspace_path(options.workspace)))
+    everyone = frozenset(name for tool in found.tools for name in tool.personalities)
     for tool in found.tools:
-        terminal.line(msgspec.json.encode(tool).decode() if options.json else tool_line(tool, terminal.style))
+        line = msgspec.json.encode(tool).decode() if options.json else tool_line(tool, everyone, terminal.style)
+        terminal.line(line)
     return 0
 
 
 TOOLS = Command(ToolsOptions, tools)
 
 
-def tool_line(tool: ToolInfo, style: Style) -> str:
-    origin = f"of {tool.origin}" if tool.origin else "of Errand"
-    used = f"used {tool.last_used_at.astimezone():%d %B %H:%M}" if tool.last_used_at else "not used lately"
-    users = f"had by {', '.join(tool.personalities)}" if tool.personalities else "had by nobody"
-    return f"{style.bold(plain(tool.name)):<30}  {style.dim(style.join(tool.tier, plain(origin), used, plain(users)))}"
+def tool_line(tool: ToolInfo, everyone: frozenset[str], style: Style) -> str:
+    """A tool in one line. `everyone` are the personalities: if all have it, none is named."""
+    origin = f"of {tool.origin}" if tool.origin else ""
+    unused = "" if tool.tier == "free" else "not used lately"
+    used = f"used {tool.last_used_at.astimezone():%d %b %H:%M}" if tool.last_used_at else unused
+    users = "" if everyone <= {*tool.personalities} else f"had by {', '.join(tool.personalities) or 'nobody'}"
+    changed = style.amber("description changed: rules do not hold") if tool.changed else ""
+    facts = style.join(tool.tier, plain(origin), used, plain(users))
+    return f"{style.bold(plain(tool.name).ljust(_NAME_WIDTH))}  {style.join(style.dim(facts), changed)}"

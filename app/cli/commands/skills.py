@@ -31,11 +31,14 @@ from app.protocol.skills import (
 )
 
 _USAGE = """Say what to do:
-  errand skills                        list the skills for this folder
-  errand skills show NAME              all of a skill: its text, its files and its scripts; also a FOLDER or an ADDRESS
-  errand skills install FOLDER         show all of it, then install it if you say yes; or https://… of a git repository
-  errand skills remove NAME            delete an installed skill
-  errand skills on NAME, errand skills off NAME"""
+  errand skills                  list the skills for this folder
+  errand skills show NAME        all of a skill: its text, files and scripts;
+                                 also of a FOLDER or an ADDRESS
+  errand skills install FOLDER   show all of it, then install it if you say yes;
+                                 also from https://… of a git repository
+  errand skills remove NAME      delete an installed skill
+  errand skills on NAME          agents are told of it
+  errand skills off NAME         they are not"""
 
 
 class SkillsOptions(CommandOptions, frozen=True, kw_only=True):
@@ -45,7 +48,7 @@ class SkillsOptions(CommandOptions, frozen=True, kw_only=True):
     path: Annotated[str, Option("--path", "with show and install: the folder of the skill in the source", "DIR")] = ""
     ref: Annotated[str, Option("--ref", "with show and install: a branch or tag", "NAME")] = ""
     workspace: Annotated[str | None, Option("--workspace", "whose skills (default: this folder)", "DIR")] = None
-    yes: Annotated[bool, Flag("--yes", "with install and remove: yes to what is asked; nobody has to be there")] = False
+    yes: Annotated[bool, Flag("--yes", "with install and remove: answer yes, without being asked")] = False
     json: Annotated[bool, Flag("--json", "with list and show: one JSON object a line")] = False
 
 
@@ -69,7 +72,7 @@ async def skills(options: SkillsOptions, paths: Paths, terminal: Terminal) -> in
     return 0
 
 
-SKILLS = Command(SkillsOptions, skills)
+SKILLS = Command(SkillsOptions, skills, epilog=_USAGE)
 
 
 async def _all(connection: Connection, options: SkillsOptions) -> tuple[Skill, ...]:
@@ -88,9 +91,7 @@ async def _list(connection: Connection, options: SkillsOptions, terminal: Termin
         terminal.line(f"  {style.dim(origin_text(skill))}")
         terminal.line(f"  {style.dim(escape_hidden_line(skill.file))}")
     if not found.skills and not options.json:
-        terminal.note(
-            "There are no skills here. Install one: errand skills install FOLDER, or https://… of a repository"
-        )
+        terminal.note("There are no skills here. To install one: errand skills install FOLDER")
     for file in found.broken:
         terminal.note(f"errand: {escape_hidden_line(file)} is left out: it has no name and description at its top.")
 

@@ -1,0 +1,49 @@
+"""The list of what a task changed in files."""
+
+from datetime import UTC, datetime
+
+from app.cli.commands.changes import format_changes
+from app.cli.terminal.style import PLAIN
+from app.cli.terminal.text import columns
+from app.client.display_text import CHANGES_NOT_SEEN
+from app.protocol.changes import ChangedFile, ChangedStep, TaskChanges
+
+AT = datetime(2026, 11, 23, tzinfo=UTC)
+
+
+def file(name: str, *steps: int, note: str = "") -> ChangedFile:
+    return ChangedFile(path=f"/work/{name}", name=name, state="changed", added=2, removed=1, steps=steps, note=note)
+
+
+def step(number: int, *, can_undo: bool = True) -> ChangedStep:
+    return ChangedStep(step=number, at=AT, files=1, added=2, removed=1, can_undo=can_undo, can_redo=not can_undo)
+
+
+FOUND = TaskChanges(
+    task_id="t",
+    conversation_id="c",
+    files=(file("a.py", 1, 2), file("b.py", 2, note="Somebody else changed it.")),
+    steps=(step(1, can_undo=False), step(2)),
+)
+
+
+def test_files_and_steps_are_listed_with_their_sums() -> None:
+    assert format_changes(FOUND, None, PLAIN, 80) == [
+        "2 files · +4 −2",
+        "  +2 −1  a.py",
+        "  +2 −1  b.py",
+        "      Somebody else changed it.",
+        "  step 1: 1 file, undone",
+        "  step 2: 1 file",
+        CHANGES_NOT_SEEN,
+    ]
+
+
+def test_a_step_is_listed_with_its_own_files_and_sums() -> None:
+    lines = ["1 file · +2 −1", "  +2 −1  a.py", "  step 1: 1 file, undone", CHANGES_NOT_SEEN]
+    assert format_changes(FOUND, 1, PLAIN, 80) == lines
+
+
+def test_a_long_name_stays_within_the_terminal() -> None:
+    found = TaskChanges(task_id="t", conversation_id="c", files=(file("folder/" * 40 + "x", 1),), steps=())
+    assert all(columns(line) <= 80 for line in format_changes(found, None, PLAIN, 80))
