@@ -57,6 +57,18 @@ ALL_WARNINGS = {
 
 TODO_STATES: dict[TodoStatus, str] = {"pending": "To do", "in_progress": "In progress", "done": "Done"}
 
+# What an agent does while a call of the tool runs; others are named.
+_TOOL_ACTIVITIES = {
+    "shell": "running a command",
+    "code": "working with files",
+    "web_fetch": "fetching a page",
+    "python": "running Python",
+    "python_inference": "asking a model",
+    "search_memory": "searching memory",
+    "browser": "using the browser",
+    "task": "waiting for sub-agents",
+}
+
 _MOST = 1e12
 _NUMBER = re.compile(r"(\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+", re.ASCII)
 _MONEY: tuple[LimitKind, ...] = ("money", "day_money")
@@ -109,6 +121,11 @@ def deadline_text(ask: Ask) -> str:
 def subject_text(ask: Approval | UnknownCall) -> str:
     """The subject of an approval: the exact command, or a description of a call that runs none."""
     return escape_hidden(ask.text if ask.command is None else ask.command)
+
+
+def tool_activity(tool: str | None) -> str:
+    """What an agent does that waits for this tool: `running a command`."""
+    return _TOOL_ACTIVITIES.get(tool, f"using {escape_hidden_line(tool)}") if tool else "using a tool"
 
 
 def text_of(arguments: JsonObject, key: str) -> str:
@@ -232,9 +249,9 @@ def is_all_done(items: tuple[TodoItem, ...]) -> bool:
 
 
 def todo_text(items: tuple[TodoItem, ...]) -> str:
-    """How much of a to-do list is done: `3 of 7`."""
+    """How much of a to-do list is done: `3 of 7 done`."""
     done = sum(item.status == "done" for item in items)
-    return f"All {done} done" if done == len(items) else f"{done} of {len(items)}"
+    return f"All {done} done" if done == len(items) else f"{done} of {len(items)} done"
 
 
 def current_item(items: tuple[TodoItem, ...]) -> TodoItem | None:

@@ -3,14 +3,16 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from textwrap import indent
 
 from PySide6.QtCore import QRectF, QUrl
 from PySide6.QtGui import QPainter, QPaintEvent, QTextBlock
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.client.display_text import content_of, without_file_names
+from app.client.display_text import content_of, tool_activity, without_file_names
 from app.client.number_format import count, duration, money
 from app.client.safe_text import escape_hidden, escape_hidden_line, output_text
+from app.protocol.base import JsonValue
 from app.protocol.blocks import CallDisplay, ToolCallBlock, ToolIcon, ToolResultBlock
 from app.protocol.tasks import Task
 from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
@@ -53,7 +55,16 @@ def _arguments_text(call: ToolCallBlock) -> tuple[str, str]:
         return escape_hidden(call.invalid), ""
     if call.display.language:
         return escape_hidden(content_of(call)), call.display.language
+    if any(isinstance(value, str) and "\n" in value for value in call.arguments.values()):
+        return escape_hidden("\n".join(map(_argument, *zip(*call.arguments.items(), strict=True)))), "yaml"
     return escape_hidden(json.dumps(call.arguments, indent=2, ensure_ascii=False)), "json"
+
+
+def _argument(name: str, value: JsonValue) -> str:
+    """A text of several lines as it is, anything else as JSON; together the lines are YAML."""
+    if isinstance(value, str) and "\n" in value:
+        return f"{name}: |\n{indent(value, '  ')}"
+    return f"{name}: {json.dumps(value, ensure_ascii=False)}"
 
 
 class DiffView(CodeView):
@@ -121,7 +132,7 @@ class ToolCallCard(QWidget):
         self._diff_head.setVisible(bool(diff))
         if diff:
             self._diff.show_diff(diff)
-        self._full_output = "" if diff else row.result.text if row.result else row.output
+        self._full_output = "" if diff else _whole_output(row)
         self._show_output(output_text(_last_lines(self._full_output)).rstrip("\n"), is_finished=row.result is not None)
         self._file = _output_file(row)
         self._open_file.setVisible(bool(self._file))
@@ -161,6 +172,15 @@ class ToolCallCard(QWidget):
         layout.addWidget(head)
         layout.addWidget(view)
         return head
+
+
+def _whole_output(row: ToolCallRow) -> str:
+    """Of a sub-agent that has ended what it reported, also before the calls beside it are done."""
+    if row.result is not None:
+        return row.result.text
+    task = row.sub_agent
+    report = task.summary or task.error or "" if task is not None and task.ended_at is not None else ""
+    return row.output or report
 
 
 def _last_lines(output: str) -> str:
@@ -309,9 +329,10 @@ def _sub_agent_line(task: Task, icon: str, target: list[LinePart]) -> tuple[str,
     """`Look at the parser · thinking · 3 steps · $0.02`."""
     title = [replace(part, mono=False) for part in target]
     state, tint = sub_agent_state(task)
+    reason = one_line(escape_hidden_line(task.error), _SUMMARY) if task.error and tint == "failed" else ""
     counts = " · ".join(filter(None, (count(task.step_count, "step"), money(task.total_usage))))
     colour = "link" if task.ended_at is None else "muted"
-    return icon, colour, [*title, *_separated(state, tint), *_separated(counts, "muted")]
+    return icon, colour, [*title, *_separated(state, tint), *_separated(reason, "failed"), *_separated(counts, "muted")]
 
 
 def sub_agent_state(task: Task) -> tuple[str, str]:
@@ -328,8 +349,8 @@ def sub_agent_state(task: Task) -> tuple[str, str]:
         return "stopping", "muted"
     if task.status == "waiting_user":
         return "waits for you", "waiting"
-    if task.status == "tool_executing" and task.current_tool:
-        return f"uses {escape_hidden_line(task.current_tool)}", "muted"
+    if task.status == "tool_executing":
+        return tool_activity(task.current_tool), "muted"
     return task.status.replace("_", " "), "muted"
 
 
@@ -374,7 +395,7 @@ def _text(row: ToolCallRow) -> str:
 
 
 def _output(row: ToolCallRow) -> str:
-    return output_text(row.result.text if row.result else row.output)
+    return output_text(_whole_output(row))
 
 
 TOOL_CALL = RowKind(

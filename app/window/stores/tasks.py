@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from PySide6.QtCore import QObject, Signal
 
-from app.client.display_text import is_unfinished, unfinished_text
+from app.client.display_text import is_unfinished, tool_activity, unfinished_text
 from app.protocol.tasks import Task
 from app.window.stores.window_state import WindowStateStore
 
@@ -125,7 +125,8 @@ def task_activity(task: Task) -> str:
         return _end_text(task)
     match task.status:
         case "tool_executing":
-            return f"Running {task.current_tool}" if task.current_tool else "Running a tool"
+            words = tool_activity(task.current_tool)
+            return f"{words[:1].upper()}{words[1:]}"
         case "waiting_user":
             return "Waiting for you"
         case "paused":

@@ -349,8 +349,8 @@ def test_plan_is_shown_once_and_then_what_changes() -> None:
     shown, look, work = transcript(), TodoItem(text="look"), TodoItem(text="work")
     planned = msgspec.structs.replace(task(), todo=(look, work))
     begun = msgspec.structs.replace(planned, todo=(msgspec.structs.replace(look, status="in_progress"), work))
-    assert shown.event(TaskUpdate(task=planned)) == "  plan: 0 of 2\n  ☐ look\n  ☐ work\n"
-    assert shown.event(TaskUpdate(task=begun)) == "  plan: 0 of 2\n  ▸ look\n"
+    assert shown.event(TaskUpdate(task=planned)) == "  plan: 0 of 2 done\n  ☐ look\n  ☐ work\n"
+    assert shown.event(TaskUpdate(task=begun)) == "  plan: 0 of 2 done\n  ▸ look\n"
     assert shown.event(TaskUpdate(task=begun)) == ""
 
 

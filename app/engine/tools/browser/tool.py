@@ -37,6 +37,8 @@ Action = Literal[
     "navigate", "extract_text", "extract_html", "snapshot", "screenshot", "click", "fill", "evaluate", "close"
 ]
 
+# A value of a script up to this length is shown in the line of the call.
+_SHORT_VALUE = 60
 # Of the text that navigate shows.
 _BEGINNING = 3_000
 _OTHER_NAMES = {
@@ -344,7 +346,9 @@ def _part(wanted: BrowserArguments, text: str, session: BrowserSession, window: 
         raise ToolError(f"start {wanted.start:,} is behind the end: there are {total:,} characters.")
     end = wanted.start + len(shown)
     more = f"\n[characters {wanted.start:,} to {end:,} of {total:,}; for more use start {end}]" if end < total else ""
-    return _result(f"{shown or '(nothing)'}{more}", session, window, f"{total:,} characters")
+    is_short = wanted.action == "evaluate" and total <= _SHORT_VALUE and "\n" not in text
+    summary = text or "nothing" if is_short else f"{total:,} characters"
+    return _result(f"{shown or '(nothing)'}{more}", session, window, summary)
 
 
 def _pictured(picture: Picture, session: BrowserSession, window: BrowserWindow) -> ToolResult:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import NotFound
@@ -11,6 +12,7 @@ from app.engine.tools.output_capture import LIMIT
 from app.engine.tools.shell.background import Background, BackgroundCommands, ended_line
 from app.engine.tools.shell.terminal import HARMLESS
 from app.protocol.background import BackgroundCommand
+from app.protocol.base import JsonObject
 
 # For the first output of a new command, and for the echo of what was typed.
 _FIRST_S, TYPED_S = 0.3, 0.5
@@ -44,7 +46,7 @@ async def started(background: BackgroundCommands, one: Background, cancel: Cance
         background.take_ended()
         return _result(background, one, output, ended_line(shown))
     head = f"[background {shown.id} runs in {shown.working_dir}. {_NO_TIMEOUT}]"
-    return _result(background, one, output, head)
+    return replace(_result(background, one, output, head), summary=f"background {shown.id}")
 
 
 async def finished(
@@ -79,7 +81,9 @@ async def finished(
         raise ToolError(f"{why}.\nOutput so far:\n{output.strip()}", why.partition(" after")[0])
     code = one.shown.exit_code
     text = "\n".join(part for part in (output.strip() or "(no output)", f"[exit code {code}]" if code else "") if part)
-    return ToolResult((Text(text),), {"stdout": output, "exit_code": code}, f"exit {code}", is_error=code != 0)
+    seconds = (one.shown.ended_at - one.shown.started_at).total_seconds() if one.shown.ended_at else 0.0
+    details: JsonObject = {"stdout": output, "exit_code": code, "duration_ms": round(seconds * 1000)}
+    return ToolResult((Text(text),), details, f"exit {code}", is_error=code != 0)
 
 
 async def read(background: BackgroundCommands, one: Background, wait_s: float, cancel: CancelSignal) -> ToolResult:
@@ -123,4 +127,4 @@ def _result(background: BackgroundCommands, one: Background, output: str, head: 
     shown = output.strip("\n")[: LIMIT * 2]
     text = "\n".join(part for part in (shown or "(no new output)", head, *ended) if part)
     state = "running" if one.is_running else f"exit {one.shown.exit_code}" if not one.shown.stopped_by else "stopped"
-    return text_result(text, f"background {one.shown.id}: {state}", {"stdout": output})
+    return text_result(text, state, {"stdout": output})

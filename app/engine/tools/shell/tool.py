@@ -146,12 +146,10 @@ class Shell:
     def display(arguments: JsonObject) -> CallDisplay:
         action = text_argument(arguments, "action") or "run"
         if action != "run":
-            number = text_argument(arguments, "id")
-            typed = text_argument(arguments, "text") if action == "input" else ""
             return CallDisplay(
                 running=_SHOWN.get(action, (action, action))[0],
                 done=_SHOWN.get(action, (action, action))[1],
-                target=" ".join(part for part in ("background", number, typed) if part),
+                target=_background_target(arguments, action),
                 icon="command",
             )
         return CallDisplay(
@@ -351,6 +349,17 @@ def _result(command: ShellCommand, outcome: CommandResult, timeout_s: float, of_
     head = [part for part in (f"{what}.", ended_text(outcome.ended), not_kept, *of_the_sandbox) if part]
     details["last_lines"] = _last_lines("\n".join((*head, _output_so_far(written))))
     raise ToolError("\n".join((*head, _output_so_far(output))), summary, details)
+
+
+def _background_target(arguments: JsonObject, action: str) -> str:
+    """`background 2`, with what is typed into it."""
+    if action == "list":
+        return "background commands"
+    keys = arguments.get("keys") if action == "input" else None
+    named = [f"<{key}>" for key in keys if key != "enter"] if isinstance(keys, list) else []
+    typed = "".join((text_argument(arguments, "text"), *named)) if action == "input" else ""
+    which = f"background {text_argument(arguments, 'id')}".strip()
+    return f"{which}: {typed}" if typed else which
 
 
 def _output_so_far(output: str) -> str:

@@ -17,6 +17,8 @@ _ICONS: dict[TodoStatus, tuple[str, str]] = {
     "done": ("check", "done_mark"),
 }
 _MOST_LINES = 7
+# What comes next matters more than what is done.
+_LINES_BELOW = 3
 # How long a list stays on screen after its task has ended with all of it done.
 _LAST_LOOK_MS = 5_000
 
@@ -148,7 +150,8 @@ class TodoView(QWidget):
     def _show_current(self) -> None:
         current = current_item(self._items)
         if current is not None:
-            self.scroll_area.ensureWidgetVisible(self._rows[self._items.index(current)], 0, 0)
+            row = self._rows[self._items.index(current)]
+            self.scroll_area.ensureWidgetVisible(row, 0, _LINES_BELOW * row.height())
 
     def _on_line_clicked(self) -> None:
         self.set_open(self.line.isChecked())

@@ -39,7 +39,7 @@ _DONE = tuple(TodoItem(text=item.text, status="done") for item in _ITEMS)
 def test_line_has_the_progress_and_the_current_step_and_the_list_has_all(qapp: QApplication, theme: Theme) -> None:
     view = TodoView(theme)
     view.show_task(_task(*_ITEMS))
-    assert view.line.accessibleName() == "1 of 3 · work"
+    assert view.line.accessibleName() == "1 of 3 done · work"
     assert view.texts == ("Done: look", "In progress: work", "To do: test")
     view.show_task(_task(*_ITEMS[:2]))
     assert view.texts == ("Done: look", "In progress: work")
@@ -65,7 +65,7 @@ def test_it_is_hidden_without_a_list_and_where_an_ended_task_had_done_all(qapp: 
     view.show_task(_task(*_DONE, is_over=True))
     assert view.isHidden()
     view.show_task(_task(*_ITEMS, is_over=True))
-    assert view.isVisible() and view.line.accessibleName() == "1 of 3 · work"
+    assert view.isVisible() and view.line.accessibleName() == "1 of 3 done · work"
     view.show_task(_task())
     assert view.isHidden()
     view.close()
