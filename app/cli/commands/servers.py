@@ -88,9 +88,9 @@ class McpOptions(CommandOptions, frozen=True, kw_only=True):
     sandbox: Annotated[bool, Flag("--sandbox", "with add: in the sandbox of commands, in your home folder")] = False
     timeout: Annotated[float, Option("--timeout", "with add: seconds that a call may take", "S")] = 60.0
     replace: Annotated[bool, Flag("--replace", "with add: replace the server of this name")] = False
-    workspace: Annotated[
-        str | None, Option("--workspace", "whose servers count too (default: this folder)", "DIR")
-    ] = None
+    workspace: Annotated[str | None, Option("--workspace", "whose servers count too (default: this folder)", "DIR")] = (
+        None
+    )
     yes: Annotated[bool, Flag("--yes", "with trust: without asking")] = False
     json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
 
@@ -325,9 +325,9 @@ def _pair(text: str, what: str) -> tuple[str, str]:
 
 
 class ToolsOptions(CommandOptions, frozen=True, kw_only=True):
-    workspace: Annotated[
-        str | None, Option("--workspace", "whose servers count too (default: this folder)", "DIR")
-    ] = None
+    workspace: Annotated[str | None, Option("--workspace", "whose servers count too (default: this folder)", "DIR")] = (
+        None
+    )
     json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
 
 

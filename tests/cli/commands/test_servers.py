@@ -47,7 +47,7 @@ def tool(name: str, *users: str, origin: str = "", used: datetime | None = None,
         (server(), "time  starts when needed"),
         (server("ready", tools=(McpTool(name="time__now", own_name="now", description=""),)), "time  ready, 1 tool"),
         (server("given_up"), "time  failed too often: restart it"),
-        (server("needs_login"), "time  needs your login"),
+        (server("needs_login"), "time  needs your sign-in"),
         (server(enabled=False), "time  off"),
     ],
 )
