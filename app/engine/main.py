@@ -249,7 +249,7 @@ async def open_services(
         settings,
         keys,
         KnownServers(paths.mcp_known),
-        partial(sandbox_of_server, settings, paths),
+        partial(sandbox_of_server, settings, paths, grants),
         partial(_judge_named, paths),
     )
     stack.push_async_callback(servers.close)

@@ -1,7 +1,7 @@
 """The network of commands: which commands need it, and where their connections may lead."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -16,6 +16,7 @@ from app.engine.permissions.addresses import (
 )
 from app.engine.permissions.shell.scanner import program_name, scan
 from app.paths import Paths
+from app.protocol.asks import GrantedCall
 from app.protocol.engine import Endpoint
 
 # They work through an HTTP proxy.
@@ -61,15 +62,22 @@ def own_port(paths: Paths) -> int | None:
 
 
 def judge_connection(
-    host: str, port: int, resolved: Sequence[str], listed: Sequence[str], own_port: int | None
+    host: str,
+    port: int,
+    resolved: Sequence[str],
+    listed: Sequence[str],
+    own_port: int | None,
+    denied: Iterable[GrantedCall] = (),
 ) -> str | None:
     """The reason why a command may not connect to a host at these addresses, None if it may.
 
-    Every public host is open. The local network and this machine are closed, except for the hosts in `listed`.
+    Every public host is open that no rule in `denied` names. The local network and this machine are closed, except for
+    the hosts in `listed`.
     """
     literal = f"[{host}]" if ":" in host else host
     url = f"https://{literal}:{port}/"
-    found = judge_address(url, AddressRules((*listed, literal), own_port=own_port))
+    refused = tuple(call.host for call in denied if call.host is not None)
+    found = judge_address(url, AddressRules((*listed, literal), refused, own_port=own_port))
     if found.verdict != "allow":
         return found.reason
     if port == own_port and any(is_this_machine(one) for one in resolved):

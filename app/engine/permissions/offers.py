@@ -141,7 +141,7 @@ def _of_call(access: Access, decision: Decision) -> Iterator[GrantOffer]:
             covers=f"Any call of any tool of the server {server}.",
             not_covered="tools of other servers",
         )
-    if access.code:
+    if access.code and not access.address:
         yield GrantOffer(
             kind="code",
             calls=(GrantedCall(operation=CODE),),

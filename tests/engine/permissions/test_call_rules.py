@@ -11,6 +11,7 @@ from app.engine.permissions.grants import Grants, describe, draft_problem
 from app.engine.permissions.policy import decide
 from app.engine.tools.base import Access
 from app.protocol.asks import Grant, GrantDecision, GrantDraft, GrantedCall
+from app.protocol.tasks import ApproveMode
 from tests.engine.permissions.test_grants import GRANT
 
 NOWHERE = Path("/nonexistent/home/dana/project")
@@ -104,6 +105,17 @@ def test_a_denial_of_code_covers_code_outside_the_sandbox_and_on_pages() -> None
     ):
         found = decide(access, NOWHERE, "all", frozenset(), NOWHERE.parent / "data", denied=denied)
         assert (found.verdict, found.reason) == ("deny", "you denied running code")
+
+
+def test_address_of_a_page_decides_about_a_script_in_it_and_no_allowance_of_code() -> None:
+    def script(url: str, mode: ApproveMode = "ask") -> str:
+        access = Access("run", "Evaluate", code="1", language="javascript", operation="evaluate", address=url)
+        granted = frozenset({GrantedCall(operation="code"), GrantedCall(host="example.org")})
+        return decide(access, NOWHERE, mode, granted, NOWHERE.parent / "data").verdict
+
+    assert script("http://localhost:8000/") == script("https://example.org/") == "allow"
+    assert script("https://evil.test/") == "ask"
+    assert script("http://localhost:8000/", "plan") == "deny"
 
 
 def _grant(call: GrantedCall, tool: str = "") -> Grant:

@@ -1,5 +1,6 @@
 """The policy for calls that open an address, run code, or call a tool of another program."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from app.engine.permissions.offers import offers_for
@@ -83,6 +84,7 @@ def test_each_offer_for_a_call_would_allow_it(tmp_path: Path) -> None:
         (_page("https://example.org/"), ["host"]),
         (_ECHO, ["exact", "tool", "server"]),
         (_CODE, ["exact", "code"]),
+        (replace(_CODE, address="https://example.org/", operation="evaluate"), ["host"]),
     ):
         decision = _decided(access, tmp_path)
         offers = offers_for(access, decision, str(tmp_path), lambda one, calls: _decided(one, tmp_path, *calls))

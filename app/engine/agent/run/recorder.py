@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -21,6 +22,7 @@ from app.engine.agent.run.queued_messages import queued_node_id
 from app.engine.agent.run.streaming_reply import StreamingReply
 from app.engine.agent.run.task_context import TaskContext
 from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import Busy
 from app.engine.core.ids import new_id
 from app.engine.core.messages import AssistantMessage, Message, StopReason, Text, ToolCall, ToolResultMessage
 from app.engine.models.base import BlockDelta, ModelNotice, ModelRequest, Retry
@@ -33,14 +35,19 @@ from app.protocol.events import TaskPlan, ToolOutput
 from app.protocol.notices import NoticeData, ReplyCut, UnknownPrice
 from app.protocol.usage import Usage
 
+_LONGEST_HOST, _MOST_REFUSED = 253, 200
 _Outcome = Literal["complete", "failed", "cut"]
 _OUTCOME: dict[StopReason, _Outcome] = {"error": "failed", "aborted": "cut", "length": "cut"}
 
 
 class ToolExecutionLog:
-    """Writes the audit rows of one task. A call that never ran (unknown tool, wrong arguments, refused) has none."""
+    """Writes the audit rows of one task. A call that never ran (unknown tool, wrong arguments, refused) has none.
+
+    A connection of a command that was refused has rows as a call of `network` that failed.
+    """
 
     def __init__(self, task_id: str, journal: Journal) -> None:
+        self._refused: set[tuple[str, int]] = set()
         self._task_id = task_id
         self._journal = journal
         self._open: dict[str, str] = {}
@@ -90,6 +97,36 @@ class ToolExecutionLog:
             marks=event.result.marks,
         )
         self._journal.put(executions.finished(row))
+
+    def connection_refused(self, host: str, port: int, reason: str) -> None:
+        """Write it once for each host and port, for so many of them."""
+        place = (host[:_LONGEST_HOST], port)
+        if place in self._refused or len(self._refused) >= _MOST_REFUSED:
+            return
+        self._refused.add(place)
+        execution_id, at = new_id("exec"), datetime.now(UTC)
+        start = executions.ExecutionStart(
+            execution_id=execution_id,
+            task_id=self._task_id,
+            turn=0,
+            node_id="",
+            call_id="",
+            tool="network",
+            arguments={"host": place[0], "port": port},
+            at=at,
+            text=f"Connect to {place[0]}:{port}",
+        )
+        end = executions.ExecutionEnd(
+            execution_id=execution_id,
+            task_id=self._task_id,
+            text=reason,
+            summary="refused",
+            details=None,
+            is_error=True,
+            at=at,
+        )
+        with suppress(Busy):  # the connection is refused in any case
+            self._journal.put(executions.started(start), executions.finished(end))
 
     def finish(self, call_id: str) -> tuple[str, str]:
         """Execution id and summary of an ended call, for its node; empty for a call that never ran."""

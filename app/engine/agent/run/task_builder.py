@@ -48,9 +48,10 @@ from app.engine.tools.base import Embed, GuardedTool, ToolContext, no_embedding
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from app.engine.tools.mcp.pool import McpPool
 from app.engine.tools.processes.termination import ProcessSweep
-from app.engine.tools.registry import bind, uses_tool
+from app.engine.tools.registry import SERVICES, bind, uses_tool
 from app.engine.tools.sessions import ConversationSessions, ToolSessions
 from app.engine.tools.shell.environment import environment_of_commands
+from app.engine.tools.shell.tool import Shell
 from app.engine.tools.task import DEEPEST, TaskTool
 from app.engine.tools.todo import Todo
 from app.paths import Paths
@@ -118,7 +119,7 @@ class TaskBuilder:
         processes = ProcessSweep(task.id, state.show_remaining_processes)
         executions = ToolExecutionLog(task.id, self.database.journal)
         environment = environment_of_commands()
-        sandbox = self._sandbox(task, environment)
+        sandbox = self._sandbox(task, environment, executions)
         workspace, outputs = Path(task.workspace), self.paths.outputs / task.id
         sessions = ConversationSessions(self.sessions, task.conversation_id)
         addresses = TaskAddresses(state, self.grants, self.settings, self.paths)
@@ -237,7 +238,9 @@ class TaskBuilder:
             return tools
         return (*tools, SendUpdate(), Todo(state.set_todo), completion)
 
-    def _sandbox(self, task: Task, environment: Mapping[str, str]) -> CommandSandbox | None:
+    def _sandbox(
+        self, task: Task, environment: Mapping[str, str], executions: ToolExecutionLog
+    ) -> CommandSandbox | None:
         values = self.settings.values
         mode, granted = values.command_sandbox, folders_of(values.writable_folders)
         if not is_sandboxed(mode):
@@ -256,22 +259,29 @@ class TaskBuilder:
             denied=partial(self._denied_folders, task),
         )
         loopback = self.sessions.get(task.conversation_id, Loopback, Loopback)
-        return CommandSandbox(profile, self._judge_connection, loopback)
+        return CommandSandbox(profile, partial(self._judge_connection, task, executions), loopback)
 
     def _show_background(self, conversation_id: str, commands: tuple[BackgroundCommand, ...]) -> None:
         self.log.publish(BackgroundUpdate(conversation_id=conversation_id, commands=commands))
 
     def _denied_folders(self, task: Task) -> DeniedFolders:
-        denied = self.grants.denied("shell", task.conversation_id, task.workspace)
+        denied = self.grants.denied(Shell.name, task.conversation_id, task.workspace)
         folders = [(call.folder, call.operation) for call in denied if call.folder is not None]
         return DeniedFolders(
             tuple(folder for folder, operation in folders if operation != "write"),
             tuple(folder for folder, operation in folders if operation == "write"),
         )
 
-    def _judge_connection(self, host: str, port: int, addresses: Sequence[str]) -> str | None:
+    def _judge_connection(
+        self, task: Task, executions: ToolExecutionLog, host: str, port: int, addresses: Sequence[str]
+    ) -> str | None:
+        """By the rules of now, which may have changed since the command began."""
         listed = hosts_of(self.settings.values.network_hosts)
-        return judge_connection(host, port, addresses, listed, own_port(self.paths))
+        denied = self.grants.denied(Shell.name, task.conversation_id, task.workspace)
+        reason = judge_connection(host, port, addresses, listed, own_port(self.paths), denied)
+        if reason is not None:
+            executions.connection_refused(host, port, reason)
+        return reason
 
     def _limits(self, task: Task) -> TaskLimits:
         values = self.settings.values
@@ -279,7 +289,7 @@ class TaskBuilder:
 
 
 def sandbox_of_server(
-    settings: Settings, paths: Paths, folder: Path, owner: str, environment: Mapping[str, str]
+    settings: Settings, paths: Paths, grants: Grants, folder: Path, owner: str, environment: Mapping[str, str]
 ) -> CommandSandbox | None:
     """The sandbox of an MCP server that works in `folder`: like that of commands with the network."""
     values = settings.values
@@ -297,6 +307,8 @@ def sandbox_of_server(
     )
 
     def judge(host: str, port: int, addresses: Sequence[str]) -> str | None:
-        return judge_connection(host, port, addresses, hosts_of(settings.values.network_hosts), own_port(paths))
+        denied = grants.denied(SERVICES, "", str(folder))
+        listed = hosts_of(settings.values.network_hosts)
+        return judge_connection(host, port, addresses, listed, own_port(paths), denied)
 
     return CommandSandbox(profile, judge)

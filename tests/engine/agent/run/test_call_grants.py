@@ -16,6 +16,7 @@ from app.protocol.asks import Ask, AskAnswerParams, GrantDraft, GrantedCall, Rem
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, results
 from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import file_appears
 from tests.support.sandboxes import set_sandbox
 from tests.support.web_site import web_site
 
@@ -105,6 +106,37 @@ async def test_a_denied_host_is_not_opened_even_if_everything_is_allowed(tmp_pat
         task = await engine.start(approve="all")
         await engine.watcher.end(task.id)
         assert f"you denied {HOST}" in results(engine.watcher.nodes())[0].text
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None or shutil.which("curl") is None, reason="needs bubblewrap and curl")
+async def test_host_that_is_denied_while_a_command_runs_is_closed_to_it_from_then_on(tmp_path: Path) -> None:
+    async with site() as url:
+        get = f"curl -s --show-error -o - {url} 2>&1"
+        line = f"{get}; touch first; until [ -e go ]; do sleep 0.02; done; {get}; {get}; true"
+        turns = [Reply(calls=(Call("shell", {"command": line}),)), DONE]
+        async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+            services = engine.services
+            set_sandbox(services.settings, is_on=True)
+            services.settings.set("network_hosts", HOST)
+            task = await engine.start(approve="all", network="on")
+            await file_appears(engine.workspace / "first")
+            rule = GrantDraft(decision="deny", call=GrantedCall(host=HOST), scope="user")
+            services.grants.add(await draft_grant(rule, services.database))
+            (engine.workspace / "go").touch()
+            assert (await engine.watcher.end(task.id)).status == "completed"
+            said = results(engine.watcher.nodes())[0].text
+            assert said.count("a page") == 1 and said.count(f"Errand does not connect to {HOST}:") == 2
+            assert f"you denied {HOST}" in said
+            await services.log.flush()
+            refused = [
+                one for one in await services.database.executions.of_task(task.id) if one.started.tool == "network"
+            ]
+            port = int(url.rstrip("/").rpartition(":")[2])
+            assert [(one.started.text, one.started.arguments) for one in refused] == [
+                (f"Connect to {HOST}:{port}", {"host": HOST, "port": port})
+            ]
+            assert refused[0].finished is not None
+            assert (refused[0].finished.text, refused[0].finished.is_error) == (f"you denied {HOST}", True)
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
