@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import socket
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,23 @@ async def test_the_connection_goes_to_the_addresses_that_were_judged(context: To
     assert "own port is closed" in str(own)
     assert "own port is closed" in str(other) or "was not found" in str(other)
     assert site.requests == ["/"]
+
+
+class _Open(Rules):
+    """Opens everything, as a person may who is asked."""
+
+    def refusal(self, tool: str, url: str, approved: Sequence[str] = ()) -> str | None:
+        return None
+
+
+async def test_an_odd_spelling_of_a_host_is_judged_as_what_is_connected_to(context: ToolContext) -> None:
+    rules = _Open()
+    async with web_site({"/": "<p>here</p>"}) as site:
+        page = await run(tool_of(with_rules(context, rules), "web_fetch"), {"url": site.url(host="127。0。0。1")})
+    assert "here" in text_of(page)
+    assert rules.connections == [("127.0.0.1", site.port, ("127.0.0.1",))]
+    missing = await failure(tool_of(with_rules(context, rules), "web_fetch"), {"url": "http://bücher.invalid/"})
+    assert "xn--bcher-kva.invalid was not found" in str(missing)
 
 
 async def test_what_is_no_text_is_not_downloaded(context: ToolContext) -> None:

@@ -137,8 +137,11 @@ class _Fetch:
 
     async def _judge(self, url: str) -> str | None:
         """Look the host up and judge where it leads; returns the proxy of the environment, if one is to be used."""
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+        from yarl import URL
+
+        # As aiohttp reads it, so that nothing but this host is connected to.
+        parts = URL(url)
+        host, port = parts.raw_host or "", parts.port or 0
         proxy = proxy_of(parts.scheme, host)
         try:
             addresses = await look_up(host, port)
