@@ -355,9 +355,13 @@ def text_argument(arguments: JsonObject, name: str) -> str:
 def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:
     """A plain JSON Schema of type object, without references, which several providers reject."""
     schema = cast(JsonObject, msgspec.json.schema(arguments))
-    definitions = cast(JsonObject, schema.pop("$defs", {}))
-    plain = cast(JsonObject, _inline(schema, definitions))
-    return {key: plain[key] for key in ("type", "properties", "required") if key in plain}
+    definitions = cast(dict[str, JsonObject], schema.pop("$defs", {}))
+    # Each request holds the schema: the names of our structs and empty defaults tell a model nothing.
+    unnamed: JsonObject = {
+        name: {key: value for key, value in one.items() if key != "title"} for name, one in definitions.items()
+    }
+    plain = cast(JsonObject, _inline(schema, unnamed))
+    return {key: plain[key] for key in ("type", "properties", "required") if plain.get(key)}
 
 
 def decode(arguments: JsonObject, into: type[T]) -> T:
@@ -376,4 +380,4 @@ def _inline(value: JsonValue, definitions: JsonObject) -> JsonValue:
     reference = value.get("$ref")
     if isinstance(reference, str):
         return _inline(definitions[reference.removeprefix("#/$defs/")], definitions)
-    return {key: _inline(item, definitions) for key, item in value.items()}
+    return {key: _inline(item, definitions) for key, item in value.items() if key != "default" or item}

@@ -59,20 +59,15 @@ class PythonInferenceArguments(Struct, frozen=True):
     action: Annotated[
         Literal["complete", "plan", "embed"],
         Meta(
-            description="complete: a model's answer to the prompt alone. plan: the next step for a task as JSON with "
-            "reasoning, tool_calls, question and is_complete. embed: 384 numbers for each text, near each other for "
-            "texts of like meaning (dot product)."
+            description="complete: an answer to the prompt alone. plan: the next step as JSON: reasoning, tool_calls, "
+            "question, is_complete. embed: 384 numbers for each text, near each other for like meaning (dot product)."
         ),
     ]
-    prompt: Annotated[
-        str, Meta(description="complete: all that the model is to know; it sees nothing of this conversation.")
-    ] = ""
+    prompt: Annotated[str, Meta(description="complete: all that the model gets to know.")] = ""
     task: Annotated[str, Meta(description="plan: what is to be done.")] = ""
-    context: Annotated[str, Meta(description="plan: what is known, such as results so far.")] = ""
+    context: Annotated[str, Meta(description="plan: what is known so far.")] = ""
     model: Annotated[str, Meta(description="complete, plan: model id. Default: your own.")] = ""
-    max_tokens: Annotated[
-        int, Meta(ge=0, le=200_000, description="complete, plan: the longest answer. 0: the model's own limit.")
-    ] = 0
+    max_tokens: Annotated[int, Meta(ge=0, le=200_000, description="complete, plan: 0 is the model's own limit.")] = 0
     texts: Annotated[
         tuple[str, ...],
         Meta(description=f"embed: up to {_MOST_TEXTS} texts of up to {_LONGEST_EMBEDDED:,} characters."),
@@ -101,8 +96,7 @@ class PythonInference:
     description = (
         "Ask a language model beside this conversation: complete answers a prompt, plan gives the next step of a task "
         "as checked JSON, embed turns texts into vectors. Use it for work on texts that needs nothing of this "
-        "conversation, such as a summary of each of many, several at the same time. What models are asked counts into "
-        "the tokens and the cost of this task."
+        "conversation, such as summaries of many at the same time. It counts into the tokens and cost of this task."
     )
     parameters = schema_of(PythonInferenceArguments)
     execution_mode: ExecutionMode = "parallel"

@@ -36,7 +36,7 @@ class SearchMemoryArguments(Struct, frozen=True):
     query: Annotated[
         str,
         Meta(
-            description="A few telling words, names or a phrase in quotes. Operators: from:user, in:TITLE, tool:NAME, "
+            description="A few telling words or a phrase in quotes. Operators: from:user, in:TITLE, tool:NAME, "
             "before:2026-11-01, after:2026-10."
         ),
     ]
@@ -47,9 +47,8 @@ class SearchMemory:
     name = "search_memory"
     label = "Search memory"
     description = (
-        "Find what was said and done before, in this and all other conversations of the person: messages, replies and "
-        "results of tools, by their words. Use it when something refers to earlier work. What this task itself has "
-        "said is left out."
+        "Find what was said and done before in all conversations of the person: messages, replies and results of "
+        "tools, by their words. Use it when something refers to earlier work. This task itself is left out."
     )
     parameters = schema_of(SearchMemoryArguments)
     execution_mode: ExecutionMode = "parallel"

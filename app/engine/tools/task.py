@@ -41,17 +41,17 @@ _ENDS: dict[TaskStopReason, str] = {
 
 
 class TaskArguments(Struct, frozen=True):
-    description: Annotated[str, Meta(description="A title of a few words, which the person sees.")]
+    description: Annotated[str, Meta(description="A title of a few words.")]
     prompt: Annotated[
         str,
         Meta(
-            description="The whole order: what to do, what is known, and what to report. The sub-agent knows nothing "
-            "of this conversation."
+            description="What to do, what is known, and what to report: the sub-agent knows nothing of this "
+            "conversation."
         ),
     ]
-    personality: Annotated[str, Meta(description="Name of a personality of the person's. Default: your own.")] = ""
+    personality: Annotated[str, Meta(description="Name of a personality. Default: your own.")] = ""
     model: Annotated[str, Meta(description="Model id. Default: your own.")] = ""
-    tools: Annotated[tuple[str, ...], Meta(description="Only these of your tools. Default: all of them.")] = ()
+    tools: Annotated[tuple[str, ...], Meta(description="Only these of your tools.")] = ()
 
 
 class TaskTool:
@@ -61,8 +61,8 @@ class TaskTool:
     label = "Sub-agent"
     description = (
         "Give a part of the work to a sub-agent, which works on its own and reports to you at its end. Several calls "
-        "in one reply run at the same time. Use it for parts that can be done independently, such as searching many "
-        "places. It shares the workspace, the approvals and the limits of this task."
+        "in one reply run at the same time: use it for independent parts, such as searching many places. It shares the "
+        "workspace, the approvals and the limits of this task."
     )
     parameters = schema_of(TaskArguments)
     execution_mode: ExecutionMode = "parallel"

@@ -36,9 +36,9 @@ class Todo:
     name = "todo"
     label = "To-do list"
     description = (
-        "Show the person your plan as a list, and keep it up to date. Use it for work of three steps or more: write "
-        "the steps at the start, set one to in_progress when you begin it and to done when it is done. Each call "
-        "replaces the whole list."
+        "Show the person your plan as a list and keep it up to date, for work of three steps or more: write the steps "
+        "at the start, set one to in_progress when you begin it and to done when it is done. Each call replaces the "
+        "list."
     )
     parameters = schema_of(TodoArguments)
     execution_mode: ExecutionMode = "parallel"

@@ -79,12 +79,12 @@ class BrowserArguments(Struct, frozen=True):
     action: Annotated[
         Action,
         Meta(
-            description="navigate: open an address. extract_text, extract_html: what the page shows, or its source. "
-            "snapshot: the accessibility tree as text, with references such as e5. screenshot: a picture. click, fill: "
-            "use an element. evaluate: run JavaScript and get its value. close: close the page."
+            description="navigate: open url. extract_text, extract_html: what the page shows, or its source. snapshot: "
+            "the accessibility tree, with references such as e5. screenshot: a picture. click, fill: use an element. "
+            "evaluate: the value of a script. close: close the page."
         ),
     ]
-    url: Annotated[str, Meta(description="navigate: the http or https address.")] = ""
+    url: Annotated[str, Meta(description="navigate: http or https.")] = ""
     wait_for: Annotated[
         str,
         Meta(description="navigate: load, domcontentloaded, networkidle, or a CSS selector that must appear."),
@@ -92,13 +92,13 @@ class BrowserArguments(Struct, frozen=True):
     selector: Annotated[
         str,
         Meta(
-            description="click, fill: a reference from snapshot (e5), a CSS selector, or the text or label of the "
-            "element. extract_text, extract_html: only this element."
+            description="click, fill: a reference (e5), a CSS selector, or the text or label of the element. "
+            "extract_*: only this element."
         ),
     ] = ""
-    text: Annotated[str, Meta(description="fill: the text; it may be empty.")] | UnsetType = UNSET
-    script: Annotated[str, Meta(description="evaluate: an expression, or a function that is called.")] = ""
-    full_page: Annotated[bool, Meta(description="screenshot: the whole page, not only what is in view.")] = False
+    text: Annotated[str, Meta(description="fill: it may be empty.")] | UnsetType = UNSET
+    script: Annotated[str, Meta(description="evaluate: a JavaScript expression, or a function to call.")] = ""
+    full_page: Annotated[bool, Meta(description="screenshot: the whole page.")] = False
     start: Annotated[int, Meta(ge=0, description="extract_*, snapshot: character to begin at.")] = 0
 
 
@@ -106,9 +106,9 @@ class Browser:
     name = TOOL
     label = "Browser"
     description = (
-        "Use web pages in a real browser, with scripts: for pages that need them, and to try out what you build. The "
-        "conversation has one page, which stays open between calls. Pages of this machine are open; for other hosts "
-        "the person is asked, and what a page loads from hosts that are not open is left out. Downloads are refused."
+        "Use web pages in a real browser, with scripts: for pages that need them, and to try out what you build. One "
+        "page stays open between calls. Pages of this machine are open; for other hosts the person is asked, and what "
+        "a page loads from hosts that are not open is left out. Downloads are refused."
     )
     parameters = schema_of(BrowserArguments)
     execution_mode: ExecutionMode = "sequential"

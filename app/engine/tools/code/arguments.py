@@ -22,43 +22,41 @@ _OTHER_NAMES = {
 
 
 class Edit(Struct, frozen=True):
-    old: Annotated[str, Meta(description="The text to replace, as in patch; earlier edits are already applied.")]
-    new: Annotated[str, Meta(description="The replacement text.")]
-    replace_all: Annotated[bool, Meta(description="Replace every occurrence.")] = False
+    old: Annotated[str, Meta(description="As in patch, after the earlier edits.")]
+    new: str
+    replace_all: bool = False
 
 
 class CodeArguments(Struct, frozen=True):
     action: Annotated[
         Literal["read", "write", "patch", "edit", "list", "create_dir", "search"],
         Meta(
-            description="read: lines of a file. write: create or replace a whole file. patch: replace a piece of a "
-            "file. edit: replace several pieces of one file, all or none. list: files of a folder. create_dir: create "
-            "a folder and its parents. search: matching lines."
+            description="read: lines of a file. write: create or replace a file. patch: replace a piece of one. edit: "
+            "replace several pieces of one, all or none. list: files of a folder. create_dir: a folder and its "
+            "parents. search: matching lines."
         ),
     ]
-    path: Annotated[str, Meta(description="File or folder, relative to the workspace. Default: the workspace.")] = "."
-    content: Annotated[str, Meta(description="write: the complete new text.")] | UnsetType = UNSET
+    path: Annotated[str, Meta(description="Relative to the workspace, which is the default.")] = "."
+    content: Annotated[str, Meta(description="write: the whole new text.")] | UnsetType = UNSET
     old: Annotated[
         str,
         Meta(
-            description="patch: the text to replace, which must occur once. Copy it exactly; whole lines are also "
-            "found if only their white space differs, and then `new` is indented as the file is."
+            description="patch: the text to replace; it must occur once. Copy it exactly; whole lines are also found "
+            "if only their white space differs, and `new` is then indented like them."
         ),
     ] = ""
     new: Annotated[str, Meta(description="patch: the replacement text.")] | UnsetType = UNSET
-    replace_all: Annotated[bool, Meta(description="patch: replace every occurrence.")] = False
+    replace_all: Annotated[bool, Meta(description="patch: every occurrence.")] = False
     edits: Annotated[
         tuple[Edit, ...],
-        Meta(max_length=_MOST_EDITS, description="edit: the pieces to replace, in order. If one fails, none is."),
+        Meta(max_length=_MOST_EDITS, description="edit: in order; if one fails, none is made."),
     ] = ()
     start_line: Annotated[int, Meta(ge=1, description="read: first line, from 1.")] = 1
-    end_line: Annotated[int, Meta(ge=0, description="read: last line; 0 for the end of the file.")] = 0
+    end_line: Annotated[int, Meta(ge=0, description="read: last line; 0 for the end.")] = 0
     pattern: Annotated[str, Meta(description="search: regular expression.")] = ""
-    literal: Annotated[bool, Meta(description="search: treat the pattern as plain text.")] = False
-    glob: Annotated[
-        str, Meta(max_length=1_000, description="list, search: only these files, such as *.py or src/**/*.ts.")
-    ] = ""
-    ignored: Annotated[bool, Meta(description="list, search: include files ignored by .gitignore.")] = False
+    literal: Annotated[bool, Meta(description="search: the pattern is plain text.")] = False
+    glob: Annotated[str, Meta(max_length=1_000, description="list, search: only such files: *.py, src/**/*.ts.")] = ""
+    ignored: Annotated[bool, Meta(description="list, search: also what .gitignore names.")] = False
 
 
 def repaired(arguments: JsonObject) -> JsonObject:

@@ -61,9 +61,8 @@ class Code:
     name = "code"
     label = "Files"
     description = (
-        "Work with files: read, write, patch, edit, list, create_dir, search. Prefer patch, or edit for several "
-        "places, to write for changes to a file. Lists and searches omit files ignored by .gitignore, and, below a "
-        "folder, version control, node_modules and virtual environments."
+        "Work with files. To change one, prefer patch, or edit for several places, to write. Lists and searches leave "
+        "out what .gitignore names and, below their folder, version control, node_modules and virtual environments."
     )
     parameters = schema_of(CodeArguments)
     # In order with others: a read that follows a write in the same reply must see it.

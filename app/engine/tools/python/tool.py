@@ -42,9 +42,9 @@ _SANDBOXED = (
 class PythonArguments(Struct, frozen=True):
     code: Annotated[
         str,
-        Meta(description="Run in the workspace. The value of a last expression is shown, as in a notebook."),
+        Meta(description="The value of a last expression is shown. There is no input."),
     ] = ""
-    reset: Annotated[bool, Meta(description="Start a new session first: all variables are lost.")] = False
+    reset: Annotated[bool, Meta(description="Start a new session first; variables are lost.")] = False
     timeout_secs: Annotated[float, Meta(gt=0, le=86_400, description="The code is interrupted after this time.")] = 60
 
 
@@ -52,10 +52,10 @@ class Python:
     name = "python"
     label = "Python"
     description = (
-        "Run Python code in a session that keeps its variables and imports between calls, as a notebook does. Uses the "
-        "workspace's virtual environment (.venv or venv) if there is one, else python3. Open figures of matplotlib and "
-        "images are shown to the person and to you, if you see pictures. There is no input. Use it to compute, to look "
-        "at data and to draw; use `code` to change files of the project."
+        "Run Python code in a session that keeps variables and imports between calls, as a notebook does, with the "
+        "workspace's virtual environment (.venv or venv) if there is one. Open figures of matplotlib and images are "
+        "shown to the person and, if you see pictures, to you. Use it to compute, look at data and draw; change files "
+        "of the project with `code`."
     )
     parameters = schema_of(PythonArguments)
     execution_mode: ExecutionMode = "sequential"

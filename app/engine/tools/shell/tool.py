@@ -54,11 +54,10 @@ _LONGEST_LINE = 1_000
 # SIGKILL, which some systems do not define.
 _KILLED = 9
 _SANDBOXED = (
-    "It runs in a sandbox: only the workspace, $TMPDIR and the caches of package managers can be changed; files that "
+    "It runs in a sandbox: only the workspace, $TMPDIR and caches of package managers can be changed, files that "
     "configure git, editors or agents can neither be changed nor made, and keys are not there. Only commands that need "
     "the network and that the person allows have it (curl, pip, npm, git clone …), for HTTP and HTTPS, unless the "
-    "conversation opens it to all or none. The commands of this conversation have a localhost of their own, which they "
-    "share with those that run in the background."
+    "conversation opens it to all or none. Commands share a localhost of their own with those in the background."
 )
 _NO_NETWORK = (
     "[this command had no network: nobody allowed it in this conversation. Tell the person: the option network (on the "
@@ -79,40 +78,35 @@ Action = Literal["run", "output", "input", "stop", "list"]
 
 
 class ShellArguments(Struct, frozen=True):
-    command: Annotated[
-        str, Meta(description="The command line, run by bash. There is no input, and no terminal without pty.")
-    ] = ""
-    working_dir: Annotated[
-        str, Meta(description="Folder to run in. Default: where the last command ended, at first the workspace.")
-    ] = ""
+    command: Annotated[str, Meta(description="Run by bash. There is no input, and no terminal without pty.")] = ""
+    working_dir: Annotated[str, Meta(description="Default: where the last command ended, at first the workspace.")] = ""
     timeout_secs: Annotated[
-        float, Meta(gt=0, le=86_400, description="The command and all processes it started are ended after this time.")
+        float, Meta(gt=0, le=86_400, description="Then the command ends with all that it started.")
     ] = 60
     background: Annotated[
         bool,
-        Meta(description="Return at once with an id. It runs on, also after the task."),
+        Meta(description="Return at once with an id; it runs on, also after the task."),
     ] = False
-    pty: Annotated[bool, Meta(description="Run in a terminal of 120x40, for programs that want one.")] = False
+    pty: Annotated[bool, Meta(description="Run in a terminal of 120x40.")] = False
     action: Annotated[
         Action,
         Meta(description="For background commands: output (what is new), input (type into its pty), stop, list."),
     ] = "run"
-    id: Annotated[str, Meta(description="The background command for output, input and stop.")] = ""
+    id: Annotated[str, Meta(description="Of the background command.")] = ""
     wait_secs: Annotated[
-        float, Meta(ge=0, le=600, description="With output and input: wait this long for new output or the end.")
+        float, Meta(ge=0, le=600, description="output, input: wait this long for new output or the end.")
     ] = 0
-    text: Annotated[str, Meta(description="With input: typed as it is, before the keys.")] = ""
-    keys: Annotated[tuple[str, ...], Meta(description="With input: enter, tab, escape, up, down, ctrl-c …")] = ()
+    text: Annotated[str, Meta(description="input: typed before the keys.")] = ""
+    keys: Annotated[tuple[str, ...], Meta(description="input: enter, tab, escape, up, down, ctrl-c …")] = ()
 
 
 class Shell:
     name = "shell"
     label = "Shell"
     description = (
-        "Run a command line and get its output and exit code. Each call is a new shell: variables do not carry over, "
-        "the folder in which it ends does. Long output is cut in the middle and stored completely in a file. Start "
-        "servers, watchers and other long work with background, and read, stop or list them with action. Processes "
-        "started with & run until the task ends."
+        "Run a command line. Each call is a new shell: variables do not carry over, the folder in which it ends does. "
+        "Long output is cut in the middle, and whole in a file. Start servers, watchers and long work with background; "
+        "what is started with & ends with the task."
     )
     parameters = schema_of(ShellArguments)
     execution_mode: ExecutionMode = "sequential"
