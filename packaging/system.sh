@@ -4,9 +4,11 @@
 # The tests also need a virtual display and a session bus; `check` omits these.
 # Without it the tests of the browser are skipped.
 if [ "${1:-}" != check ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 &&
-    ! command -v chromium >/dev/null 2>&1 && ! command -v google-chrome >/dev/null 2>&1; then
+    ! command -v chromium-headless-shell >/dev/null 2>&1 && ! command -v chromium >/dev/null 2>&1 &&
+    ! command -v google-chrome >/dev/null 2>&1; then
     echo "Installing Chromium …"
-    { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } ||
+    { apt-get update -qq && { apt-get install -y -qq --no-install-recommends chromium-headless-shell ||
+        apt-get install -y -qq --no-install-recommends chromium; }; } ||
         echo "Chromium could not be installed: the tests of the browser are skipped." >&2
 fi
 missing=

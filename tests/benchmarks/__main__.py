@@ -61,7 +61,7 @@ def _line(row: Row) -> str:
 
 async def _run(wanted: list[str]) -> None:
     sys.stdout.write(
-        f"{_machine()}\n\n| | measured | at most | against the bare loop | holds |\n|---|---|---|---|---|\n"
+        f"{_machine()}\n\n| | measured | at most | against the bare way | holds |\n|---|---|---|---|---|\n"
     )
     for name, bench in BENCHES:
         if not wanted or any(word in name for word in wanted):

@@ -1,12 +1,13 @@
 """A browser ends with the engine, also with one that was killed."""
 
-import shutil
+import os
 import sys
 from pathlib import Path
 
 import psutil
 import pytest
 
+from app.engine.tools.browser.installed import find_browser
 from tests.support.command_line import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import below, until
@@ -15,7 +16,7 @@ from tests.support.web_site import web_site
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the watchdog reads /proc"),
     pytest.mark.skipif(
-        not (shutil.which("chromium") or shutil.which("google-chrome")),
+        find_browser("", os.environ["PATH"]) is None,
         reason="no Chromium, and packaging/system.sh could not install one",
     ),
 ]

@@ -1,7 +1,7 @@
 """`browser` with the installed Chromium against a real site: what it does, where it may go, and how it ends."""
 
 import asyncio
-import shutil
+import os
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import suppress
@@ -15,13 +15,14 @@ from aiohttp import web
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import Image
 from app.engine.tools.base import Access, Tool, ToolContext, ToolError
+from app.engine.tools.browser.installed import find_browser
 from app.protocol.base import JsonObject
 from tests.support.loop_parts import failure, make_tool_context, run, text_of, tool_of
 from tests.support.processes import below, until
 from tests.support.web_site import Handler, Rules, WebSite, web_site, with_rules
 
 pytestmark = pytest.mark.skipif(
-    not (shutil.which("chromium") or shutil.which("google-chrome")),
+    find_browser("", os.environ["PATH"]) is None,
     reason="no Chromium, and packaging/system.sh could not install one",
 )
 
