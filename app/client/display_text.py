@@ -260,11 +260,19 @@ def current_item(items: tuple[TodoItem, ...]) -> TodoItem | None:
     return found or next((item for item in items if item.status == "pending"), None)
 
 
-CHANGES_NOT_SEEN = "What commands change in files is not recorded, and cannot be undone here."
+CHANGES_NOT_SEEN = (
+    "Of what commands change, the files that they name are recorded. Other changes by commands and by Python are not, "
+    "and cannot be undone here."
+)
 
 
 def file_state_text(file: ChangedFile) -> str:
-    """What became of a changed file, in a word or two; empty if it is simply changed."""
+    """What became of a changed file, and whether a command changed it; empty if it is simply changed."""
+    by_command = "by a command" if file.command_steps else ""
+    return ", ".join(part for part in (_file_state(file), by_command) if part)
+
+
+def _file_state(file: ChangedFile) -> str:
     match file.state:
         case "undone":
             return "undone"

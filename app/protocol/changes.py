@@ -7,6 +7,8 @@ from app.protocol.base import Method, Timestamp, Wire
 # Contents that have no bytes: there is no file, or there is a folder.
 NOTHING: Final = ""
 FOLDER: Final = "folder"
+# What a command changed that was too large to be kept.
+UNKEPT: Final = "unkept"
 
 # `edit` and `command`: by a task. `hunk`: a piece that a person undid. `undo` and `redo` name what they concern.
 ChangeKind = Literal["edit", "command", "hunk", "undo", "redo"]
@@ -16,7 +18,8 @@ FileState = Literal["changed", "undone", "changed_since", "not_kept"]
 
 
 class Change(Wire, frozen=True, kw_only=True):
-    """A change of one file. `before` and `after` identify contents: empty for no file, `folder` for a folder.
+    """A change of one file. `before` and `after` identify contents: empty for no file, `folder` for a folder, and
+    `unkept` before, if a command changed something that was too large to be kept.
 
     `step` is the turn of the task. `mode` and `mode_after` are permissions, null for the default of a new file.
     `made_folders` counts the folders above that it made. `changes` are those that an `undo` or `redo` concerns. `by` is
@@ -54,7 +57,8 @@ class UndoneHunk(Wire, frozen=True, kw_only=True):
 class ChangedFile(Wire, frozen=True, kw_only=True):
     """A file that a task changed. `name` is relative to the workspace; the counts are lines that are changed now.
 
-    `steps` have changed it, `undone_steps` are those undone. `note` says in words what is special about it.
+    `steps` have changed it, `undone_steps` are those undone; in `command_steps` a command did. `note` says in words
+    what is special about it.
     """
 
     path: str
@@ -64,6 +68,7 @@ class ChangedFile(Wire, frozen=True, kw_only=True):
     removed: int
     steps: tuple[int, ...]
     undone_steps: tuple[int, ...] = ()
+    command_steps: tuple[int, ...] = ()
     undone_hunks: tuple[UndoneHunk, ...] = ()
     is_new: bool = False
     is_deleted: bool = False

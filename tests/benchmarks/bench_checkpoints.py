@@ -3,6 +3,7 @@
 As in a task, the result of each write is committed after it.
 """
 
+import subprocess
 import tempfile
 import time
 from collections.abc import AsyncGenerator
@@ -10,6 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+
+import msgspec
 
 from app.engine.checkpoints.contents import ContentStore
 from app.engine.checkpoints.recorder import TaskCheckpoints
@@ -34,9 +37,10 @@ async def checkpoints() -> list[Row]:
     """Times are CPU of the whole process, except where named: the disk of the day decides the rest."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        workspace = folder / "workspace"
         async with _opened(folder) as (log, kept):
             code, bare = _Writes(_tool(folder, kept), log), _Writes(_tool(folder, None), log)
-            _fill(folder / "workspace")
+            _fill(workspace)
             steps: list[tuple[float, float]] = []
             with_it: list[tuple[float, float]] = []
             without: list[tuple[float, float]] = []
@@ -46,6 +50,10 @@ async def checkpoints() -> list[Row]:
             for number in range(_ROUNDS):
                 taken = [await code.write(1_000 + number, f"d{number}/f{each}.py") for each in range(_CHANGED)]
                 steps.append((sum(cpu for cpu, _ in taken), sum(wall for _, wall in taken)))
+            looked = [_kept(kept, "true build && true commit -m 'One thing'", workspace) for _ in range(_ROUNDS)]
+            names = [f"d{at}/f[012].py" for at in range(20, 20 + _ROUNDS)]
+            named = [_kept(kept, f"sed -i s/line.7.of/row.7.of/ {one}", workspace) for one in names]
+            await log.flush()
     cost = [one[0] - other[0] for one, other in zip(with_it, without, strict=True)]
     walls = [one[1] - other[1] for one, other in zip(with_it, without, strict=True)]
     return [
@@ -53,18 +61,21 @@ async def checkpoints() -> list[Row]:
         Row("a step that changes 3 of 50,000 files, CPU", median(cpu for cpu, _ in steps), "ms", 15),
         Row("a write with a checkpoint over one without, CPU", median(cost), "ms", 1),
         Row("a write with a checkpoint over one without, as waited for", median(walls), "ms", 5),
+        Row("a command that names no file: to look for files, CPU", median(looked), "ms", 0.5),
+        Row("a command that changes 3 files it names: to keep and compare them, CPU", median(named), "ms", 3),
     ]
 
 
 @asynccontextmanager
 async def _opened(folder: Path) -> AsyncGenerator[tuple[EventLog, Checkpoints]]:
     database = await Database.open(sqlite_url(folder / "errand.db"), folder / "copies")
+    working = msgspec.structs.replace(task(), workspace=str(folder / "workspace"))
     contents = ContentStore(folder / "replaced")
     log = EventLog(database.journal, database.epoch, 0)
     try:
         database.journal.put(conversations.save(conversation()), tasks.save(task()))
         await database.journal.flush()
-        yield log, TaskCheckpoints(task, log, contents)
+        yield log, TaskCheckpoints(lambda: working, log, contents)
     finally:
         contents.close()
         log.deltas.close()
@@ -94,3 +105,15 @@ class _Writes:
         self.log.publish(TaskMessage(node=node(f"n{path}{number}")))
         await self.log.flush()
         return 1000 * (time.process_time() - cpu), 1000 * (time.perf_counter() - wall)
+
+
+def _kept(checkpoints: Checkpoints, line: str, workspace: Path) -> float:
+    """CPU in milliseconds of keeping what a command names and of recording what it changed."""
+    cpu = time.process_time()
+    kept = checkpoints.keep_named("call", line, workspace)
+    cpu = time.process_time() - cpu
+    subprocess.run(["bash", "-c", line], cwd=workspace, check=True)
+    again = time.process_time()
+    if kept is not None:
+        kept.record_changes()
+    return 1000 * (cpu + time.process_time() - again)

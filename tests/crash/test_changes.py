@@ -102,6 +102,33 @@ async def test_a_change_whose_event_was_not_committed_when_the_engine_was_killed
     await connection.close()
 
 
+async def test_what_a_command_had_changed_when_the_engine_was_killed_can_be_undone(
+    own_errand: Errand, workspace: Path
+) -> None:
+    for name in ("a", "b", "c"):
+        (workspace / name).write_text("old\n")
+    os.mkfifo(workspace / "ready")
+    command = Call("shell", {"command": "echo new > a; rm b; echo > ready; sleep 61; rm c"})
+    async with ModelServer(turns=[Reply(calls=(command,)), Reply(text="Done.")]) as server:
+        first = await life(own_errand)
+        connection = await connected(own_errand)
+        await start(connection, server, workspace)
+        await asyncio.to_thread((workspace / "ready").read_text)
+        first.kill()
+        assert await first.wait() == -9
+        await connection.close()
+    await life(own_errand)
+    connection = await connected(own_errand)
+    found = await changes(connection)
+    assert {(file.name, file.state, file.command_steps) for file in found.files} == {
+        ("a", "changed", (1,)),
+        ("b", "changed", (1,)),
+    }
+    await connection.call(CHANGE_UNDO, ChangeUndoParams(task_id=TASK))
+    assert [(workspace / name).read_text() for name in ("a", "b", "c")] == ["old\n"] * 3
+    await connection.close()
+
+
 async def test_an_undo_that_was_killed_in_the_middle_is_completed_by_repeating_it(
     own_errand: Errand, workspace: Path
 ) -> None:

@@ -61,7 +61,7 @@ async def show_changes(options: ChangesOptions, paths: Paths, terminal: Terminal
     if options.json:
         terminal.line(msgspec.json.encode(found).decode())
     elif found is None:
-        terminal.line(f"This task has changed no files with its file tool. {CHANGES_NOT_SEEN}")
+        terminal.line(f"No changes of files by this task are recorded. {CHANGES_NOT_SEEN}")
     else:
         for line in format_changes(found, options.step, terminal.style, terminal.width):
             terminal.line(line)

@@ -7,14 +7,17 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import msgspec
 
 from app.engine.checkpoints.contents import ContentStore
+from app.engine.checkpoints.disk import OTHER, read_version
 from app.engine.core.errors import EngineError
+from app.engine.core.workspace_threads import in_workspace
 from app.engine.event_log import EventLog
 from app.engine.storage.database import Database
-from app.protocol.changes import FOLDER, NOTHING, Change
+from app.protocol.changes import FOLDER, NOTHING, UNKEPT, Change
 from app.protocol.events import ChangeUpdate
 
 _log = logging.getLogger(__name__)
@@ -43,13 +46,18 @@ def noted_changes(contents: ContentStore) -> list[Change]:
 
 def contents_in(changes: Iterable[Change]) -> frozenset[str]:
     """The ids of contents that changes name."""
-    return frozenset(one for change in changes for one in (change.before, change.after)) - {NOTHING, FOLDER}
+    return frozenset(one for change in changes for one in (change.before, change.after)) - {NOTHING, FOLDER, UNKEPT}
 
 
 def drop_old(contents: ContentStore) -> None:
-    """Drop the notes whose events were committed long ago. Raises OSError."""
+    """Drop the notes whose events were committed long ago, but not those of commands that run. Raises OSError."""
     before = datetime.now(UTC) - _KEPT
-    contents.drop_notes([change.id for change in noted_changes(contents) if change.at < before])
+    contents.drop_notes([one.id for one in noted_changes(contents) if one.at < before and not _is_running(one)])
+
+
+def _is_running(change: Change) -> bool:
+    """True for the note of a file that a command names, until that has ended."""
+    return change.kind == "command" and change.after == change.before
 
 
 async def publish_noted(log: EventLog, database: Database, contents: ContentStore, before: datetime) -> None:
@@ -57,11 +65,32 @@ async def publish_noted(log: EventLog, database: Database, contents: ContentStor
     try:
         noted = [change for change in await asyncio.to_thread(noted_changes, contents) if change.at < before]
         for change in noted:
-            is_known = await database.changes.exists(change.id)
-            if not is_known and await database.tasks.get(change.task_id) is not None:
-                log.publish(ChangeUpdate(change=change))
+            task = None if await database.changes.exists(change.id) else await database.tasks.get(change.task_id)
+            made = None if task is None else await _completed(change, Path(task.workspace), contents)
+            if made is not None:
+                log.publish(ChangeUpdate(change=made))
         if noted:
             await log.flush()
             await asyncio.to_thread(contents.drop_notes, [change.id for change in noted])
     except (EngineError, OSError) as error:
         _log.warning("changes of an earlier engine may be missing: %s", error)
+
+
+async def _completed(change: Change, workspace: Path, contents: ContentStore) -> Change | None:
+    """A change by a command that was running gets the content that the file has now; None if that is the same."""
+    if not _is_running(change):
+        return change
+
+    def compare() -> Change | None:
+        now = read_version(Path(change.path))
+        if now.content in (change.before, OTHER):
+            return None
+        if now.data is not None:
+            contents.put(now.data)
+        return msgspec.structs.replace(change, after=now.content, mode_after=now.mode)
+
+    try:
+        return await in_workspace(workspace, compare)
+    except (EngineError, OSError) as error:
+        _log.warning("what a command changed in %s is not known: %s", change.path, error)
+        return None

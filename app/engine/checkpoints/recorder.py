@@ -1,19 +1,27 @@
 """Records what one task is about to change in files."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 
 import msgspec
 
+from app.engine.checkpoints.commands import KeptFiles
 from app.engine.checkpoints.contents import ContentStore, id_of
 from app.engine.checkpoints.notes import note_of
+from app.engine.core.errors import EngineError
 from app.engine.core.ids import new_id
 from app.engine.event_log import EventLog
+from app.engine.permissions.named_files import named_files
 from app.engine.tools.checkpoints import FileChange
-from app.protocol.changes import Change
+from app.protocol.changes import Change, ChangeKind
 from app.protocol.events import ChangeUpdate
 from app.protocol.tasks import Task
+
+_logger = logging.getLogger(__name__)
 
 
 class TaskCheckpoints:
@@ -29,9 +37,18 @@ class TaskCheckpoints:
         self._log = log
         self._contents = contents
         self._loop = asyncio.get_running_loop()
+        self._home = str(Path.home())
 
     def note(self, call_id: str, change: FileChange) -> Change:
-        record = self._change(call_id, change)
+        record = msgspec.structs.replace(
+            new_change(self._task(), call_id, "edit", change.path, _content_id(change.before)),
+            after=_content_id(change.after),
+            mode=change.mode,
+            mode_after=change.mode,
+            made_folders=change.made_folders,
+            added=change.added,
+            removed=change.removed,
+        )
         contents = [content for content in (change.before, change.after) if isinstance(content, bytes)]
         self._contents.put(*contents, notes={record.id: note_of(record)})
         return record
@@ -39,32 +56,39 @@ class TaskCheckpoints:
     def made(self, change: Change) -> None:
         self._publish(change)
 
+    def keep_named(self, call_id: str, line: str, folder: Path) -> KeptFiles | None:
+        task = self._task()
+        kept = KeptFiles(self._contents, partial(new_change, task, call_id, "command"), self._publish)
+        return kept if kept.keep(named_files(line, str(folder), self._home), Path(task.workspace)) else None
+
     def failed(self, change: Change) -> None:
         self._publish(msgspec.structs.replace(change, failed=True))
 
-    def _change(self, call_id: str, change: FileChange) -> Change:
-        task = self._task()
-        return Change(
-            id=new_id("change"),
-            task_id=task.id,
-            conversation_id=task.conversation_id,
-            step=task.step_count,
-            kind="edit",
-            path=str(change.path),
-            at=datetime.now(UTC),
-            before=_content_id(change.before),
-            after=_content_id(change.after),
-            call_id=call_id,
-            mode=change.mode,
-            mode_after=change.mode,
-            made_folders=change.made_folders,
-            added=change.added,
-            removed=change.removed,
-        )
-
     def _publish(self, record: Change) -> None:
         """In the loop, before what the thread returns arrives there."""
-        self._loop.call_soon_threadsafe(self._log.publish, ChangeUpdate(change=record))
+        self._loop.call_soon_threadsafe(self._publish_now, record)
+
+    def _publish_now(self, record: Change) -> None:
+        try:
+            self._log.publish(ChangeUpdate(change=record))
+        except EngineError as error:  # such as when the engine ends: the next one finds the note
+            _logger.info("a change is left as a note: %s", error)
+
+
+def new_change(task: Task, call_id: str, kind: ChangeKind, path: Path, before: str) -> Change:
+    """The record of a change at this step of a task; it has the content from before twice."""
+    return Change(
+        id=new_id("change"),
+        task_id=task.id,
+        conversation_id=task.conversation_id,
+        step=task.step_count,
+        kind=kind,
+        path=str(path),
+        at=datetime.now(UTC),
+        before=before,
+        after=before,
+        call_id=call_id,
+    )
 
 
 def _content_id(content: bytes | str) -> str:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from app.engine.checkpoints.contents import id_of
 from app.engine.checkpoints.history import CannotRestore, FileHistory, Version
-from app.engine.tools.code.edits import Hunk, text_hunks, text_lines
+from app.engine.tools.code.edits import Hunk, diff_texts, text_hunks, text_lines
 from app.engine.tools.code.text_file import TextFile, decode
 from app.engine.tools.plain_text import clean_name
 from app.protocol.changes import (
     FOLDER,
     NOTHING,
+    UNKEPT,
     ChangedFile,
     ChangeDiffResult,
     ChangedStep,
@@ -55,6 +56,8 @@ def _file(history: FileHistory, workspace: str) -> ChangedFile:
     missing = [unit for unit in history.units if not history.has(unit.before)]
     if missing:
         state, note = "not_kept", "What it had before is not kept any more, so it cannot be undone."
+        if any(unit.before == UNKEPT for unit in missing):
+            note = "A command changed it, and it was too large to be kept, so it cannot be undone."
     elif history.is_changed_since:
         who = "another task" if history.changed_by else "somebody else"
         state, note = "changed_since", f"Changed since by {who}: undoing it would replace their version."
@@ -69,6 +72,7 @@ def _file(history: FileHistory, workspace: str) -> ChangedFile:
         removed=removed,
         steps=tuple(sorted({unit.step for unit in edits})),
         undone_steps=tuple(sorted({unit.step for unit in undone})),
+        command_steps=tuple(sorted({unit.step for unit in history.units if unit.kind == "command"})),
         undone_hunks=tuple(UndoneHunk(change_id=unit.id, added=unit.added, removed=unit.removed) for unit in hunks),
         is_new=history.units[0].before == NOTHING,
         is_deleted=history.head == NOTHING and history.base != NOTHING,
@@ -175,6 +179,15 @@ def hunk_undone(history: FileHistory, hunk_id: str, mode: int | None) -> Version
         raise CannotRestore("its parts cannot be undone alone; undo the whole file")
     data = head.encode(text)
     return Version(id_of(data), data, mode)
+
+
+def line_counts(before: bytes | None, after: bytes | None) -> tuple[int, int]:
+    """The lines added and removed between two contents; none if one of them is binary."""
+    old, new = decode(before or b""), decode(after or b"")
+    if old is None or new is None:
+        return 0, 0
+    change = diff_texts(old.text, new.text, "", 0)
+    return change.added, change.removed
 
 
 def _text(history: FileHistory, content: str) -> TextFile:

@@ -16,15 +16,15 @@ from app.engine.checkpoints.contents import ContentStore
 from app.engine.checkpoints.disk import OTHER, read_version, restore
 from app.engine.checkpoints.history import CannotRestore, Direction, FileHistory, Version
 from app.engine.checkpoints.notes import contents_in, drop_old, noted_changes, publish_noted
-from app.engine.checkpoints.summary import changes_of, diff_of, hunk_undone, name_of
+from app.engine.checkpoints.summary import changes_of, diff_of, hunk_undone, line_counts, name_of
 from app.engine.core.errors import InvalidParams, NotFound
 from app.engine.core.ids import new_id
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.event_log import EventLog
 from app.engine.storage.database import Database
-from app.engine.tools.code.edits import diff_texts
-from app.engine.tools.code.text_file import decode
 from app.protocol.changes import (
+    NOTHING,
+    UNKEPT,
     Change,
     ChangeConflict,
     ChangeDiffParams,
@@ -191,8 +191,7 @@ class Checkpoints:
                 plans += [plan] if plan is not None else []
         if not plans and not conflicts:
             raise NotFound(f"There is nothing to {direction}.")
-        # A folder is emptied before it is removed, and made before it is filled.
-        plans.sort(key=lambda plan: len(plan.change.path), reverse=direction == "undo")
+        plans.sort(key=_order)
         return plans, conflicts
 
     def _plan_file(
@@ -200,6 +199,8 @@ class Checkpoints:
     ) -> _Plan | None:
         """What to do with a file; None if nothing of it is concerned."""
         units = _units(history, params, direction)
+        if params.path is None and any(unit.before == UNKEPT for unit in units):
+            return None  # the list says that it cannot be undone
         is_hunk = params.hunk is not None and direction == "undo"
         if not units and not is_hunk:
             return None
@@ -220,7 +221,7 @@ class Checkpoints:
         else:
             version = history.with_again(units, start)
         self._contents.put(*(data for data in (now.data, version.data) if data is not None))
-        added, removed = _counts(now.data, version.data)
+        added, removed = line_counts(now.data, version.data)
         change = Change(
             id=new_id("change"),
             task_id=task.id,
@@ -240,6 +241,12 @@ class Checkpoints:
             by=by,
         )
         return _Plan(change, version)
+
+
+def _order(plan: _Plan) -> int:
+    """A folder is emptied before it is removed, and made before it is filled."""
+    length = len(plan.change.path)
+    return -length if plan.version.content == NOTHING else length
 
 
 class _ChangedSince(Exception):
@@ -278,14 +285,6 @@ def _content_at(path: str) -> str:
         return read_version(Path(path)).content
     except OSError:
         return OTHER
-
-
-def _counts(before: bytes | None, after: bytes | None) -> tuple[int, int]:
-    old, new = decode(before or b""), decode(after or b"")
-    if old is None or new is None:
-        return 0, 0
-    change = diff_texts(old.text, new.text, "", 0)
-    return change.added, change.removed
 
 
 def _check_found(histories: list[FileHistory], path: str | None) -> None:

@@ -24,6 +24,14 @@ class FileChange:
     removed: int = 0
 
 
+class CommandFiles(Protocol):
+    """The files that a command names, as they were before it."""
+
+    def record_changes(self) -> None:
+        """The command has ended: note and publish what it changed in them. Called in a thread; raises OSError."""
+        ...
+
+
 class Checkpoints(Protocol):
     """Keeps what the changes of one task replace. Called in threads."""
 
@@ -33,6 +41,10 @@ class Checkpoints(Protocol):
 
     def made(self, change: Change) -> None:
         """The change was made: it is published, and committed with the next commit."""
+        ...
+
+    def keep_named(self, call_id: str, line: str, folder: Path) -> CommandFiles | None:
+        """Keep the files of the workspace that a command line names; None if it names none. Raises OSError."""
         ...
 
     def failed(self, change: Change) -> None:

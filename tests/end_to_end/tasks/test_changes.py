@@ -39,6 +39,24 @@ async def test_changes_are_listed_compared_undone_and_redone(errand: Errand, wor
     assert ((workspace / "a.txt").read_text(), (workspace / "b/c.txt").read_text()) == ("one\n2\n", "c\n")
 
 
+async def test_what_a_command_changed_is_listed_as_such_and_undone(errand: Errand, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("one\n")
+    (workspace / "b.txt").write_text("b\n")
+    command = Call("shell", {"command": "sed -i s/one/two/ a.txt && rm b.txt && echo c > c.txt"})
+    async with ModelServer(turns=[Reply(calls=(command,)), Reply(text="Done.")]) as server:
+        task = await worked(errand, server)
+    shown = (await errand.run("changes", task)).out.splitlines()
+    assert shown[0] == "3 files · +2 −2"
+    assert sorted(shown[1:4]) == [
+        "  +0 −1  b.txt · deleted, by a command",
+        "  +1 −0  c.txt · new, by a command",
+        "  +1 −1  a.txt · by a command",
+    ]
+    assert (await errand.run("undo", task)).out == "Undone in 3 files.\n"
+    assert sorted(os.listdir(workspace)) == ["a.txt", "b.txt"]
+    assert (workspace / "a.txt").read_text() == "one\n"
+
+
 async def test_a_file_changed_since_is_overwritten_only_on_demand(errand: Errand, workspace: Path) -> None:
     async with ModelServer(turns=[Reply(calls=(write("a.txt", "new\n"),)), Reply(text="Done.")]) as server:
         task = await worked(errand, server)
@@ -65,6 +83,6 @@ async def test_changes_can_be_undone_after_the_engine_was_killed(own_errand: Err
 async def test_what_is_not_there_is_refused_in_words(errand: Errand) -> None:
     async with ModelServer(turns=[Reply(text="Done.")]) as server:
         task = await worked(errand, server)
-    assert "has changed no files" in (await errand.run("changes", task)).out
+    assert "No changes of files by this task are recorded." in (await errand.run("changes", task)).out
     refused = await errand.run("undo", task)
     assert (refused.code, refused.err) == (2, "errand: This task has changed no files.\n")

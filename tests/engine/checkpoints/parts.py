@@ -21,7 +21,7 @@ from app.protocol.changes import (
 )
 from app.protocol.tasks import Task
 from tests.support.engine_parts import EngineParts, engine_parts
-from tests.support.loop_parts import make_tool_context, run, tool_of
+from tests.support.loop_parts import make_tool_context, run, text_of, tool_of
 from tests.support.model_server import ModelServer, Reply
 
 
@@ -40,15 +40,26 @@ class Work:
     def folder(self) -> Path:
         return self.parts.workspace
 
-    def tool(self, task: Task | None = None) -> Tool:
+    def tool(self, task: Task | None = None, name: str = "code") -> Tool:
         checkpoints = TaskCheckpoints(lambda: task or self.task, self.services.log, self.services.contents)
         context = make_tool_context(self.parts.workspace.parent)
-        return tool_of(replace(context, workspace=self.folder.resolve(), checkpoints=checkpoints), "code")
+        return tool_of(replace(context, workspace=self.folder.resolve(), checkpoints=checkpoints), name)
 
     async def do(self, step: int, **arguments: object) -> None:
         task = msgspec.structs.replace(self.task, step_count=step)
         await run(self.tool(task), msgspec.convert(arguments, JsonObject))
         await self.services.log.flush()  # as after each call of a task
+
+    async def shell(self, step: int, command: str, **arguments: object) -> str:
+        """Run a command as the shell of the task; returns its output."""
+        task = msgspec.structs.replace(self.task, step_count=step)
+        return await self.use(self.tool(task, "shell"), command=command, **arguments)
+
+    async def use(self, tool: Tool, **arguments: object) -> str:
+        try:
+            return text_of(await run(tool, msgspec.convert(arguments, JsonObject)))
+        finally:
+            await self.services.log.flush()
 
     async def write(self, step: int, name: str, content: str) -> None:
         await self.do(step, action="write", path=name, content=content)

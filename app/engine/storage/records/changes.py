@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, select, union
 from app.engine.storage.sqlite.reader import Reader
 from app.engine.storage.sqlite.statements import Write, to_json, to_text, upsert
 from app.engine.storage.sqlite.tables import changes
-from app.protocol.changes import FOLDER, NOTHING, Change
+from app.protocol.changes import FOLDER, NOTHING, UNKEPT, Change
 
 _SAVE = upsert(changes, ["id"], ["body"])
 _all = select(changes.c.body).order_by(changes.c.number)
@@ -65,9 +65,9 @@ class ChangeStore:
     async def contents(self, since: datetime) -> frozenset[str]:
         """The contents that changes since then name."""
         rows = await self._reader.rows(_CONTENTS, {"since": to_text(since)})
-        return frozenset(row.content for row in rows) - {NOTHING, FOLDER}
+        return frozenset(row.content for row in rows) - {NOTHING, FOLDER, UNKEPT}
 
     async def contents_of(self, conversation_id: str) -> frozenset[str]:
         """The contents that changes of a conversation name."""
         rows = await self._reader.rows(_CONTENTS_OF, {"conversation_id": conversation_id})
-        return frozenset(row.content for row in rows) - {NOTHING, FOLDER}
+        return frozenset(row.content for row in rows) - {NOTHING, FOLDER, UNKEPT}

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -85,6 +85,7 @@ class Background:
     sandbox: CommandSandbox | None
     read_to: int = 0
     is_listed: bool = True
+    on_end: Callable[[], Awaitable[None]] | None = None
     unsubscribe: Callable[[], None] = field(default=lambda: None)
     watched: "asyncio.Task[None] | None" = None
 
@@ -156,8 +157,12 @@ class BackgroundCommands:
         pty: bool,
         network: bool,
         is_listed: bool = True,
+        on_end: Callable[[], Awaitable[None]] | None = None,
     ) -> Background:
-        """Start it; a person who stops the task that started it stops it too. Raises `ToolError`."""
+        """Start it; a person who stops the task that started it stops it too. Raises `ToolError`.
+
+        `on_end` is called when its processes have ended.
+        """
         if sum(one.is_running for one in self._all.values()) >= MOST:
             raise ToolError(f"{MOST} background commands run in this conversation. Stop one first.")
         adopt_orphans()
@@ -196,7 +201,7 @@ class BackgroundCommands:
             started_at=datetime.now(UTC),
             terminal=pty,
         )
-        one = self._all[number] = Background(shown, mark, child, output, sandbox, is_listed=is_listed)
+        one = self._all[number] = Background(shown, mark, child, output, sandbox, is_listed=is_listed, on_end=on_end)
         one.watched = asyncio.create_task(self._watch(one), name=f"background command {number}")
         one.unsubscribe = cancel.subscribe(partial(self._on_cancel, one, cancel))
         self._changed()
@@ -305,6 +310,8 @@ class BackgroundCommands:
         marks.forget((one.mark,))
         if one.sandbox is not None:
             await one.sandbox.after(has_background=False)
+        if one.on_end is not None:
+            await one.on_end()
         exit_code = None if one.shown.stopped_by else code
         one.shown = msgspec.structs.replace(one.shown, ended_at=datetime.now(UTC), exit_code=exit_code)
         one.output.finish()

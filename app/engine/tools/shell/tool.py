@@ -1,14 +1,18 @@
 """The tool `shell`: runs one command line, or keeps one running. `command.py` runs and ends the command."""
 
 import asyncio
+import logging
 import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import EngineError
 from app.engine.core.messages import Text
+from app.engine.core.workspace_threads import in_workspace
 from app.engine.tools.base import (
     Access,
     ExecutionMode,
@@ -21,6 +25,7 @@ from app.engine.tools.base import (
     text_argument,
     text_result,
 )
+from app.engine.tools.checkpoints import CommandFiles
 from app.engine.tools.plain_text import clean_name
 from app.engine.tools.real_path import resolve, with_real_path
 from app.engine.tools.shell.background import BackgroundCommands
@@ -40,6 +45,8 @@ from app.engine.tools.shell.working_folder import WorkingFolder
 from app.notice_text import ended_text, process_text
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import CallDisplay
+
+_log = logging.getLogger(__name__)
 
 _UPDATE_PAUSE_S = 0.05
 _UPDATE_SIZE = 4_000
@@ -187,9 +194,10 @@ class Shell:
             raise ToolError(self._no_folder(folder))
         if cancel.is_set:
             raise ToolError("Operation aborted")
+        kept = None if allowed is not None and allowed.only_looks else await self._keep(call_id, wanted, folder)
         if wanted.background or wanted.pty:
             has_network = allowed is not None and allowed.network == "open"
-            return await self._with_session(wanted, folder, cancel, has_network=has_network)
+            return await self._with_session(wanted, folder, cancel, kept, has_network=has_network)
         updates = _Updates(on_update)
         command = ShellCommand(self._context, call_id, updates.grew, allowed)
         updates.of = command
@@ -197,24 +205,55 @@ class Shell:
             outcome = await command.run(wanted.command, folder, wanted.timeout_secs, cancel)
         finally:
             updates.close()
+            await self._record_changes(kept)
         remarks = [*self._of_the_folder(wanted, folder, outcome), *self._of_the_sandbox(command, outcome, allowed)]
         return _result(command, outcome, wanted.timeout_secs, [*remarks, *self._ended()])
 
     async def _with_session(
-        self, wanted: ShellArguments, folder: Path, cancel: CancelSignal, *, has_network: bool
+        self,
+        wanted: ShellArguments,
+        folder: Path,
+        cancel: CancelSignal,
+        kept: CommandFiles | None,
+        *,
+        has_network: bool,
     ) -> ToolResult:
-        one = await self._background.start(
-            self._context,
-            wanted.command,
-            folder,
-            cancel,
-            pty=wanted.pty,
-            network=has_network,
-            is_listed=wanted.background,
-        )
+        try:
+            one = await self._background.start(
+                self._context,
+                wanted.command,
+                folder,
+                cancel,
+                pty=wanted.pty,
+                network=has_network,
+                is_listed=wanted.background,
+                on_end=partial(self._record_changes, kept),
+            )
+        except ToolError:
+            await self._record_changes(kept)
+            raise
         if wanted.background:
             return await started(self._background, one, cancel)
         return await finished(self._background, one, wanted.timeout_secs, cancel)
+
+    async def _keep(self, call_id: str, wanted: ShellArguments, folder: Path) -> CommandFiles | None:
+        """Keep the files that the command names, so that its changes of them can be undone."""
+        checkpoints = self._context.checkpoints
+        if checkpoints is None:
+            return None
+        try:
+            return await in_workspace(folder, partial(checkpoints.keep_named, call_id, wanted.command, folder))
+        except (EngineError, OSError) as error:
+            _log.warning("what a command changes will not be recorded: %s", error)
+            return None
+
+    async def _record_changes(self, kept: CommandFiles | None) -> None:
+        if kept is None:
+            return
+        try:
+            await in_workspace(self._context.workspace, kept.record_changes)
+        except (EngineError, OSError) as error:
+            _log.warning("what a command changed is not recorded: %s", error)
 
     async def _of_background(self, wanted: ShellArguments, cancel: CancelSignal) -> ToolResult:
         background = self._background
@@ -239,7 +278,7 @@ class Shell:
         remarks: list[str] = []
         if wanted.working_dir and wanted.working_dir == self._last.path and str(began_in) != self._last.path:
             remarks.append(f"[the folder {self._last.path} is gone: this ran in {began_in}]")
-            self._keep("")
+            self._keep_folder("")
         if outcome.folder is None:
             return remarks
         workspace, folder = self._context.workspace, resolve(str(outcome.folder), self._context)
@@ -247,10 +286,10 @@ class Shell:
         if not folder.is_relative_to(real) or not folder.is_dir():
             next_one = self._last.path or str(workspace)
             return [*remarks, f"[{folder} is outside of the workspace: the next command runs in {next_one}]"]
-        self._keep("" if folder == real else str(folder))
+        self._keep_folder("" if folder == real else str(folder))
         return [*remarks, f"[the folder is now {folder}]"]
 
-    def _keep(self, folder: str) -> None:
+    def _keep_folder(self, folder: str) -> None:
         if folder != self._last.path:
             self._last.path = folder
             self._context.keep_working_dir(folder)
