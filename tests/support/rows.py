@@ -101,10 +101,10 @@ FETCH = _asked(
         tool="web_fetch",
         call_id="call_1",
         text="Fetch https://docs.example.org/guide",
-        rule="docs.example.org is not on the list",
+        rule="no rule opens docs.example.org",
         risk="medium",
         address="https://docs.example.org/guide?q=a\u200bb",
-        explained="ask: docs.example.org is not on the list\nrule    address",
+        explained="ask: no rule opens docs.example.org\nrule    address",
         offers=(
             GrantOffer(
                 kind="host",

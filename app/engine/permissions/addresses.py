@@ -134,7 +134,7 @@ def _judge(text: str, rules: AddressRules) -> Finding:
         return Finding("allow", "address", f"{host} is on the list")
     if _looks_like_listed(host, rules.allowed):
         return deny("address", f"{host} only looks like a host on the list")
-    return ask("address", f"{host} is not on the list")
+    return ask("address", f"no rule opens {host}")
 
 
 def is_public(address: str) -> bool:

@@ -56,7 +56,7 @@ def test_addresses_code_and_calls_of_other_programs_are_shown_exactly() -> None:
         "  open   https://docs.example.org/guide?q=a\\u200bb",
         "  host   docs.example.org",
         "  does   Fetch https://docs.example.org/guide",
-        "  why    docs.example.org is not on the list",
+        "  why    no rule opens docs.example.org",
     ]
     assert "         print(len(rows), 'rows \\u202e')" in ask_lines(CODE, PLAIN, 80)
     assert ask_lines(SERVICE, PLAIN, 80)[1:5] == [

@@ -119,7 +119,7 @@ async def test_rules_about_hosts_services_and_code_are_written_listed_exported_a
     for url, decision, detail in (
         ("https://docs.example.org/a", "allow", "grant   addresses of *.example.org"),
         ("https://evil.example.org/", "deny", "you denied evil.example.org"),
-        ("https://example.org/", "ask", "example.org is not on the list"),
+        ("https://example.org/", "ask", "no rule opens example.org"),
     ):
         explained = await own_errand.run("explain", "--address", url)
         assert explained.out.startswith(f"{decision}: ") and detail in explained.out, explained.out

@@ -22,7 +22,7 @@ from app.window.widgets.combo_box import ComboBox
 from app.window.widgets.labels import TextLabel
 
 _MOST_LINES = 12
-_INSTALL_TEXT = "Agents are told of it then. Its scripts run only if you allow them."
+_INSTALL_TEXT = "Once it is installed, agents are told of it. Its scripts run only if you allow them."
 
 
 class SkillPreviewView(QWidget):
@@ -59,6 +59,7 @@ class SkillInstallView(QWidget):
         self._theme = theme
         self._calls = calls
         self._shown: SkillPreview | None = None
+        self._is_reading = False
         self._source, self._path, self._ref = QLineEdit(), QLineEdit(), QLineEdit()
         for field, name, placeholder in (
             (self._source, "Folder or address", "A folder, or https://… of a git repository"),
@@ -144,7 +145,7 @@ class SkillInstallView(QWidget):
         try:
             found = await self._calls.call(SKILL_PREVIEW, params)
         finally:
-            self._show_button.setEnabled(True)
+            self._is_reading = False
         self._clear()
         self._show(found)
 
@@ -153,6 +154,7 @@ class SkillInstallView(QWidget):
             self._choices.clear()
             self._choices.addItems(["Choose one of the skills in it …", *found.choices])
             self._choices.show()
+            self._choices.setFocus()
             return
         self._shown = found.preview
         self._place.addWidget(SkillPreviewView(self._theme, found.preview))
@@ -175,6 +177,7 @@ class SkillInstallView(QWidget):
     def _on_chosen(self, choice: str) -> None:
         if self._choices.currentIndex() > 0:
             self._path.setText(choice)
+            self._show_button.setFocus()  # the choice is about to be hidden
             self._on_show_clicked()
 
     def _on_choose_clicked(self) -> None:
@@ -185,10 +188,10 @@ class SkillInstallView(QWidget):
 
     def _on_show_clicked(self) -> None:
         source = self._source.text().strip()
-        if not source or not self._show_button.isEnabled():
+        if not source or self._is_reading:
             return
         self._clear()
-        self._show_button.setEnabled(False)
+        self._is_reading = True  # the button stays enabled: disabling it would lose the focus
         self._say("Fetching it …" if "://" in source else "Reading it …")
         params = SkillPreviewParams(source=source, path=self._path.text().strip(), ref=self._ref.text().strip())
         self._calls.spawn(self._preview(params), self._say)
