@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication
 from app.engine.tools.call_display import display_of
 from app.protocol.blocks import ToolCallBlock, ToolResultBlock
 from app.protocol.tasks import Task
+from app.window.rows.code_view import CodeView
 from app.window.rows.row import ToolCallRow
 from app.window.rows.tool import ToolCallView
 from app.window.theme.theme import Theme
@@ -57,4 +58,30 @@ def test_ended_sub_agent_has_no_stop(
     view.set_row(_row(task(status, stop_reason=reason)))
     assert _shown(view)[0].split(" · ")[1] == state
     assert len(_shown(view)) == 2
+    view.close()
+
+
+def test_failed_sub_agent_says_why_in_its_line(qapp: QApplication, theme: Theme) -> None:
+    view = ToolCallView(theme, KeptActions())
+    view.set_row(_row(task("error", stop_reason="error", error="The model is gone.")))
+    assert _shown(view)[0].startswith("Read the parser · failed · The model is gone. · 3 steps")
+    view.close()
+
+
+def test_report_of_a_sub_agent_is_shown_before_the_others_are_done(qapp: QApplication, theme: Theme) -> None:
+    view = ToolCallView(theme, KeptActions())
+    view.set_open(True)
+    view.set_row(_row(task("completed", stop_reason="completed", summary="It reads well.")))
+    assert "It reads well." in [part.toPlainText() for part in view.findChildren(CodeView) if not part.isHidden()]
+    view.close()
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [("shell", "running a command"), ("echo__echo", "using echo__echo"), (None, "using a tool")],
+)
+def test_what_a_sub_agent_does_is_said_in_words(qapp: QApplication, theme: Theme, tool: str | None, words: str) -> None:
+    view = ToolCallView(theme, KeptActions())
+    view.set_row(_row(msgspec.structs.replace(task("tool_executing"), current_tool=tool)))
+    assert _shown(view)[0].split(" · ")[1] == words
     view.close()

@@ -176,3 +176,10 @@ def test_a_diff_line_that_looks_like_a_file_header_is_shown(show: MakeRowView) -
 @pytest.mark.parametrize("icon", get_args(ToolIcon))
 def test_every_icon_that_a_tool_can_declare_exists(icon: ToolIcon) -> None:
     assert (files("resources") / "icons" / f"{TOOL_ICONS[icon]}.svg").is_file()
+
+
+def test_arguments_of_several_lines_are_shown_as_lines(show: MakeRowView) -> None:
+    row_view = show(tool("weather", {"city": "Oslo", "note": 'first\n  "second"', "days": 3}))
+    _line(row_view).click()
+    shown = row_view.findChildren(CodeView)[0].toPlainText()
+    assert shown == 'city: "Oslo"\nnote: |\n  first\n    "second"\ndays: 3'

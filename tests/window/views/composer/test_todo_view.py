@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.protocol.tasks import Task, TodoItem
 from app.window.theme.theme import Theme
-from app.window.views.composer.todo_view import TodoView
+from app.window.views.composer.todo_view import TodoItemView, TodoView
 
 _NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -76,4 +76,20 @@ def test_list_that_is_done_stays_for_a_last_look(qapp: QApplication, theme: Them
     view.show_task(_task(*_ITEMS))
     view.show_task(_task(*_DONE, is_over=True))
     assert view.isVisible() and view.line.accessibleName() == "All 3 done"
+    view.close()
+
+
+def test_what_comes_after_the_current_step_is_in_view(qapp: QApplication, theme: Theme) -> None:
+    view = TodoView(theme)
+    view.show()
+    items = [TodoItem(text=f"step {number}", status="done" if number < 20 else "pending") for number in range(40)]
+    view.show_task(_task(*items))
+    qapp.processEvents()
+    next_ones = [
+        row for row in view.findChildren(TodoItemView) if row.accessibleName() in ("To do: step 20", "To do: step 23")
+    ]
+    for row in next_ones:
+        top = row.mapTo(view.scroll_area.viewport(), row.rect().topLeft()).y()
+        assert top >= 0 and top + row.height() <= view.scroll_area.viewport().height()
+    assert len(next_ones) == 2
     view.close()
