@@ -29,7 +29,8 @@ class McpServer(Wire, frozen=True, kw_only=True):
 
     `id` is its name in rules. `started` says in full what is started or opened, `fingerprint` covers it. `problem` is
     the reason why it is not ready or cannot be used. `notes` say which of its tools are left out. `title` and `version`
-    are what it says of itself. `has_login`: tokens of a sign-in are stored. `login_address` is what to open while one
+    are what it says of itself. `has_login`: tokens of a sign-in are stored. `wants_login`: it refused
+    for want of one, or of one with more rights. `login_address` is what to open while one
     waits for a person, `login_problem` why the last one failed. `client_id` and `callback_port` are those of a program
     that the person registered at its authorization server.
     """
@@ -57,6 +58,7 @@ class McpServer(Wire, frozen=True, kw_only=True):
     tools: tuple[McpTool, ...] = ()
     notes: tuple[str, ...] = ()
     has_login: bool = False
+    wants_login: bool = False
     login_address: str = ""
     login_problem: str = ""
     client_id: str = ""

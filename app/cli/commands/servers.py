@@ -282,7 +282,9 @@ def state_text(server: McpServer) -> str:
     }
     if server.login_address:
         return "waits for your sign-in in the browser"
-    return f"{texts[server.state]}, signed in" if server.has_login else texts[server.state]
+    if not server.has_login:
+        return texts[server.state]
+    return f"{texts[server.state]}, signed in{' with too few rights' if server.wants_login else ''}"
 
 
 def prompt_line(prompt: McpPrompt) -> str:

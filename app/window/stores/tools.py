@@ -5,8 +5,11 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.protocol.servers import (
+    MCP_CANCEL_LOGIN,
     MCP_LIST,
     MCP_LOG,
+    MCP_LOGIN,
+    MCP_LOGOUT,
     MCP_REMOVE,
     MCP_RESTART,
     MCP_SAVE,
@@ -36,6 +39,7 @@ class ToolStore(QObject):
 
     changed = Signal()
     failed = Signal(str)
+    login_begun = Signal(str)  # the address to open in a browser
     log_loaded = Signal(str, str)  # the server's name, and its log
     prompts_loaded = Signal(str, object)  # the server's name, and a tuple of `McpPrompt`
 
@@ -85,6 +89,20 @@ class ToolStore(QObject):
 
     def restart(self, server: McpServer) -> None:
         self._session.send(MCP_RESTART, self._params(server), self.failed.emit)
+
+    def login(self, server: McpServer) -> None:
+        """Begin a sign-in, or join the one that waits."""
+
+        async def work() -> None:
+            self.login_begun.emit((await self._session.call(MCP_LOGIN, self._params(server))).address)
+
+        self._session.spawn(work(), self.failed.emit)
+
+    def cancel_login(self, server: McpServer) -> None:
+        self._session.send(MCP_CANCEL_LOGIN, self._params(server), self.failed.emit)
+
+    def logout(self, server: McpServer) -> None:
+        self._session.send(MCP_LOGOUT, self._params(server), self.failed.emit)
 
     def switch(self, tool: str, personality_id: str, *, on: bool) -> None:
         params = ToolSwitchParams(tool=tool, personality_id=personality_id, on=on)

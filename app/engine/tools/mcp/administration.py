@@ -11,6 +11,7 @@ from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import McpServer as StoredServer
 from app.engine.core.settings import Settings
 from app.engine.tools.mcp.configuration import check_server, of_settings, started_text
+from app.engine.tools.mcp.json_rpc import McpError
 from app.engine.tools.mcp.pool import McpPool, key_name
 from app.engine.tools.mcp.server import McpServer, has_own_login
 from app.engine.tools.plain_text import clean_output
@@ -113,7 +114,8 @@ class ServerAdministration:
     async def restart(self, name: str, workspace: str | None) -> protocol.McpServer:
         """End it and start it again. A failure is a result too: `problem` says what it was."""
         server = await self._usable(name, workspace)
-        await server.restart()
+        with suppress(McpError):
+            await server.restart()
         return await self.info(server)
 
     async def login(self, name: str, workspace: str | None) -> protocol.McpLoginResult:
@@ -208,6 +210,7 @@ class ServerAdministration:
             tools=self._tools(server),
             notes=connection.tools.notes if connection is not None else (),
             has_login=await logins.has(spec),
+            wants_login=server.challenge is not None,
             login_address=logins.address(spec),
             login_problem=logins.problem(spec),
             client_id=spec.client_id,

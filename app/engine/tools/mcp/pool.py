@@ -93,6 +93,7 @@ class McpPool:
         request = LoginRequest(spec.url, challenge, client=client, port=spec.callback_port)
 
         async def signed_in() -> None:
+            server.challenge = None
             server.log.note("the person has signed in")
             if server.connection is None:
                 await server.restart()

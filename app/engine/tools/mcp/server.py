@@ -53,7 +53,7 @@ class ServerParts:
 
 
 class McpServer:
-    """`problem` says why it is not ready, `challenge` what it said when it last wanted a sign-in.
+    """`problem` says why it is not ready, `challenge` what it said if it wants a sign-in now, or a wider one.
 
     Close it before it is dropped.
     """
@@ -160,6 +160,7 @@ class McpServer:
         finally:
             self._starting = None
         self._connection, self._ready_since = connection, time.monotonic()
+        self.challenge = None
         facts = connection.facts
         self.log.note(f"ready: {facts.title} {facts.version}, {len(connection.tools.tools)} tools".replace("  ", " "))
         for note in connection.tools.notes:
@@ -200,6 +201,8 @@ class McpServer:
     def _on_failed(self, failure: McpError, request_id: int | None) -> None:
         if isinstance(failure, LoginNeeded):
             self.challenge = failure.challenge
+            if self._connection is not None:
+                self._parts.changed()
             failure = LoginNeeded(login_text(self.spec, failure), failure.challenge, failure.status)
         if request_id is None:
             self.log.note(str(failure))

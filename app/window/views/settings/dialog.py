@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QShowEvent
+from PySide6.QtCore import QSize, Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QShowEvent
 from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QListWidget, QListWidgetItem, QStackedWidget, QWidget
 
 from app.protocol.base import EmptyParams
@@ -108,7 +108,7 @@ class SettingsDialog(QDialog):
             ProvidersPageView(theme, calls),
             PersonalitiesPageView(theme, stores.personalities),
             GrantsPageView(theme, stores.grants, calls),
-            ToolsPageView(theme, stores.tools, stores.personalities, calls),
+            ToolsPageView(theme, stores.tools, stores.personalities, calls, _open_link),
             SkillsPageView(theme, calls),
             AppearancePageView(theme),
             ShortcutsPageView(theme, shortcuts),
@@ -171,3 +171,7 @@ class SettingsDialog(QDialog):
     def _on_theme_changed(self) -> None:
         for row, (_, _, icon) in enumerate(_PAGES):
             self._names.item(row).setIcon(self._theme.icon(icon, "muted"))
+
+
+def _open_link(url: str) -> bool:
+    return QDesktopServices.openUrl(QUrl(url))

@@ -1,6 +1,6 @@
 """Tools and MCP servers: the state of each server with its log, all tools with their use, and who has them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
@@ -78,11 +78,21 @@ def _facts(tool: ToolInfo) -> str:
 
 
 class ToolsPageView(SettingsPageView):
-    def __init__(self, theme: Theme, tools: ToolStore, personalities: PersonalityStore, calls: EngineCalls) -> None:
+    """`open_link` opens an address in the browser, and is False if there is none."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        tools: ToolStore,
+        personalities: PersonalityStore,
+        calls: EngineCalls,
+        open_link: Callable[[str], bool],
+    ) -> None:
         super().__init__(theme, "Tools", _TEXT)
         self._tools = tools
         self._personalities = personalities
         self._calls = calls
+        self._open_link = open_link
         self._servers: dict[str, McpServerRowView] = {}
         self._rows: dict[str, ToolRowView] = {}
         self._with_log: set[str] = set()
@@ -101,6 +111,7 @@ class ToolsPageView(SettingsPageView):
         tools.changed.connect(self._show)
         tools.failed.connect(self._on_failed)
         tools.log_loaded.connect(self._on_log_loaded)
+        tools.login_begun.connect(self._on_login_begun)
 
     def load(self) -> None:
         self._tools.show(self._folder.folder)
@@ -152,6 +163,9 @@ class ToolsPageView(SettingsPageView):
             row.log_requested.connect(partial(self._on_log_requested, server))
             row.switched.connect(partial(self._on_server_switched, server.name))
             row.trusted.connect(partial(self._on_trusted, _key(server)))
+            row.login_requested.connect(partial(self._tools.login, server))
+            row.login_cancelled.connect(partial(self._tools.cancel_login, server))
+            row.logout_requested.connect(partial(self._tools.logout, server))
             self._server_list.addWidget(row)
             self._server_list.addWidget(hairline())
             if server.name in self._with_log:
@@ -226,6 +240,10 @@ class ToolsPageView(SettingsPageView):
         for key, row in self._servers.items():
             if key.partition("\0")[0] == name:
                 row.show_log(text)
+
+    def _on_login_begun(self, address: str) -> None:
+        if not self._open_link(address):
+            self.show_failure("No browser could be opened. Open the address below the server in one yourself.")
 
     def _on_failed(self, text: str) -> None:
         """The rows show what the engine has, not what was clicked."""

@@ -4,6 +4,7 @@ import asyncio
 import json
 import shlex
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from app.window.theme.theme import Theme
 from app.window.views.settings.tools_page import ToolsPageView
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.mcp_servers import command
+from tests.support.oauth_server import oauth_server, visit
 from tests.support.window import until
 
 
@@ -29,8 +31,25 @@ async def engine(tmp_path: Path) -> AsyncGenerator[EngineServer]:
         yield running
 
 
+@dataclass(slots=True)
+class Browser:
+    """Remembers what it was asked to open."""
+
+    is_there: bool = True
+    opened: list[str] = field(default_factory=list[str])
+
+    def open(self, url: str) -> bool:
+        self.opened.append(url)
+        return self.is_there
+
+
 @pytest.fixture
-async def page(engine: EngineServer, theme: Theme, qtbot: QtBot) -> AsyncGenerator[ToolsPageView]:
+def browser() -> Browser:
+    return Browser()
+
+
+@pytest.fixture
+async def page(engine: EngineServer, theme: Theme, qtbot: QtBot, browser: Browser) -> AsyncGenerator[ToolsPageView]:
     async def connect() -> Connection:
         connection = Connection(engine.endpoint, "window")
         await connection.open()
@@ -38,7 +57,7 @@ async def page(engine: EngineServer, theme: Theme, qtbot: QtBot) -> AsyncGenerat
 
     stores = make_stores(connect)
     await stores.session.start()
-    view = ToolsPageView(theme, stores.tools, stores.personalities, stores.session)
+    view = ToolsPageView(theme, stores.tools, stores.personalities, stores.session, browser.open)
     qtbot.addWidget(view)
     view.resize(700, 700)
     view.show()
@@ -166,3 +185,61 @@ async def test_a_server_of_a_folder_is_trusted_after_all_that_it_starts_was_show
     await until(lambda: "Ready, 1 tool" in texts(page))
     await press(page, "Do not trust db")
     await until(lambda: "Not used: you do not trust it." in texts(page))
+
+
+async def add_address(page: ToolsPageView, url: str, **more: str) -> None:
+    await press(page, "Add a server …")
+    fields = named_fields(page)
+    fields["Name of the server"].setText("guarded")
+    fields["Command or address of the server"].setText(url)
+    fields["Client id of the server's sign-in"].setText(more.get("client", ""))
+    fields["Port of the sign-in"].setText(more.get("port", ""))
+    await press(page, "Add server")
+
+
+async def test_a_person_signs_in_at_a_server_and_out_again(page: ToolsPageView, browser: Browser) -> None:
+    async with oauth_server() as oauth:
+        await add_address(page, oauth.mcp)
+        await press(page, "Start guarded")
+        await press(page, "Sign in: guarded")
+        await until(lambda: "Waiting until you have signed in" in texts(page))
+        assert browser.opened[0] in texts(page)
+        assert "Start guarded" not in buttons(page)
+        await press(page, "Open again: guarded")
+        await until(lambda: len(browser.opened) == 2)
+        assert browser.opened[0] == browser.opened[1]
+        await visit(browser.opened[0])
+        await until(lambda: "Ready, 1 tool, signed in" in texts(page))
+        assert "Sign in: guarded" not in buttons(page) and browser.opened[0] not in texts(page)
+        await press(page, "Sign out of guarded")
+        await until(lambda: "Starts when a task needs it" in texts(page))
+        assert "Sign out of guarded" not in buttons(page)
+
+
+async def test_a_sign_in_is_cancelled_and_a_missing_browser_is_said(page: ToolsPageView, browser: Browser) -> None:
+    browser.is_there = False
+    async with oauth_server() as oauth:
+        await add_address(page, oauth.mcp)
+        await press(page, "Start guarded")
+        await press(page, "Sign in: guarded")
+        await until(lambda: "No browser could be opened" in texts(page))
+        await press(page, "Cancel the sign-in at guarded")
+        await until(lambda: "Not signed in. The sign-in was cancelled." in texts(page))
+        assert "Sign in: guarded" in buttons(page)
+
+
+async def test_a_client_that_the_person_registered_is_entered_with_its_port(
+    page: ToolsPageView, engine: EngineServer
+) -> None:
+    await press(page, "Add a server …")
+    fields = named_fields(page)
+    fields["Command or address of the server"].setText("uvx something")
+    assert not fields["Port of the sign-in"].isVisible()
+    await press(page, "Cancel")
+    await add_address(page, "https://example.org/mcp", client="my-client", port="many")
+    assert "The port is a number" in texts(page)
+    fields["Port of the sign-in"].setText("8765")
+    await press(page, "Add server")
+    await until(lambda: "Starts when a task needs it" in texts(page))
+    (stored,) = engine.services.settings.values.mcp_servers
+    assert (stored.client_id, stored.callback_port) == ("my-client", 8765)

@@ -303,10 +303,10 @@ async def test_wider_rights_are_asked_for_together_with_the_earlier_ones(
     oauth.needs_scope = "write"
     with pytest.raises(ToolError, match="more rights"):
         await echo(tool, "hello")
-    assert server.state == "ready" and oauth.refused_calls == 1
+    assert server.state == "ready" and oauth.refused_calls == 1 and server.challenge is not None
     await visit(await pool.begin_login(server))
     await until(lambda: not pool.logins.address(server.spec))
-    assert oauth.authorized[1]["scope"] == "read write"
+    assert oauth.authorized[1]["scope"] == "read write" and server.challenge is None
 
 
 def _files(folder: Path) -> list[Path]:
