@@ -75,6 +75,11 @@ class Paths:
         return self.home / "skills.json"
 
     @property
+    def removed_skills(self) -> Path:
+        """The folders of removed skills, which can be restored for a time."""
+        return self.home / "removed-skills"
+
+    @property
     def staging(self) -> Path:
         """Copies of repositories while a skill of theirs is read."""
         return self.home / "staging"

@@ -115,6 +115,12 @@ class SkillRemoveParams(Wire, frozen=True, kw_only=True):
     file: str
 
 
+class SkillRestoreParams(Wire, frozen=True, kw_only=True):
+    """`file` is the SKILL.md of a skill that was removed in the last 30 days."""
+
+    file: str
+
+
 class SkillEnableParams(Wire, frozen=True, kw_only=True):
     """Whether agents are told of the skill, from the next task on."""
 
@@ -130,8 +136,12 @@ SKILL_PREVIEW = Method(
 
 SKILL_INSTALL = Method("skill/install", SkillInstallParams, SkillResult, True, "Install a skill that was shown.")
 
-SKILL_REMOVE = Method("skill/remove", SkillRemoveParams, EmptyResult, True, "Delete an installed skill.")
+SKILL_REMOVE = Method("skill/remove", SkillRemoveParams, EmptyResult, True, "Remove an installed skill.")
+
+SKILL_RESTORE = Method(
+    "skill/restore", SkillRestoreParams, SkillResult, True, "Put a removed skill back, with its files as they were."
+)
 
 SKILL_ENABLE = Method("skill/enable", SkillEnableParams, EmptyResult, True, "Switch a skill on or off.")
 
-METHODS = (SKILL_LIST, SKILL_PREVIEW, SKILL_INSTALL, SKILL_REMOVE, SKILL_ENABLE)
+METHODS = (SKILL_LIST, SKILL_PREVIEW, SKILL_INSTALL, SKILL_REMOVE, SKILL_RESTORE, SKILL_ENABLE)

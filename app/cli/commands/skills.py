@@ -21,6 +21,7 @@ from app.protocol.skills import (
     SKILL_LIST,
     SKILL_PREVIEW,
     SKILL_REMOVE,
+    SKILL_RESTORE,
     Skill,
     SkillEnableParams,
     SkillInstallParams,
@@ -28,6 +29,7 @@ from app.protocol.skills import (
     SkillPreview,
     SkillPreviewParams,
     SkillRemoveParams,
+    SkillRestoreParams,
 )
 
 _USAGE = """Say what to do:
@@ -36,14 +38,15 @@ _USAGE = """Say what to do:
                                  also of a FOLDER or an ADDRESS
   errand skills install FOLDER   show all of it, then install it if you say yes;
                                  also from https://… of a git repository
-  errand skills remove NAME      delete an installed skill
+  errand skills remove NAME      remove an installed skill
+  errand skills restore NAME     put a removed one back, for 30 days
   errand skills on NAME          agents are told of it
   errand skills off NAME         they are not"""
 
 
 class SkillsOptions(CommandOptions, frozen=True, kw_only=True):
     words: Annotated[
-        tuple[str, ...], Argument("WHAT", "list (the default), show, install, remove, on or off, and which")
+        tuple[str, ...], Argument("WHAT", "list (the default), show, install, remove, restore, on or off, and which")
     ] = ()
     path: Annotated[str, Option("--path", "with show and install: the folder of the skill in the source", "DIR")] = ""
     ref: Annotated[str, Option("--ref", "with show and install: a branch or tag", "NAME")] = ""
@@ -63,6 +66,8 @@ async def skills(options: SkillsOptions, paths: Paths, terminal: Terminal) -> in
                 await _install(connection, _place(source), options, terminal)
             case ["remove", name]:
                 await _remove(connection, await _named(connection, name, options), options, terminal)
+            case ["restore", name]:
+                await _restore(connection, name, terminal)
             case ["on" | "off" as state, name]:
                 skill = await _named(connection, name, options)
                 await connection.call(SKILL_ENABLE, SkillEnableParams(file=skill.file, is_enabled=state == "on"))
@@ -160,11 +165,20 @@ async def _install(connection: Connection, source: str, options: SkillsOptions, 
 async def _remove(connection: Connection, skill: Skill, options: SkillsOptions, terminal: Terminal) -> None:
     changed = " Files in it were changed since it was installed." if skill.is_changed else ""
     folder = escape_hidden_line(str(Path(skill.file).parent))
-    if not await _is_confirmed(f"Delete {folder}?{changed}", options, terminal):
-        terminal.note("Nothing was deleted.")
+    if not await _is_confirmed(f"Remove {folder}?{changed}", options, terminal):
+        terminal.note("Nothing was removed.")
         return
     await connection.call(SKILL_REMOVE, SkillRemoveParams(file=skill.file))
-    terminal.line(f"{skill.name} was deleted.")
+    name = escape_hidden_line(skill.name)
+    terminal.line(f"{name} was removed. For 30 days it can be put back: errand skills restore {name}")
+
+
+async def _restore(connection: Connection, name: str, terminal: Terminal) -> None:
+    """`name` is that of a skill, or its SKILL.md."""
+    folder = (await connection.call(SKILL_LIST, SkillListParams())).folder
+    file = name if "/" in name else str(Path(folder) / name / "SKILL.md")
+    made = (await connection.call(SKILL_RESTORE, SkillRestoreParams(file=file))).skill
+    terminal.line(f"{escape_hidden_line(made.name)} is back in {escape_hidden_line(str(Path(made.file).parent))}.")
 
 
 async def _is_confirmed(question: str, options: SkillsOptions, terminal: Terminal) -> bool:

@@ -24,11 +24,20 @@ class InstalledSkill(msgspec.Struct, frozen=True):
     installed_at: datetime
 
 
+class RemovedSkill(msgspec.Struct, frozen=True):
+    """`folder` is the name of its folder among those of removed skills."""
+
+    skill: InstalledSkill
+    folder: str
+    removed_at: datetime
+
+
 class SkillState(msgspec.Struct, frozen=True):
-    """`installed` by folder, `disabled` are the SKILL.md files of skills that are switched off."""
+    """`installed` and `removed` by SKILL.md, `disabled` are the SKILL.md files of skills that are switched off."""
 
     installed: dict[str, InstalledSkill] = {}
     disabled: tuple[str, ...] = ()
+    removed: dict[str, RemovedSkill] = {}
 
 
 def read_skill_state(file: Path) -> SkillState:

@@ -3,9 +3,9 @@
 import asyncio
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -14,7 +14,7 @@ from app.engine.agent.prompt.skills import NAME, FoundSkills, find_skills
 from app.engine.agent.prompt.skills import Skill as FoundSkill
 from app.engine.core.errors import Conflict, InvalidParams, NotFound
 from app.engine.core.ids import new_id
-from app.engine.core.skill_state import InstalledSkill, SkillState, read_skill_state, write_skill_state
+from app.engine.core.skill_state import InstalledSkill, RemovedSkill, SkillState, read_skill_state, write_skill_state
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.skills.contents import SkillContent, SkillContents, check_path, choices_in, files_below, read_folder
 from app.engine.skills.git_source import GitCopy, git_source
@@ -33,6 +33,8 @@ from app.regular_file import flush_folder, make_folder
 
 _LONGEST_SCRIPT, _MOST_OF_SCRIPTS = 60_000, 400_000
 _PATIENCE_S = 30.0
+# Removed skills can be restored for so long.
+_KEPT = timedelta(days=30)
 
 
 class Skills:
@@ -109,16 +111,16 @@ class Skills:
             file = str(target / NAME)
             state = read_skill_state(self._paths.skills)
             self._save(
-                SkillState(
+                msgspec.structs.replace(
+                    state,
                     installed={**state.installed, file: entry},
                     disabled=tuple(one for one in state.disabled if one != file),
                 )
             )
-        listed = (await self.listing(None)).skills
-        return next(skill for skill in listed if skill.file == file)
+        return await self._installed(file)
 
     async def remove(self, file: str) -> None:
-        """Delete an installed skill. Raises `NotFound` or `InvalidParams`."""
+        """Move an installed skill away. Raises `NotFound` or `InvalidParams`."""
         async with self._changes:
             state = read_skill_state(self._paths.skills)
             folder = Path(file).parent
@@ -127,9 +129,41 @@ class Skills:
                 if any(skill.file == file for skill in skills):
                     raise InvalidParams(f"{folder} was not installed by Errand. Delete the folder yourself.")
                 raise NotFound(f"No skill was installed as {file}.")
-            await in_workspace(self._home, lambda: self._delete(folder), _PATIENCE_S)
-            installed = {name: entry for name, entry in state.installed.items() if name != file}
-            self._save(SkillState(installed, tuple(one for one in state.disabled if one != file)))
+            now = datetime.now(UTC)
+            moved = RemovedSkill(state.installed[file], new_id("skill"), now)
+            place = self._paths.removed_skills / moved.folder
+            was_there = await in_workspace(self._home, lambda: _moved(folder, place), _PATIENCE_S)
+            removed = {name: one for name, one in state.removed.items() if now - one.removed_at < _KEPT}
+            kept = SkillState(
+                {name: entry for name, entry in state.installed.items() if name != file},
+                tuple(one for one in state.disabled if one != file),
+                {**removed, file: moved} if was_there else removed,
+            )
+            try:
+                self._save(kept)
+            except InvalidParams:
+                await in_workspace(self._home, lambda: _moved(place, folder), _PATIENCE_S)
+                raise
+            folders = {one.folder for one in kept.removed.values()}
+            await in_workspace(self._home, lambda: _delete_others(self._paths.removed_skills, folders), _PATIENCE_S)
+
+    async def restore(self, file: str) -> Skill:
+        """Put a removed skill back. Raises `NotFound`, or `Conflict` if its name is taken by now."""
+        async with self._changes:
+            state = read_skill_state(self._paths.skills)
+            removed = state.removed.get(file)
+            if removed is None:
+                raise NotFound(f"No skill was removed as {file}, or it was more than {_KEPT.days} days ago.")
+            name = Path(file).parent.name
+            if problem := await asyncio.to_thread(self._taken, name):
+                raise Conflict(problem)
+            place = self._paths.removed_skills / removed.folder
+            if not await in_workspace(self._home, lambda: _moved(place, Path(file).parent), _PATIENCE_S):
+                raise NotFound(f"The files of {name} are not there any more.")
+            left = {name: one for name, one in state.removed.items() if name != file}
+            installed = {**state.installed, file: removed.skill}
+            self._save(msgspec.structs.replace(state, installed=installed, removed=left))
+        return await self._installed(file)
 
     async def enable(self, file: str, *, is_enabled: bool) -> None:
         """Switch a skill on or off, from the next task on. Raises `InvalidParams`."""
@@ -138,7 +172,14 @@ class Skills:
         async with self._changes:
             state = read_skill_state(self._paths.skills)
             others = tuple(one for one in state.disabled if one != file)
-            self._save(SkillState(state.installed, others if is_enabled else (*others, file)))
+            self._save(msgspec.structs.replace(state, disabled=others if is_enabled else (*others, file)))
+
+    async def _installed(self, file: str) -> Skill:
+        listed = (await self.listing(None)).skills
+        found = next((skill for skill in listed if skill.file == file), None)
+        if found is None:
+            raise NotFound(f"{file} is not there any more.")
+        return found
 
     async def _fetched(
         self, source: str, path: str, ref: str
@@ -159,11 +200,14 @@ class Skills:
 
     def _problem(self, found: SkillContents) -> str:
         """Why it cannot be installed beside the skills of the person. Blocking."""
-        taken = next((one for one in find_skills(None, self._home).skills if one.name == found.name), None)
+        return self._taken(found.name)
+
+    def _taken(self, name: str) -> str:
+        taken = next((one for one in find_skills(None, self._home).skills if one.name == name), None)
         if taken is not None:
-            return f"There is a skill {found.name} already, in {taken.file.parent}. Remove it first."
-        if os.path.lexists(self.folder / found.name):
-            return f"{self.folder / found.name} is there already. Remove it first."
+            return f"There is a skill {name} already, in {taken.file.parent}. Remove it first."
+        if os.path.lexists(self.folder / name):
+            return f"{self.folder / name} is there already. Remove it first."
         return ""
 
     def _write(self, found: SkillContents, target: Path) -> None:
@@ -188,16 +232,6 @@ class Skills:
                 raise
         except OSError as error:
             raise InvalidParams(f"The skill cannot be written to {target}: {error.strerror}.") from error
-
-    def _delete(self, folder: Path) -> None:
-        """At once: it is renamed before its files are deleted. Blocking."""
-        gone = self.folder.parent / f".{new_id('skill')}"
-        try:
-            with suppress(FileNotFoundError):
-                os.rename(folder, gone)
-                shutil.rmtree(gone)
-        except OSError as error:
-            raise InvalidParams(f"{folder} cannot be deleted: {error.strerror}.") from error
 
     def _save(self, state: SkillState) -> None:
         try:
@@ -240,6 +274,26 @@ class Skills:
             installed_at=installed.installed_at,
             is_changed=contents.fingerprint != installed.fingerprint,
         )
+
+
+def _moved(folder: Path, place: Path) -> bool:
+    """Move a folder, also to another file system; False if it is not there. Blocking."""
+    if not os.path.lexists(folder):
+        return False
+    try:
+        make_folder(place.parent)
+        shutil.move(folder, place)
+    except (OSError, shutil.Error) as error:
+        raise InvalidParams(f"{folder} cannot be moved to {place}: {error}.") from error
+    return True
+
+
+def _delete_others(folder: Path, kept: Collection[str]) -> None:
+    """Delete what was removed long ago. Blocking."""
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if name not in kept:
+                shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _in_folder(folder: Path, path: str) -> tuple[SkillContents | None, tuple[str, ...]]:

@@ -53,6 +53,10 @@ async def test_a_skill_is_shown_installed_switched_off_and_removed(own_errand: E
     assert (await own_errand.run("skills", "remove", "report")).code == 2
     assert (await own_errand.run("skills", "remove", "report", "--yes")).code == 0
     assert "No skill has the name" in (await own_errand.run("skills", "remove", "report", "--yes")).err
+    back = await own_errand.run("skills", "restore", "report")
+    assert (back.code, "report is back in" in back.out) == (0, True)
+    assert "Makes reports." in (await own_errand.run("prompt")).out
+    assert (await own_errand.run("skills", "restore", "report")).code == 2
 
 
 async def test_a_model_runs_the_script_of_a_skill_after_an_ask_and_then_without(

@@ -1,14 +1,17 @@
 """Skills: shown whole before they are installed, from folders and from git repositories; what is hostile is refused."""
 
 import asyncio
+import errno
 import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.engine.core.errors import Conflict, EngineError, InvalidParams, NotFound
+from app.engine.core.skill_state import SkillState
 from app.engine.skills.skills import Skills
 from app.paths import Paths
 from app.protocol.skills import SkillInstallParams, SkillPreview, SkillPreviewParams
@@ -332,6 +335,44 @@ async def test_only_installed_skills_are_removed(ground: Ground) -> None:
     assert not file.parent.exists() and own.exists() and ground.left() == []
     assert [skill.name for skill in (await ground.skills.listing(None)).skills] == ["mine"]
     await ground.install(await ground.preview(str(ground.folder / "source")))
+
+
+async def test_removed_skill_comes_back_with_its_files_as_they_were(ground: Ground) -> None:
+    file = await ground.install(await ground.preview(str(written(ground.folder / "source"))))
+    (before,) = (await ground.skills.listing(None)).skills
+    (file.parent / "notes.txt").write_text("mine")
+    await ground.skills.remove(str(file))
+    assert (await ground.skills.listing(None)).skills == () and len(os.listdir(ground.paths.removed_skills)) == 1
+    back = await Skills(ground.paths, ground.home).restore(str(file))  # also by a later engine
+    assert back == msgspec.structs.replace(before, is_changed=True)
+    assert (file.parent / "notes.txt").read_text() == "mine" and os.access(file.parent / "scripts/run", os.R_OK)
+    assert os.listdir(ground.paths.removed_skills) == []
+    with pytest.raises(NotFound):
+        await ground.skills.restore(str(file))
+
+
+async def test_removed_skill_is_not_put_over_another_of_its_name(ground: Ground) -> None:
+    shown = await ground.preview(str(written(ground.folder / "source")))
+    file = await ground.install(shown)
+    await ground.skills.remove(str(file))
+    await ground.install(shown)
+    with pytest.raises(Conflict, match="Remove it first"):
+        await ground.skills.restore(str(file))
+    await ground.skills.remove(str(file))
+    assert len(os.listdir(ground.paths.removed_skills)) == 1  # the last one of a name is kept
+    assert (await ground.skills.restore(str(file))).name == "report"
+
+
+async def test_skill_whose_removal_cannot_be_stored_stays(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: Path, state: SkillState) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    file = await ground.install(await ground.preview(str(written(ground.folder / "source"))))
+    before = ground.paths.skills.read_bytes()
+    monkeypatch.setattr("app.engine.skills.skills.write_skill_state", full)
+    with pytest.raises(InvalidParams, match="No space left"):
+        await ground.skills.remove(str(file))
+    assert file.exists() and ground.paths.skills.read_bytes() == before
 
 
 async def test_a_skill_whose_files_were_changed_says_so(ground: Ground) -> None:

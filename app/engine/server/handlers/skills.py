@@ -10,6 +10,7 @@ from app.protocol.skills import (
     SKILL_LIST,
     SKILL_PREVIEW,
     SKILL_REMOVE,
+    SKILL_RESTORE,
     SkillEnableParams,
     SkillInstallParams,
     SkillListParams,
@@ -17,6 +18,7 @@ from app.protocol.skills import (
     SkillPreviewParams,
     SkillPreviewResult,
     SkillRemoveParams,
+    SkillRestoreParams,
     SkillResult,
 )
 
@@ -38,6 +40,10 @@ async def remove(services: Services, session: ClientSession, params: SkillRemove
     return EmptyResult()
 
 
+async def restore(services: Services, session: ClientSession, params: SkillRestoreParams) -> SkillResult:
+    return SkillResult(skill=await services.skills.restore(params.file))
+
+
 async def enable(services: Services, session: ClientSession, params: SkillEnableParams) -> EmptyResult:
     await services.skills.enable(params.file, is_enabled=params.is_enabled)
     return EmptyResult()
@@ -48,5 +54,6 @@ HANDLERS = (
     Route(SKILL_PREVIEW, preview),
     Route(SKILL_INSTALL, install),
     Route(SKILL_REMOVE, remove),
+    Route(SKILL_RESTORE, restore),
     Route(SKILL_ENABLE, enable),
 )

@@ -13,12 +13,14 @@ from app.protocol.skills import (
     SKILL_LIST,
     SKILL_PREVIEW,
     SKILL_REMOVE,
+    SKILL_RESTORE,
     Skill,
     SkillEnableParams,
     SkillListParams,
     SkillListResult,
     SkillPreviewParams,
     SkillRemoveParams,
+    SkillRestoreParams,
 )
 from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
@@ -110,7 +112,7 @@ class SkillRowView(QWidget):
     def _on_remove_clicked(self) -> None:
         changed = " Files in it were changed since it was installed." if self._skill.is_changed else ""
         folder = escape_hidden_line(str(Path(self._skill.file).parent))
-        self._question.ask(f"Delete {folder}?{changed}", self._keep)
+        self._question.ask(f"Remove {folder}?{changed}", self._keep)
 
 
 class SkillsPageView(SettingsPageView):
@@ -131,6 +133,8 @@ class SkillsPageView(SettingsPageView):
         self._new.clicked.connect(lambda: self.bring_into_view(self._form))
         self._form.installed.connect(self._on_installed)
         self._folder.folder_chosen.connect(self.load)
+        self.banner.action_clicked.connect(self._on_undo_clicked)
+        self._removed = ""  # the last one
         self._shown: dict[str, SkillRowView] = {}
         self._broken: tuple[str, ...] = ()
 
@@ -156,7 +160,7 @@ class SkillsPageView(SettingsPageView):
             row = self._shown[skill.file] = SkillRowView(self.theme, skill)
             row.switched.connect(partial(self._on_switched, skill.file))
             row.shown.connect(partial(self._on_shown, skill.file))
-            row.removed.connect(partial(self._on_removed, skill.file))
+            row.removed.connect(partial(self._on_removed, skill.file, skill.name))
             if len(self._shown) > 1:
                 self.rows.addWidget(hairline())
             self.rows.addWidget(row)
@@ -176,8 +180,15 @@ class SkillsPageView(SettingsPageView):
         if row is not None and found.preview is not None:
             row.show_contents(SkillPreviewView(self.theme, found.preview))
 
-    async def _remove(self, file: str) -> None:
+    async def _remove(self, file: str, name: str) -> None:
         await self._calls.call(SKILL_REMOVE, SkillRemoveParams(file=file))
+        self._removed = file
+        self.banner.show_message(f"{escape_hidden_line(name)} was removed.", "done", "Undo")
+        await self._list()
+
+    async def _restore(self, file: str) -> None:
+        skill = (await self._calls.call(SKILL_RESTORE, SkillRestoreParams(file=file))).skill
+        self.banner.show_message(f"{escape_hidden_line(skill.name)} is back.", "done")
         await self._list()
 
     def _on_installed(self, name: str) -> None:
@@ -190,8 +201,11 @@ class SkillsPageView(SettingsPageView):
     def _on_shown(self, file: str) -> None:
         self._calls.spawn(self._preview(file), self.show_failure)
 
-    def _on_removed(self, file: str) -> None:
-        self._calls.spawn(self._remove(file), self._on_failed)
+    def _on_removed(self, file: str, name: str) -> None:
+        self._calls.spawn(self._remove(file, name), self._on_failed)
+
+    def _on_undo_clicked(self) -> None:
+        self._calls.spawn(self._restore(self._removed), self._on_failed)
 
     def _on_failed(self, text: str) -> None:
         """The rows show what the engine has, not what was clicked."""

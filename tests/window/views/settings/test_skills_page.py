@@ -1,0 +1,76 @@
+"""The page with skills, on a real engine server: removing one and putting it back."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QAbstractButton, QLabel
+from pytestqt.qtbot import QtBot
+
+from app.client.connection import Connection
+from app.protocol.skills import SkillInstallParams, SkillPreviewParams
+from app.window.stores.stores import make_stores
+from app.window.theme.theme import Theme
+from app.window.views.settings.skills_page import SkillsPageView
+from tests.support.engine_server import EngineServer, engine_server
+from tests.support.window import until
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncGenerator[EngineServer]:
+    async with engine_server(tmp_path / "home") as running:
+        yield running
+
+
+@pytest.fixture
+async def page(engine: EngineServer, theme: Theme, qtbot: QtBot) -> AsyncGenerator[SkillsPageView]:
+    async def connect() -> Connection:
+        connection = Connection(engine.endpoint, "window")
+        await connection.open()
+        return connection
+
+    stores = make_stores(connect)
+    await stores.session.start()
+    view = SkillsPageView(theme, stores.session)
+    qtbot.addWidget(view)
+    view.resize(700, 700)
+    view.show()
+    yield view
+    await stores.session.close()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "report"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("---\nname: report\ndescription: Makes reports.\n---\nWrite it.\n")
+    return folder
+
+
+def visible(page: SkillsPageView) -> dict[str, QAbstractButton]:
+    found = [one for one in page.findChildren(QAbstractButton) if one.isVisible()]
+    return {one.accessibleName() or one.text(): one for one in found}
+
+
+async def press(page: SkillsPageView, name: str) -> None:
+    await until(lambda: name in visible(page))
+    visible(page)[name].click()
+
+
+def has(page: SkillsPageView, text: str) -> bool:
+    return any(text in label.text() for label in page.findChildren(QLabel) if label.isVisible())
+
+
+async def test_removed_skill_is_put_back_by_undo(page: SkillsPageView, engine: EngineServer, source: Path) -> None:
+    skills = engine.services.skills
+    shown = (await skills.preview(SkillPreviewParams(source=str(source)))).preview
+    assert shown is not None
+    file = (await skills.install(SkillInstallParams(source=shown.source, fingerprint=shown.fingerprint))).file
+    page.load()
+    await press(page, "Remove report")
+    await press(page, "Yes, remove report")
+    await until(lambda: has(page, "report was removed.") and "Remove report" not in visible(page))
+    assert (await skills.listing(None)).skills == ()
+    await press(page, "Undo")
+    await until(lambda: has(page, "report is back.") and "Remove report" in visible(page))
+    assert [skill.file for skill in (await skills.listing(None)).skills] == [file] and "Undo" not in visible(page)
