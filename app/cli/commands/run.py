@@ -14,8 +14,10 @@ from app.cli.arguments import (
     read_prompt,
     read_text_file,
     start_params,
+    workspace_path,
 )
 from app.cli.command import Command
+from app.cli.commands.servers import mcp_prompt
 from app.cli.exit_codes import EXIT_CODES_TEXT
 from app.cli.follow.follower import TaskFollower
 from app.cli.options import Argument, Option
@@ -39,7 +41,17 @@ _LARGEST_SCHEMA = 1_000_000
 
 
 class RunOptions(FollowOptions, frozen=True, kw_only=True):
-    prompt: Annotated[str, Argument("PROMPT", "what to do; - reads it from standard input")]
+    prompt: Annotated[
+        str, Argument("PROMPT", "what to do; - reads it from standard input; with --prompt it may be left out")
+    ] = ""
+    server_prompt: Annotated[
+        str,
+        Option("--prompt", "begin with a prompt that an MCP server offers; errand mcp show lists them", "SERVER/NAME"),
+    ] = ""
+    prompt_arguments: Annotated[
+        tuple[str, ...],
+        Option("--argument", "with --prompt: a value that it asks for; may be given again", "NAME=VALUE"),
+    ] = ()
     events: Annotated[
         Literal["agent", "react"] | None,
         Option(
@@ -61,8 +73,12 @@ class RunOptions(FollowOptions, frozen=True, kw_only=True):
 async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
     """Start the task, show it, settle its asks; the exit code reports its outcome."""
     someone = terminal.interactive and not options.json and options.events is None
+    if options.prompt_arguments and not options.server_prompt:
+        raise UsageError("--argument gives a value to the prompt that --prompt names.")
+    # A server's prompt is read once there is an engine.
+    written = read_prompt(options.prompt) if options.prompt or not options.server_prompt else ""
     params = msgspec.structs.replace(
-        start_params(read_prompt(options.prompt), options.target, options.task, attended=someone),
+        start_params(written, options.target, options.task, attended=someone),
         attachments=tuple(_attachment(file) for file in options.attach),
         answer_schema=_schema(options.answer_schema),
     )
@@ -72,6 +88,8 @@ async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
             "in the workspace, --approve all allows everything."
         )
     async with await connect(paths, "errand run") as connection:
+        if options.server_prompt:
+            params = msgspec.structs.replace(params, prompt=await _with_server_prompt(connection, options, written))
         start = await resolve_agent(connection, params, options.target)
         if someone:
             await confirm_workspace(connection, start, terminal)
@@ -83,6 +101,15 @@ async def run(options: RunOptions, paths: Paths, terminal: Terminal) -> int:
 
 
 RUN = Command(RunOptions, run, epilog=EXIT_CODES_TEXT)
+
+
+async def _with_server_prompt(connection: Connection, options: RunOptions, written: str) -> str:
+    """The text of the server's prompt, and below it what the person wrote."""
+    workspace = workspace_path(options.task.workspace)
+    text = await mcp_prompt(connection, options.server_prompt, options.prompt_arguments, workspace)
+    if not text.strip():
+        raise UsageError(f"The prompt {options.server_prompt} is empty with these arguments.")
+    return "\n\n".join(filter(None, (text, written)))
 
 
 def _attachment(file: str) -> str:

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+from app.cli.exit_codes import EXIT_USAGE
 from app.protocol.servers import MCP_LIST, McpListParams
 from tests.support.command_line import Errand, connected
 from tests.support.loop_parts import until
 from tests.support.mcp_servers import command
+from tests.support.model_server import ModelServer, Reply
 from tests.support.processes import running
 
 
@@ -51,3 +53,19 @@ async def test_a_server_ends_with_the_engine(own_errand: Errand, tmp_path: Path)
         assert server.process_id is not None
     assert (await own_errand.run("engine", "--stop")).code == 0
     await _gone(marker)
+
+
+async def test_a_task_begins_with_a_prompt_of_a_server(own_errand: Errand) -> None:
+    await own_errand.run("mcp", "add", "test", "--", *command())
+    async with ModelServer(replies=[Reply(text="Fine."), Reply(text="Fine again.")]) as model:
+        variables = {"OPENAI_API_KEY": "sk-test-key-of-the-tests", "OPENAI_BASE_URL": model.url}
+        words = ("--prompt", "test/ask", "--argument", "city=Rome")
+        alone = await own_errand.run("run", *words, variables=variables)
+        more = await own_errand.run("run", *words, "In one word.", variables=variables)
+        sent = [str(request.body) for request in model.requests]
+    assert alone.code == more.code == 0, alone.err + more.err
+    assert "How is Rome?" in sent[0] and "In one word." not in sent[0]
+    assert "How is Rome?\\n\\nIn one word." in sent[1]
+    for wrong in (("--prompt", "ask"), ("--prompt", "test/ask", "--argument", "Rome"), ("go", "--argument", "a=b"), ()):
+        refused = await own_errand.run("run", *wrong, variables=variables)
+        assert refused.code == EXIT_USAGE and refused.err.startswith("errand: "), wrong
