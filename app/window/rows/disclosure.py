@@ -92,16 +92,19 @@ class DisclosureButton(QAbstractButton):
         return left + width + self._theme.tokens.space_close
 
     def _widths(self, available: int) -> list[int]:
-        """The width of each part; parts with `elides` share the remaining width."""
+        """The width of each part; of parts with `elides` the longest give way, to the same width."""
         wanted = [QFontMetrics(self._font(piece)).horizontalAdvance(piece.text) + 1 for piece in self._pieces]
-        available -= self._theme.tokens.space_close * len(wanted)
-        missing = sum(wanted) - available
-        for number, piece in enumerate(self._pieces):
-            if missing > 0 and piece.elides:
-                given = min(missing, wanted[number] - min(wanted[number], self._theme.tokens.space_far))
-                wanted[number] -= given
-                missing -= given
-        return wanted
+        room = available - self._theme.tokens.space_close * len(wanted)
+        room -= sum(width for piece, width in zip(self._pieces, wanted, strict=True) if not piece.elides)
+        elided = sorted(width for piece, width in zip(self._pieces, wanted, strict=True) if piece.elides)
+        most = elided[-1] if elided else 0
+        for number, width in enumerate(elided):
+            share = room // (len(elided) - number)
+            if width > share:
+                most = max(share, self._theme.tokens.space_far)
+                break
+            room -= width
+        return [min(width, most) if piece.elides else width for piece, width in zip(self._pieces, wanted, strict=True)]
 
     def _font(self, piece: LinePart) -> QFont:
         return self._theme.font(self._theme.tokens.size_base, mono=piece.mono)

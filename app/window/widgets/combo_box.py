@@ -11,6 +11,7 @@ class ComboBox(QComboBox):
     def __init__(self, choices: tuple[str, ...]) -> None:
         super().__init__()
         self.addItems(choices)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
