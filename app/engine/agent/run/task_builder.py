@@ -17,7 +17,6 @@ from app.engine.agent.run.address_guard import TaskAddresses
 from app.engine.agent.run.approvals import Approvals
 from app.engine.agent.run.delegation import Delegation, SubAgentRunner
 from app.engine.agent.run.limits import DailyBudget, TaskLimits
-from app.engine.agent.run.message_recall import MessageRecall
 from app.engine.agent.run.model_calls import TaskModelCalls
 from app.engine.agent.run.pause_gate import PauseGate
 from app.engine.agent.run.pending_asks import PendingAsks, UserQuestions
@@ -44,6 +43,7 @@ from app.engine.sandbox.launch import CommandSandbox
 from app.engine.sandbox.loopback import Loopback
 from app.engine.sandbox.profile import DeniedFolders, SandboxProfile
 from app.engine.storage.database import Database
+from app.engine.storage.search.message_recall import MessageRecall
 from app.engine.tools.base import Embed, GuardedTool, ToolContext, no_embedding
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from app.engine.tools.mcp.pool import McpPool
@@ -146,7 +146,7 @@ class TaskBuilder:
             keep_working_dir=state.set_working_dir,
             background_changed=partial(self._show_background, task.conversation_id),
             sub_agents=delegation,
-            find_messages=MessageRecall(self.database, task).find,
+            find_messages=MessageRecall(self.database.search, task).find,
             model_calls=calls,
             embed=self.embed,
         )

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from datetime import datetime
 
-from app.engine.storage.database import Database
+from app.engine.storage.search.hits import NodeSearch
 from app.engine.storage.search.query import parse_query, parse_words
 from app.protocol.conversations import SearchHit
 from app.protocol.tasks import Task
@@ -24,8 +24,8 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 class MessageRecall:
     """The messages that a task may find: all but those since its start in its own conversation."""
 
-    def __init__(self, database: Database, task: Task) -> None:
-        self._search = database.search
+    def __init__(self, search: NodeSearch, task: Task) -> None:
+        self._search = search
         self._conversation_id = task.conversation_id
         self._since: datetime = task.started_at
 
