@@ -61,7 +61,7 @@ class Delegation:
         self._places = asyncio.Semaphore(MOST_AT_ONCE)
         self._timer: asyncio.TimerHandle | None = None
         if parent is not None:
-            state.subscribe(parent.child_changed)
+            state.listeners.add(parent.child_changed)
 
     def add_ended(self, children: Iterable[Task]) -> None:
         """Sub-agents of an earlier engine."""
@@ -117,9 +117,9 @@ class Delegation:
 
     def _count(self) -> None:
         counted = with_children(self._state.task, self._children.values())
-        self._state.set_delegated(counted.delegated, counted.delegated_turns)
         waits = [child for child in self._children.values() if child.ended_at is None]
-        self._state.set_waits_below(bool(waits) and all(child.status in ("waiting_user", "paused") for child in waits))
+        all_wait = bool(waits) and all(child.status in ("waiting_user", "paused") for child in waits)
+        self._state.set_delegated(counted.delegated, counted.delegated_turns, all_wait=all_wait)
         if self._parent is not None:
             self._parent.child_changed(self._state.task)
 

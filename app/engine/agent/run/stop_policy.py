@@ -128,7 +128,7 @@ class StopPolicy(Feature):
     def _uses(self) -> tuple[LimitUse[TaskLimitKind], ...]:
         task = self._state.task
         turns = task.step_count + task.delegated_turns
-        return tuple(limit_uses(self._limits, turns, self._state.worked_s(), task.total_usage))
+        return tuple(limit_uses(self._limits, turns, self._state.clock.worked_s(), task.total_usage))
 
     def reached_limit(self) -> LimitUse[TaskLimitKind] | None:
         return reached_limit(self._uses())

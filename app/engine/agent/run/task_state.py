@@ -1,7 +1,7 @@
 """The record of a running task and its status transitions; only this module changes and publishes it."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import msgspec
@@ -74,8 +74,34 @@ def status_text(status: TaskStatus) -> str:
     return status.replace("_", " ")
 
 
+class WorkClock:
+    """Seconds of work of one task: the time since its start, in this and earlier engines, without idle time."""
+
+    def __init__(self, worked_before: float) -> None:
+        self._before = worked_before
+        self._started = time.monotonic()
+        self._idle_total = 0.0
+        self._idle_since: float | None = None
+
+    def worked_s(self) -> float:
+        now = time.monotonic()
+        idle = self._idle_total + (now - self._idle_since if self._idle_since is not None else 0.0)
+        return self._before + now - self._started - idle
+
+    def set_idle(self, is_idle: bool) -> None:
+        if is_idle and self._idle_since is None:
+            self._idle_since = time.monotonic()
+        elif not is_idle and self._idle_since is not None:
+            self._idle_total += time.monotonic() - self._idle_since
+            self._idle_since = None
+
+
 class TaskState:
-    """Holds the newest record of one task; publishes every change to the event log, thus to storage and clients."""
+    """Holds the newest record of one task; publishes every change to the event log, thus to storage and clients.
+
+    `clock` counts its work, without the time that it waits for a person or for storage. `listeners` get each published
+    state.
+    """
 
     def __init__(self, task: Task, log: EventLog) -> None:
         self.task = task
@@ -83,13 +109,10 @@ class TaskState:
         self._log = log
         self._tools: dict[str, str] = {}
         self._asks: list[str] = []
-        self._idle_since: float | None = None
-        self._worked_before = task.worked_s
-        self._started = time.monotonic()
-        self._idle_total = 0.0
+        self.clock = WorkClock(task.worked_s)
         self._hold_reason = ""
         self._waits_below = False
-        self._listeners = Listeners[[Task]]()
+        self.listeners = Listeners[[Task]]()
 
     @property
     def shown(self) -> Task:
@@ -103,36 +126,32 @@ class TaskState:
     def set_hold_reason(self, why: str) -> None:
         """Storage is failing, so the next step waits; that time does not count as work. Empty once it continues."""
         self._hold_reason = why
-        self._watch_idle(self._is_idle())
+        self.clock.set_idle(self._is_idle())
 
     def set(self, task: Task) -> None:
         self.task = task
-        self._watch_idle(self._is_idle())
+        self.clock.set_idle(self._is_idle())
         if task != self._published:
             self.publish_again()
 
     def publish_again(self) -> None:
-        self._published = self.task = msgspec.structs.replace(self.task, worked_s=round(self.worked_s(), 3))
+        self._published = self.task = msgspec.structs.replace(self.task, worked_s=round(self.clock.worked_s(), 3))
         self._log.publish(TaskUpdate(task=self.task))
-        self._listeners.notify(self.task)
-
-    def subscribe(self, callback: Callable[[Task], None]) -> None:
-        """Call `callback` with each published state."""
-        self._listeners.add(callback)
+        self.listeners.notify(self.task)
 
     @property
     def only_delegates(self) -> bool:
         """All running calls wait for sub-agents."""
         return bool(self._tools) and all(tool == TaskTool.name for tool in self._tools.values())
 
-    def set_delegated(self, usage: Usage, turns: int) -> None:
-        """What sub-agents have used. The next change publishes it."""
-        self.task = msgspec.structs.replace(self.task, delegated=usage, delegated_turns=turns)
+    def set_delegated(self, usage: Usage, turns: int, *, all_wait: bool) -> None:
+        """What sub-agents have used; the next change publishes it.
 
-    def set_waits_below(self, waits: bool) -> None:
-        """All sub-agents wait for a person or are paused: that is no work of this task either."""
-        self._waits_below = waits
-        self._watch_idle(self._is_idle())
+        `all_wait`: they all wait for a person or are paused, which is no work of this task either.
+        """
+        self.task = msgspec.structs.replace(self.task, delegated=usage, delegated_turns=turns)
+        self._waits_below = all_wait
+        self.clock.set_idle(self._is_idle())
 
     def move(self, status: TaskStatus, activity: str = "") -> None:
         self.set(msgspec.structs.replace(with_status(self.task, status), activity=activity))
@@ -215,20 +234,7 @@ class TaskState:
             )
         )
 
-    def worked_s(self) -> float:
-        """Seconds of work, including earlier engines, without time spent waiting for a user."""
-        now = time.monotonic()
-        idle = self._idle_total + (now - self._idle_since if self._idle_since is not None else 0.0)
-        return self._worked_before + now - self._started - idle
-
     def _is_idle(self) -> bool:
         if self._waits_below and self.only_delegates:
             return True
         return bool(self._hold_reason) or self.task.status in ("waiting_user", "paused")
-
-    def _watch_idle(self, idle: bool) -> None:
-        if idle and self._idle_since is None:
-            self._idle_since = time.monotonic()
-        elif not idle and self._idle_since is not None:
-            self._idle_total += time.monotonic() - self._idle_since
-            self._idle_since = None
