@@ -226,7 +226,7 @@ async def open_services(
         *(agents.add_personality(shipped) for shipped in BUILTIN_PERSONALITIES),
     )
     asks = PendingAsks(log, database.asks, lambda: settings.values.ask_timeout)
-    database.journal.wait_saved()
+    database.journal.set_waits_saved(True)
     await mark_interrupted(database, log, paths)
     background = Background()
     stack.push_async_callback(background.close)

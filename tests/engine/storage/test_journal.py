@@ -154,7 +154,7 @@ async def test_probe_and_transaction_behind_a_blocked_change_are_refused_at_once
     async def nothing(connection: AsyncConnection) -> None:
         raise AssertionError("its turn must not come")
 
-    database.journal.wait_saved()
+    database.journal.set_waits_saved(True)
     with full_disk(tmp_path / "errand.db"):
         database.journal.put(agents.save_agent(agent()))
         # Without an iteration of the loop in between, both are in one batch: no failure is known yet.

@@ -1,7 +1,7 @@
 """The sub-agents of one task: starts them, waits for them, and counts what they use into the task's own use."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Protocol
 
@@ -55,6 +55,8 @@ class Delegation:
     ) -> None:
         self._state = state
         self._policy = policy
+        # What a new sub-agent may use.
+        self.limits_left: Callable[[], TaskLimits] = policy.limits_left
         self._runner = runner
         self._parent = parent
         self._children: dict[str, Task] = {}
@@ -101,10 +103,6 @@ class Delegation:
             return None
         self._parent.child_changed(self._state.task)
         return self._parent.reached_limit()
-
-    def limits_left(self) -> TaskLimits:
-        """What a new sub-agent may use."""
-        return self._policy.limits_left()
 
     def close(self) -> None:
         if self._timer is not None:

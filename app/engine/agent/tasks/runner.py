@@ -184,7 +184,7 @@ class AgentTaskRunner:
         """Interrupt all running tasks and wait for them; no task can start afterwards."""
         self._locks.close()
         self._builder.asks.close()
-        self._builder.database.journal.fail_fast()
+        self._builder.database.journal.set_waits_saved(False)
         await self.running.close()
 
     async def drain(self, seconds: float) -> None:

@@ -99,8 +99,8 @@ _Entry: TypeAlias = JournalChange | _FlushMarker | _ExclusiveTurn | _Probe
 class Journal:
     """All changes of the database go through this queue, in order.
 
-    After `wait_saved`, environment failures (a full disk, a lock) do not lose changes: the journal retries until they
-    are saved, and flushes wait. Before `wait_saved` and after `fail_fast`, such a change is lost and fails the flush.
+    With `set_waits_saved`, environment failures (a full disk, a lock) do not lose changes: the journal retries until
+    they are saved, and flushes wait. Without it, such a change is lost and fails the flush.
 
     A change that the database rejects fails alone, with those put to come `after` it. This is reported to its owner
     (see `begin_ownership`); changes of other owners are committed in order.
@@ -151,13 +151,12 @@ class Journal:
         """True if changes or callers wait."""
         return bool(self._entries)
 
-    def wait_saved(self) -> None:
-        """From now on, wait until changes can be saved instead of failing."""
-        self._fails_fast.clear()
-
-    def fail_fast(self) -> None:
-        """For shutdown: retry once, then drop changes that cannot be saved."""
-        self._fails_fast.set()
+    def set_waits_saved(self, waits: bool) -> None:
+        """Wait until changes can be saved from now on. If not, for a shutdown: retry once, then drop them."""
+        if waits:
+            self._fails_fast.clear()
+        else:
+            self._fails_fast.set()
 
     async def probe(self) -> None:
         """Test whether a change can be saved now. Raises `CannotSave`, with advice, if not."""

@@ -207,7 +207,7 @@ class Shell:
             updates.close()
             await self._record_changes(kept)
         remarks = [*self._of_the_folder(wanted, folder, outcome), *self._of_the_sandbox(command, outcome, allowed)]
-        return _result(command, outcome, wanted.timeout_secs, [*remarks, *self._ended()])
+        return _result(command, outcome, wanted.timeout_secs, [*remarks, *self._background.take_ended()])
 
     async def _with_session(
         self,
@@ -268,10 +268,6 @@ class Shell:
                 return await read(background, one, wanted.wait_secs or TYPED_S, cancel)
             case "stop":
                 return await stopped(background, found(background, wanted.id), cancel)
-
-    def _ended(self) -> list[str]:
-        """The background commands that ended since the last call."""
-        return self._background.take_ended()
 
     def _of_the_folder(self, wanted: ShellArguments, began_in: Path, outcome: CommandResult) -> list[str]:
         """Keep the folder in which the shell ended, if it is below the workspace."""
