@@ -266,6 +266,9 @@ CHANGES_NOT_SEEN = (
 )
 
 
+REDO_PREVIEW = "All changes of this file are undone. This is what a redo brings."
+
+
 def file_state_text(file: ChangedFile) -> str:
     """What became of a changed file, and whether a command changed it; empty if it is simply changed."""
     by_command = "by a command" if file.command_steps else ""

@@ -130,7 +130,10 @@ class DiffHunk(Wire, frozen=True, kw_only=True):
 
 
 class FileDiff(Wire, frozen=True, kw_only=True):
-    """`note` says in words why there are no hunks, or not all."""
+    """`note` says in words why there are no hunks, or not all.
+
+    `is_undone`: all changes of the file are undone, and this is what a redo brings. Only if the file is named.
+    """
 
     path: str
     name: str
@@ -138,6 +141,7 @@ class FileDiff(Wire, frozen=True, kw_only=True):
     added: int
     removed: int
     note: str = ""
+    is_undone: bool = False
 
 
 class ChangeDiffResult(Wire, frozen=True, kw_only=True):

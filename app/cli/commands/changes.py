@@ -13,7 +13,7 @@ from app.cli.terminal.style import Style
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import one_line, plain
 from app.client.connection import Connection
-from app.client.display_text import CHANGES_NOT_SEEN, file_state_text
+from app.client.display_text import CHANGES_NOT_SEEN, REDO_PREVIEW, file_state_text
 from app.client.launch import connect
 from app.client.number_format import count
 from app.paths import Paths
@@ -171,8 +171,8 @@ async def _hunk(
         (file,) = (file for file in found.files if file.path == path)
         ids = [hunk.change_id for hunk in file.undone_hunks]
     else:
-        (compared,) = (await connection.call(CHANGE_DIFF, ChangeDiffParams(task_id=found.task_id, path=path))).files
-        ids = [hunk.id for hunk in compared.hunks]
+        compared = (await connection.call(CHANGE_DIFF, ChangeDiffParams(task_id=found.task_id, path=path))).files
+        ids = [hunk.id for one in compared if not one.is_undone for hunk in one.hunks]
     if not 1 <= number <= len(ids):
         raise UsageError(f"There {'is' if len(ids) == 1 else 'are'} {count(len(ids), 'hunk')} to choose from.")
     return ids[number - 1]
@@ -186,8 +186,9 @@ def _write_diff(file: FileDiff, terminal: Terminal) -> None:
     else:
         for line in whole.removesuffix("\n").split("\n"):
             terminal.line(_colored(plain(line), terminal.style))
-    if file.note:
-        terminal.note(f"errand: {plain(file.name)}: {plain(file.note)}")
+    note = file.note or (REDO_PREVIEW if file.is_undone else "")
+    if note:
+        terminal.note(f"errand: {plain(file.name)}: {plain(note)}")
 
 
 def _colored(line: str, style: Style) -> str:

@@ -57,8 +57,27 @@ class ContentStore:
 
         All are on disk together when this returns.
         """
-        ids = tuple(map(id_of, contents))
-        self._with(lambda connection: _put(connection, dict(zip(ids, contents, strict=True)), notes or {}, done))
+        ids, now = tuple(map(id_of, contents)), time.time()
+        known = self._with(lambda connection: {one: _last_use(connection, one) for one in ids}) if ids else {}
+        new = [
+            (one, now, _packed(content))
+            for one, content in dict(zip(ids, contents, strict=True)).items()
+            if known[one] is None
+        ]
+        # Young again, so that a pruning leaves them.
+        old = [(now, one) for one, at in known.items() if at is not None and at < now - _RENEWED_S]
+        rows, gone = tuple((notes or {}).items()), [(note,) for note in done]
+
+        def write(connection: sqlite3.Connection) -> None:
+            with _transaction(connection):
+                # Another thread may have stored the same meanwhile.
+                connection.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?, ?)", new)
+                connection.executemany("UPDATE contents SET at = ? WHERE id = ?", old)
+                connection.executemany("INSERT OR REPLACE INTO notes VALUES (?, ?)", rows)
+                connection.executemany("DELETE FROM notes WHERE id = ?", gone)
+
+        if new or old or rows or gone:
+            self._with(write)
         return ids
 
     def get(self, content_id: str) -> bytes | None:
@@ -189,24 +208,6 @@ def _transaction(connection: sqlite3.Connection) -> Generator[None]:
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
-
-
-def _put(
-    connection: sqlite3.Connection, contents: Mapping[str, bytes], notes: Mapping[str, bytes], done: Iterable[str]
-) -> None:
-    now = time.time()
-    known = {content_id: _last_use(connection, content_id) for content_id in contents}
-    new = [(one, now, _packed(contents[one])) for one, at in known.items() if at is None]
-    # Young again, so that a pruning leaves them.
-    old = [(now, one) for one, at in known.items() if at is not None and at < now - _RENEWED_S]
-    gone = [(note,) for note in done]
-    if not (new or old or notes or gone):
-        return
-    with _transaction(connection):
-        connection.executemany("INSERT INTO contents VALUES (?, ?, ?)", new)
-        connection.executemany("UPDATE contents SET at = ? WHERE id = ?", old)
-        connection.executemany("INSERT OR REPLACE INTO notes VALUES (?, ?)", tuple(notes.items()))
-        connection.executemany("DELETE FROM notes WHERE id = ?", gone)
 
 
 def _last_use(connection: sqlite3.Connection, content_id: str) -> float | None:

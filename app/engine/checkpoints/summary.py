@@ -6,6 +6,8 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
+import msgspec
+
 from app.engine.checkpoints.contents import id_of
 from app.engine.checkpoints.history import CannotRestore, FileHistory, Version
 from app.engine.tools.code.edits import Hunk, diff_texts, text_hunks, text_lines
@@ -115,15 +117,24 @@ def _counts(history: FileHistory) -> tuple[int, int, str]:
     return sum(hunk.added for hunk in hunks), sum(hunk.removed for hunk in hunks), ""
 
 
-def diff_of(histories: list[FileHistory], workspace: str, step: int | None) -> ChangeDiffResult:
-    """The diffs of these files, or of what one step changed in them."""
+def diff_of(
+    histories: list[FileHistory], workspace: str, step: int | None, *, previews: bool = False
+) -> ChangeDiffResult:
+    """The diffs of these files, or of what one step changed in them.
+
+    With `previews`, files whose changes are all undone have what a redo brings.
+    """
     files: list[FileDiff] = []
     left = _MOST_CHARACTERS
     for number, history in enumerate(histories):
         before, after = _ends(history, step)
+        is_undone = previews and step is None and before == after
+        if is_undone:
+            after = _redone(history)
         if before == after:
             continue
         diff, size = _file_diff(history, before, after, workspace, left)
+        diff = msgspec.structs.replace(diff, is_undone=True) if is_undone else diff
         files.append(diff)
         left -= size
         if left <= 0:
@@ -137,6 +148,18 @@ def _ends(history: FileHistory, step: int | None) -> tuple[str, str]:
         return history.base, history.head
     units = [unit for unit in history.units if unit.step == step and unit.kind != "hunk"]
     return (units[0].before, units[-1].after) if units else (NOTHING, NOTHING)
+
+
+def _redone(history: FileHistory) -> str:
+    """The content that the file gets if all its changes are redone; what it has if that cannot be said."""
+    hunks = [unit for unit in history.active if unit.kind == "hunk"]
+    start = Version(history.head)
+    try:
+        if history.inactive:
+            return history.with_again(history.inactive, start).content
+        return history.without(hunks, start).content
+    except CannotRestore:
+        return history.head
 
 
 def _file_diff(history: FileHistory, before: str, after: str, workspace: str, most: int) -> tuple[FileDiff, int]:

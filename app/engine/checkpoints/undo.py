@@ -94,7 +94,7 @@ class Checkpoints:
         def compare(histories: list[FileHistory]) -> ChangeDiffResult:
             chosen = [one for one in histories if params.path in (None, one.path)]
             _check_found(chosen, params.path)
-            return diff_of(chosen, task.workspace, params.step)
+            return diff_of(chosen, task.workspace, params.step, previews=params.path is not None)
 
         return await self._with_histories(task, compare)
 

@@ -4,9 +4,11 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 
+from app.client.display_text import REDO_PREVIEW
 from app.window.views.review.changes_dialog import ChangesDialog
+from app.window.views.shared.item_delegate import DETAIL
 from tests.engine.checkpoints.parts import work_in
 from tests.support.command_line import Errand
 from tests.support.open_window import OpenWindow, open_window
@@ -23,11 +25,11 @@ async def changed(home: Path) -> tuple[str, Path]:
         return work.task.conversation_id, work.folder
 
 
-async def open_changes(person: OpenWindow, conversation_id: str) -> ChangesDialog:
+async def open_changes(person: OpenWindow, conversation_id: str, button: str = "2 files changed") -> ChangesDialog:
     await person.until(lambda: person.stores.session.state == "ready")
     person.window.conversations.open(conversation_id)
     await person.until(lambda: bool(person.front.input_panel.changes.tasks))
-    await person.press("2 files changed")
+    await person.press(button)
     (dialog,) = person.front.findChildren(ChangesDialog)
     await person.until(lambda: dialog.diff.hunk is not None)
     return dialog
@@ -76,3 +78,35 @@ async def test_a_conflict_is_shown_and_the_other_version_is_overwritten_on_deman
             await person.until(lambda: (folder / "a.txt").read_text() == LINES and not dialog.banner.isVisible())
     finally:
         await errand.close()
+
+
+async def test_changes_by_commands_are_marked_and_an_undone_file_shows_what_a_redo_brings(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    async with work_in(tmp_path) as work:
+        work.put("a.txt", LINES)
+        for number in range(201):
+            work.put(f"many/{number}", "x")
+        await work.write(1, "b.txt", "b\n")
+        await work.shell(2, "sed -i 's/line 3$/third/' a.txt && rm -r many")
+        conversation_id, folder = work.task.conversation_id, work.folder
+    errand = Errand(tmp_path / "data", tmp_path)
+    try:
+        async with open_window(qapp, tmp_path / "data") as person:
+            dialog = await open_changes(person, conversation_id, "3 files changed")
+            details = [str(dialog.files.item(row).data(DETAIL)).partition(" · ")[0] for row in range(3)]
+            assert sorted(details) == ["by a command", "cannot be undone, by a command", "new"]
+            dialog.files.setCurrentRow(details.index("by a command"))
+            await person.press("Undo file", dialog)
+            await person.until(lambda: (folder / "a.txt").read_text() == LINES)
+            await person.until(lambda: REDO_PREVIEW in shown_texts(dialog))
+            assert "+third" in dialog.diff.toPlainText()
+            await person.press("Redo file", dialog)
+            await person.until(lambda: REDO_PREVIEW not in shown_texts(dialog))
+            assert "third" in (folder / "a.txt").read_text()
+    finally:
+        await errand.close()
+
+
+def shown_texts(dialog: ChangesDialog) -> list[str]:
+    return [label.text() for label in dialog.findChildren(QLabel) if label.isVisible()]

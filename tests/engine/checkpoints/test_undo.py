@@ -136,6 +136,31 @@ async def test_a_file_with_an_undone_hunk_is_undone_and_redone_as_it_was(work: W
     assert work.read("a") == with_lines(l3="first", l20="second")
 
 
+async def test_an_undone_file_shows_what_a_redo_brings(work: Work) -> None:
+    work.put("a", LINES)
+    work.put("b", LINES)
+    await work.write(1, "a", with_lines(l3="first"))
+    await work.write(2, "a", with_lines(l3="first", l20="second"))
+    await work.write(2, "b", with_lines(l3="b"))
+    await work.undo("a")
+    (diff,) = await work.diff("a")
+    assert (diff.is_undone, diff.added, diff.removed, len(diff.hunks)) == (True, 2, 2, 2)
+    assert "+second" in diff.hunks[1].text
+    assert [one.name for one in await work.diff()] == ["b"]
+    await work.redo("a")
+    assert [(one.is_undone, one.added) for one in await work.diff("a")] == [(False, 2)]
+    await work.undo("b", hunk=(await work.diff("b"))[0].hunks[0].id)
+    assert [(one.is_undone, one.added) for one in await work.diff("b")] == [(True, 1)]
+
+
+async def test_what_a_redo_brings_is_not_guessed_if_it_is_not_kept(work: Work) -> None:
+    work.put("a", "old\n")
+    await work.write(1, "a", "new\n")
+    await work.undo()
+    work.services.contents.delete([id_of(b"new\n")])
+    assert await work.diff("a") == ()
+
+
 async def test_a_hunk_of_an_older_diff_is_not_guessed(work: Work) -> None:
     work.put("a", LINES)
     await work.write(1, "a", with_lines(l3="first"))

@@ -15,11 +15,12 @@ from sqlalchemy import create_engine
 from app.engine.agent.tasks.conversation_agents import BUILTIN_PERSONALITIES
 from app.engine.core.errors import StorageError
 from app.engine.storage.database import Database
-from app.engine.storage.records import agents, conversations, grants, nodes, tasks
+from app.engine.storage.records import agents, changes, conversations, grants, nodes, tasks
 from app.engine.storage.sqlite import schema
 from app.engine.storage.sqlite.engines import sqlite_url
 from app.engine.storage.sqlite.opening import prepare_file
 from app.engine.storage.sqlite.statements import Value, to_json, to_text
+from app.protocol.changes import Change
 from app.protocol.usage import Usage, UsageReportParams
 from tests.support.records import NOW, conversation, grant, node, task
 
@@ -152,3 +153,27 @@ def test_a_new_database_has_the_schema_of_a_migrated_one(tmp_path: Path) -> None
 def test_the_known_revisions_are_those_of_the_migrations() -> None:
     scripts = ScriptDirectory(str(schema.MIGRATIONS))
     assert tuple(script.revision for script in reversed(list(scripts.walk_revisions()))) == schema.REVISIONS
+
+
+async def test_changes_of_files_are_recorded_in_an_upgraded_database(tmp_path: Path) -> None:
+    old_database(tmp_path / "errand.db")
+    change = Change(
+        id="change_1",
+        task_id="t1",
+        conversation_id="c1",
+        step=1,
+        kind="edit",
+        path="/work/a",
+        at=NOW,
+        before="one",
+        after="two",
+    )
+    database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path / "copies")
+    try:
+        database.journal.put(changes.save(change))
+        await database.journal.flush()
+        assert await database.changes.of_files("t1") == (change,)
+        assert await database.changes.contents(NOW) == {"one", "two"}
+        assert await database.changes.task_ids("c1") == {"t1"}
+    finally:
+        await database.close()

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.client.display_text import CHANGES_NOT_SEEN, file_state_text
+from app.client.display_text import CHANGES_NOT_SEEN, REDO_PREVIEW, file_state_text
 from app.client.number_format import count
 from app.client.safe_text import escape_hidden_line
 from app.protocol.changes import ChangedFile, ChangeUndoResult, FileDiff, TaskChanges
@@ -254,8 +254,9 @@ class ChangesDialog(QDialog):
         if diff.path == self._path:
             self.diff.setPlaceholderText(diff.note)
             self.diff.show_hunks(diff.hunks)
-            if diff.note:
-                self._note.setText(diff.note)
+            note = diff.note or (REDO_PREVIEW if diff.is_undone else "")
+            if note:
+                self._note.setText(note)
                 self._note.show()
         self._show_part()
 
