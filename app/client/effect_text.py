@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.client.safe_text import escape_hidden, escape_hidden_line
-from app.protocol.asks import Approval
+from app.protocol.asks import TYPED, Approval
 
 EffectKind = Literal["command", "address", "code", "service", "text"]
 _ENDS = "/?#\\"
@@ -16,7 +16,7 @@ class Effect:
     """`text` is to be shown in full; the host of an address is at `host_at` in it. `language` is that of code.
 
     `remark` says what a person could not see in an address. `details` is what goes along, in `details_language`: the
-    arguments of a call, the script for a page.
+    arguments of a call, the script for a page. `does` says in words what is done, where the text does not.
     """
 
     kind: EffectKind
@@ -26,6 +26,7 @@ class Effect:
     remark: str = ""
     details: str = ""
     details_language: str = ""
+    does: str = ""
 
 
 def effect_of(approval: Approval) -> Effect:
@@ -42,7 +43,10 @@ def effect_of(approval: Approval) -> Effect:
             remark=host_remark(approval.address),
             details=script,
             details_language="javascript",
+            does=escape_hidden_line(approval.text),
         )
+    if approval.language == TYPED:
+        return Effect("code", escape_hidden(approval.code), does=escape_hidden_line(approval.text))
     if approval.code:
         return Effect("code", escape_hidden(approval.code), approval.language.lower())
     if approval.service:

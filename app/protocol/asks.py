@@ -21,6 +21,10 @@ SettledBy = Literal["person", "rule", "mode", "timeout"]
 RUN_AGAIN, SKIP, STOP = "Run it again", "Skip it", "Stop the task"
 
 
+# The language of what is typed into the terminal of a running program.
+TYPED = "typed"
+
+
 class GrantedCall(Wire, frozen=True, kw_only=True):
     """What a grant covers. Paths are absolute, with links resolved. One of these:
 

@@ -1,8 +1,10 @@
 """What an approval is about, in words that hide nothing."""
 
+import msgspec
 import pytest
 
 from app.client.effect_text import address_parts, effect_of, host_remark
+from app.protocol.asks import TYPED
 from tests.support.rows import CODE, FETCH, SERVICE
 
 
@@ -41,3 +43,14 @@ def test_an_effect_is_the_exact_address_code_or_call_with_hidden_characters_esca
     assert (code.kind, code.language, "\\u202e" in code.text) == ("code", "python", True)
     assert (service.text, service.details_language) == ("github › create_issue", "json")
     assert '"title": "A bug"' in service.details
+
+
+def test_what_is_typed_into_a_program_says_into_which() -> None:
+    assert CODE.approval is not None
+    typed = msgspec.structs.replace(
+        CODE.approval, text="Type into background command 1", code="rm -rf /<enter>", language=TYPED
+    )
+    effect = effect_of(typed)
+    assert (effect.kind, effect.text, effect.language) == ("code", "rm -rf /<enter>", "")
+    assert effect.does == "Type into background command 1"
+    assert effect_of(CODE.approval).does == ""

@@ -226,7 +226,8 @@ def _action_lines(approval: Approval, style: Style, width: int) -> list[str]:
     if effect.kind == "address":
         start, end = effect.host_at
         lines += [f"  host   {style.bold(effect.text[start:end])}"]
-        lines += _labelled("does", escape_hidden_line(approval.text), PLAIN, width)
+    if effect.does:
+        lines += _labelled("does", effect.does, PLAIN, width)
     if effect.remark:
         lines += [f"  note   {style.amber(effect.remark)}"]
     if effect.details:

@@ -10,7 +10,7 @@ from app.engine.permissions.network import own_port
 from app.engine.permissions.verdict import Finding, ask, deny
 from app.engine.tools.base import Access
 from app.paths import Paths
-from app.protocol.asks import GrantedCall
+from app.protocol.asks import TYPED, GrantedCall
 
 
 def is_of_call(access: Access) -> bool:
@@ -33,7 +33,8 @@ def judge_call(
         return Finding("allow", "grant", "you allowed this before"), used
     if access.code:
         bounds = "in the sandbox" if access.operation else "without a sandbox: it can do all that you can"
-        return ask("tool", f"it runs {access.language} code {bounds}", "medium" if access.operation else "high"), ()
+        what = "what is typed may run as a command" if access.language == TYPED else f"it runs {access.language} code"
+        return ask("tool", f"{what} {bounds}", "medium" if access.operation else "high"), ()
     server, _, tool = access.service.partition("/")
     return ask("tool", f"the server {server} is another program: what its tool {tool} does cannot be checked"), ()
 

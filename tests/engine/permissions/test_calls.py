@@ -6,7 +6,7 @@ from pathlib import Path
 from app.engine.permissions.offers import offers_for
 from app.engine.permissions.policy import Decision, decide
 from app.engine.tools.base import Access
-from app.protocol.asks import GrantedCall
+from app.protocol.asks import TYPED, GrantedCall
 from app.protocol.tasks import ApproveMode
 
 
@@ -89,3 +89,8 @@ def test_each_offer_for_a_call_would_allow_it(tmp_path: Path) -> None:
         decision = _decided(access, tmp_path)
         offers = offers_for(access, decision, str(tmp_path), lambda one, calls: _decided(one, tmp_path, *calls))
         assert [offer.kind for offer in offers] == kinds
+
+
+def test_what_is_typed_into_a_program_is_asked_about_as_a_possible_command(tmp_path: Path) -> None:
+    typed = replace(_CODE, code="make<enter>", language=TYPED)
+    assert _decided(typed, tmp_path).reason == "what is typed may run as a command in the sandbox"

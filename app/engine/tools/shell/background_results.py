@@ -11,6 +11,7 @@ from app.engine.tools.base import Access, ToolError, ToolResult, text_result
 from app.engine.tools.output_capture import LIMIT
 from app.engine.tools.shell.background import Background, BackgroundCommands, ended_line
 from app.engine.tools.shell.terminal import HARMLESS
+from app.protocol.asks import TYPED
 from app.protocol.background import BackgroundCommand
 from app.protocol.base import JsonObject
 
@@ -29,7 +30,7 @@ def input_access(number: str, text: str, keys: tuple[str, ...], *, has_sandbox: 
         return Access("free", f"Interrupt {shown}")
     code = text + "".join(f"<{key}>" for key in keys)
     operation = "code" if has_sandbox else ""
-    return Access("run", f"Type into {shown}", code=code, language="typed", operation=operation)
+    return Access("run", f"Type into {shown}", code=code, language=TYPED, operation=operation)
 
 
 def found(background: BackgroundCommands, number: str) -> Background:

@@ -198,7 +198,7 @@ class ApprovalCard(AskCard):
             self._facts.removeRow(0)
         reads = tuple(path for path in approval.reads if path != approval.working_dir)
         for name, text, mono in (
-            ("Does", escape_hidden_line(approval.text) if approval.address else "", False),
+            ("Does", effect_of(approval).does, False),
             ("In", escape_hidden_line(approval.working_dir or ""), True),
             ("Reads", "\n".join(escape_hidden_line(path) for path in reads), True),
             ("Writes", "\n".join(escape_hidden_line(path) for path in approval.writes), True),
