@@ -32,8 +32,10 @@ class TaskAddresses:
             return "you denied this tool"
         granted = self.grants.granted(tool, task.conversation_id, task.workspace)
         finding, _ = judge_call(Access("read", "", address=url), granted, denied, self.paths.home)
+        # What a page loads after the end of its task is open by rules alone: the mode may have changed since.
+        is_open_by_mode = task.approve == "all" and task.ended_at is None
         is_open = finding.verdict == "allow" or (
-            finding.verdict == "ask" and (task.approve == "all" or _is_approved(url, approved))
+            finding.verdict == "ask" and (is_open_by_mode or _is_approved(url, approved))
         )
         return None if is_open else finding.reason
 
