@@ -36,8 +36,8 @@ Pairs: TypeAlias = tuple[tuple[str, str], ...]
 class ServerSpec:
     """One server: a `command` that is started, or a `url`. `workspace` is empty for a server of the settings.
 
-    Values of `environment` and `headers` may refer to variables as `${NAME}` or `${NAME:-default}`. `problem` says why
-    it cannot be used.
+    The words of `command`, `url`, and values of `environment` and `headers` may refer to variables as `${NAME}` or
+    `${NAME:-default}`. `problem` says why it cannot be used.
     """
 
     name: str

@@ -224,11 +224,19 @@ async def _body(response: "aiohttp.ClientResponse", most: int) -> bytes:
 
 async def _events(response: "aiohttp.ClientResponse") -> AsyncGenerator[bytes, None]:
     """The data of each server-sent event."""
-    rest, data, size = b"", list[bytes](), 0
+    # A long line comes in many pieces, which are joined once.
+    parts, length = list[bytes](), 0
+    data, size = list[bytes](), 0
     while piece := await response.content.readany():
-        *lines, rest = (rest + piece).split(b"\n")
-        if len(rest) > LARGEST_MESSAGE or size > LARGEST_MESSAGE:
+        first, *others = piece.split(b"\n")
+        parts.append(first)
+        length += len(first)
+        if length > LARGEST_MESSAGE or size > LARGEST_MESSAGE:
             raise McpError(f"It sent an event of more than {LARGEST_MESSAGE // 1_048_576} MB.")
+        if not others:
+            continue
+        lines = [b"".join(parts), *others[:-1]]
+        parts, length = [others[-1]], len(others[-1])
         for line in lines:
             text = line.rstrip(b"\r")
             if text.startswith(b"data:"):

@@ -24,7 +24,7 @@ from app.engine.tools.mcp.login.flow import LoginRequest
 from app.engine.tools.mcp.login.logins import Logins
 from app.engine.tools.mcp.login.named_addresses import JudgeNamed
 from app.engine.tools.mcp.login.tokens import Client
-from app.engine.tools.mcp.server import McpServer, ServerParts
+from app.engine.tools.mcp.server import McpServer, ServerParts, ServerValues
 from app.engine.tools.shell.environment import environment_of_commands
 from app.protocol.engine import is_offered
 
@@ -141,11 +141,15 @@ class McpPool:
             return None
         return self._sandbox_of(Path(spec.workspace or Path.home()), new_id("mcp"), environment)
 
-    async def _values(self, spec: ServerSpec) -> tuple[dict[str, str], dict[str, str]]:
+    async def _values(self, spec: ServerSpec) -> ServerValues:
         base = environment_of_commands()
-        values = {name: await self._variable(spec, name, base) for name in spec.variables}
-        environment = base | {name: expanded(text, values) for name, text in spec.environment}
-        return environment, {name: expanded(text, values) for name, text in spec.headers}
+        values = base | {name: await self._variable(spec, name, base) for name in spec.variables}
+        return ServerValues(
+            tuple(expanded(word, values) for word in spec.command),
+            expanded(spec.url, values),
+            base | {name: expanded(text, values) for name, text in spec.environment},
+            {name: expanded(text, values) for name, text in spec.headers},
+        )
 
     async def _variable(self, spec: ServerSpec, name: str, base: Mapping[str, str]) -> str:
         """A stored key, or a variable. Those with the keys of models are for the person's own servers alone."""

@@ -37,14 +37,24 @@ _LONGEST_LOG = 2_000
 
 
 @dataclass(frozen=True, slots=True)
+class ServerValues:
+    """What is started or opened, with the values of the variables that the settings of a server refer to."""
+
+    command: tuple[str, ...]
+    url: str
+    environment: dict[str, str]
+    headers: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class ServerParts:
-    """What servers need of the engine. `values_of` gives the environment of a server's process and its headers.
+    """What servers need of the engine. `values_of` gives what to start or open.
 
     It raises `ConfigurationError` if a variable has no value. `token_of` gives the token of a sign-in, or another one
     for one that was refused.
     """
 
-    values_of: Callable[[ServerSpec], Awaitable[tuple[dict[str, str], dict[str, str]]]]
+    values_of: Callable[[ServerSpec], Awaitable[ServerValues]]
     sandbox_of: Callable[[ServerSpec, dict[str, str]], CommandSandbox | None]
     token_of: Callable[[ServerSpec, str], Awaitable[str]]
     redactor: Redactor
@@ -170,14 +180,14 @@ class McpServer:
 
     async def _connect(self) -> McpConnection:
         spec = self.spec
-        environment, headers = await self._parts.values_of(spec)
+        values = await self._parts.values_of(spec)
         if spec.url:
-            return await self._connect_web(headers)
+            return await self._connect_web(values)
         folder = Path(spec.workspace) if spec.workspace else Path.home()
         self.log.note(f"starting: {' '.join(spec.command)}")
-        sandbox = self._sandbox = self._parts.sandbox_of(spec, environment)
+        sandbox = self._sandbox = self._parts.sandbox_of(spec, values.environment)
         try:
-            launch = await prepare_launch(list(spec.command), folder, environment, sandbox, network=True)
+            launch = await prepare_launch([*values.command], folder, values.environment, sandbox, network=True)
         except FolderNotAnswering as error:
             raise ConfigurationError(f"It was not started: {error}") from error
         transport = StdioTransport(self._owner, self._on_message, self._on_ended, self.log)
@@ -186,12 +196,14 @@ class McpServer:
         await transport.start(launch)
         return await shake_hands(spec.name, self._peer, lambda _: None)
 
-    async def _connect_web(self, headers: dict[str, str]) -> McpConnection:
+    async def _connect_web(self, values: ServerValues) -> McpConnection:
         spec = self.spec
         self.log.note(f"connecting: {spec.url}")
         transport = HttpTransport(
-            *(spec.url, headers, self._on_message, self._on_failed, self._on_ended, self.log),
-            token_of=_no_token if has_own_login(headers) else lambda refused: self._parts.token_of(spec, refused),
+            *(values.url, values.headers, self._on_message, self._on_failed, self._on_ended, self.log),
+            token_of=_no_token
+            if has_own_login(values.headers)
+            else lambda refused: self._parts.token_of(spec, refused),
         )
         self._transport = transport
         self._peer = RpcPeer(transport, self._on_notice, self._on_flood)

@@ -9,13 +9,14 @@ import pytest
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import Image
+from app.engine.core.settings import McpServer as StoredServer
 from app.engine.tools.base import ToolError, ToolResult
 from app.engine.tools.mcp.definitions import checked_tools
 from app.engine.tools.mcp.json_rpc import McpError
 from app.engine.tools.mcp.tool import McpResources
 from app.protocol.base import JsonObject, JsonValue
 from tests.support.loop_parts import make_tool_context, text_of, until
-from tests.support.mcp_servers import echo, pool_of, server_of, stored, tool_of_server
+from tests.support.mcp_servers import command, echo, pool_of, server_of, stored, tool_of_server
 
 
 async def _failure(work: "asyncio.Future[ToolResult] | asyncio.Task[ToolResult]") -> ToolError:
@@ -203,6 +204,20 @@ async def test_no_key_of_a_client_reaches_a_server_unless_it_is_named(
     async with server_of(tmp_path) as server:
         found = text_of(await echo(await tool_of_server(server, tmp_path), "environment"))
     assert "secret-value-123" not in found and '"PLAIN_WORD": "seen"' in found
+
+
+async def test_variables_are_put_into_the_command_and_the_variables_of_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODE_OF_SERVER", "good")
+    monkeypatch.setenv("SET_HERE", "mine")
+    words = (*command()[:-1], "${MODE_OF_SERVER}")
+    given = {"ONE": "${SET_HERE:-other}", "TWO": "${NOT_SET_HERE:-other}"}
+    async with pool_of(tmp_path, StoredServer(name="test", command=words, env=given)) as pool:
+        server = await pool.find("test")
+        found = text_of(await echo(await tool_of_server(server, tmp_path), "environment"))
+        assert "${MODE_OF_SERVER}" in server.log.text()
+    assert '"ONE": "mine"' in found and '"TWO": "other"' in found
 
 
 async def test_resources_are_listed_and_read_by_one_tool(tmp_path: Path) -> None:
