@@ -49,6 +49,8 @@ _PAGES: tuple[PageName, ...] = (
     "providers",
     "personalities",
     "permissions",
+    "tools",
+    "skills",
     "appearance",
     "shortcuts",
     "data",
