@@ -161,6 +161,19 @@ async def test_huge_output_and_values_are_bounded(bare: ToolContext) -> None:
     assert await told(tool, "1") == "1"
 
 
+async def test_code_that_answers_in_the_name_of_the_session_cannot_say_more_than_it(bare: ToolContext) -> None:
+    code = """
+import gc, json, socket, struct
+engine = next(one for one in gc.get_objects() if isinstance(one, socket.socket))
+said = {"done": 1, "value": "v" * 5_000_000, "trace": "t" * 5_000_000, "pictures": [{"name": "n" * 9_000, "data": "?"}]}
+data = json.dumps(said).encode()
+engine.sendall(struct.pack(">I", len(data)) + data)
+"""
+    result = await given(tool_of(bare, "python"), code)
+    assert result.is_error and len(text_of(result)) < 60_000 and len(result.summary) <= 120
+    assert "2" in await told(tool_of(bare, "python"), "1 + 1")
+
+
 async def test_code_that_takes_too_long_is_interrupted_and_the_session_survives(context: ToolContext) -> None:
     tool = tool_of(context, "python")
     await told(tool, "x = 7")

@@ -32,6 +32,8 @@ _UPDATE_SIZE = 4_000
 _LAST_LINES = 3
 _LONGEST_LINE = 1_000
 _LONGEST_TARGET = 120
+# More than the session sends of a value or a traceback.
+_LONGEST_TOLD = 25_000
 _MOST_NAMES = 10
 _SANDBOXED = (
     "It runs in a sandbox like the commands of `shell`: only the workspace, $TMPDIR and caches can be changed, and it "
@@ -231,7 +233,8 @@ def _summary(outcome: CodeOutcome, timeout_s: float) -> str:
 
 
 def _clean(text: str) -> str:
-    return clean_output(text.encode("utf-8", "replace"))
+    """What the process says, within bounds: its code can say anything in the name of the session."""
+    return clean_output(text[:_LONGEST_TOLD].encode("utf-8", "replace"))
 
 
 def _joined(stdout: str, stderr: str) -> str:
