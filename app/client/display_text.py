@@ -270,9 +270,9 @@ REDO_PREVIEW = "All changes of this file are undone. This is what a redo brings.
 
 
 def file_state_text(file: ChangedFile) -> str:
-    """What became of a changed file, and whether a command changed it; empty if it is simply changed."""
+    """What became of a changed file, and whether a command changed it; empty if a tool simply changed it."""
     by_command = "by a command" if file.command_steps else ""
-    return ", ".join(part for part in (_file_state(file), by_command) if part)
+    return " · ".join(part for part in (_file_state(file), by_command) if part)
 
 
 def _file_state(file: ChangedFile) -> str:

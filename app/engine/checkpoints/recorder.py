@@ -54,21 +54,18 @@ class TaskCheckpoints:
         return record
 
     def made(self, change: Change) -> None:
-        self._publish(change)
+        # In the loop, before what the thread returns arrives there.
+        self._loop.call_soon_threadsafe(self._publish, change)
 
     def keep_named(self, call_id: str, line: str, folder: Path) -> KeptFiles | None:
         task = self._task()
-        kept = KeptFiles(self._contents, partial(new_change, task, call_id, "command"), self._publish)
+        kept = KeptFiles(self._contents, partial(new_change, task, call_id, "command"), self.made)
         return kept if kept.keep(named_files(line, str(folder), self._home), Path(task.workspace)) else None
 
     def failed(self, change: Change) -> None:
-        self._publish(msgspec.structs.replace(change, failed=True))
+        self.made(msgspec.structs.replace(change, failed=True))
 
     def _publish(self, record: Change) -> None:
-        """In the loop, before what the thread returns arrives there."""
-        self._loop.call_soon_threadsafe(self._publish_now, record)
-
-    def _publish_now(self, record: Change) -> None:
         try:
             self._log.publish(ChangeUpdate(change=record))
         except EngineError as error:  # such as when the engine ends: the next one finds the note

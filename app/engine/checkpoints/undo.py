@@ -105,12 +105,16 @@ class Checkpoints:
         return await self._change(params, by, "redo")
 
     async def run_pruning(self, days: Callable[[], int]) -> None:
-        """Now and once a day, delete contents that no change of the last days names."""
+        """Prune now and once a day."""
         while True:
-            await self._is_recovered.wait()
-            used = await self._database.changes.contents(datetime.now(UTC) - timedelta(days=days()))
-            await asyncio.to_thread(self._prune, used)
+            await self.prune(days())
             await asyncio.sleep(_PRUNE_EVERY_S)
+
+    async def prune(self, days: int) -> None:
+        """Delete contents that no change of the last days names."""
+        await self._is_recovered.wait()
+        used = await self._database.changes.contents(datetime.now(UTC) - timedelta(days=days))
+        await asyncio.to_thread(self._prune, used)
 
     def _prune(self, used: frozenset[str]) -> None:
         try:

@@ -51,8 +51,8 @@ async def test_what_a_command_changed_is_listed_as_such_and_undone(errand: Erran
     shown = (await errand.run("changes", task)).out.splitlines()
     assert shown[0] == "3 files · +2 −2"
     assert sorted(shown[1:4]) == [
-        "  +0 −1  b.txt · deleted, by a command",
-        "  +1 −0  c.txt · new, by a command",
+        "  +0 −1  b.txt · deleted · by a command",
+        "  +1 −0  c.txt · new · by a command",
         "  +1 −1  a.txt · by a command",
     ]
     assert (await errand.run("undo", task)).out == "Undone in 3 files.\n"

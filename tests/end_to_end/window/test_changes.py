@@ -94,8 +94,8 @@ async def test_changes_by_commands_are_marked_and_an_undone_file_shows_what_a_re
     try:
         async with open_window(qapp, tmp_path / "data") as person:
             dialog = await open_changes(person, conversation_id, "3 files changed")
-            details = [str(dialog.files.item(row).data(DETAIL)).partition(" · ")[0] for row in range(3)]
-            assert sorted(details) == ["by a command", "cannot be undone, by a command", "new"]
+            details = [str(dialog.files.item(row).data(DETAIL)).removesuffix(" · in the workspace") for row in range(3)]
+            assert sorted(details) == ["by a command", "cannot be undone · by a command", "new"]
             dialog.files.setCurrentRow(details.index("by a command"))
             await person.press("Undo file", dialog)
             await person.until(lambda: (folder / "a.txt").read_text() == LINES)

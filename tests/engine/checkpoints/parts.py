@@ -41,9 +41,12 @@ class Work:
         return self.parts.workspace
 
     def tool(self, task: Task | None = None, name: str = "code") -> Tool:
-        checkpoints = TaskCheckpoints(lambda: task or self.task, self.services.log, self.services.contents)
+        checkpoints = self.tool_checkpoints(task)
         context = make_tool_context(self.parts.workspace.parent)
         return tool_of(replace(context, workspace=self.folder.resolve(), checkpoints=checkpoints), name)
+
+    def tool_checkpoints(self, task: Task | None = None) -> TaskCheckpoints:
+        return TaskCheckpoints(lambda: task or self.task, self.services.log, self.services.contents)
 
     async def do(self, step: int, **arguments: object) -> None:
         task = msgspec.structs.replace(self.task, step_count=step)

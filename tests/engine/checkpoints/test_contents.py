@@ -7,11 +7,15 @@ import zlib
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.engine.checkpoints.contents import ContentStore, id_of
+from app.engine.checkpoints.notes import note_of, noted_changes
+from tests.engine.checkpoints.parts import work_in
 
 HOUR = 3600.0
 
@@ -133,3 +137,23 @@ def test_a_content_that_was_altered_is_not_given_back(store: ContentStore, tmp_p
         connection.execute("UPDATE contents SET data = x'7078ff'")
         connection.commit()
     assert (store.get(plain), store.get(packed)) == (None, None)
+
+
+async def test_contents_of_old_changes_are_deleted_unless_a_running_command_still_needs_them(tmp_path: Path) -> None:
+    async with work_in(tmp_path) as work:
+        contents, file = work.services.contents, work.put("a", "old\n")
+        await work.write(1, "a", "new\n")
+        work.put("b", "named\n")
+        checkpoints = work.tool_checkpoints()
+        kept = checkpoints.keep_named("call", "rm b; sleep 1", work.folder)
+        long_ago = datetime.now(UTC) - timedelta(days=40)
+        for change in noted_changes(contents):
+            contents.put(notes={change.id: note_of(msgspec.structs.replace(change, at=long_ago))})
+        aged(tmp_path / "data", 2)
+        await work.services.checkpoints.prune(30)
+        assert contents.has(id_of(b"old\n"))  # its change is young
+        assert [change.path for change in noted_changes(contents)] == [str(work.folder / "b")]
+        aged(tmp_path / "data", 2)
+        await work.services.checkpoints.prune(-1)
+        assert [contents.has(id_of(text)) for text in (b"old\n", b"new\n", b"named\n")] == [False, False, True]
+        assert (file.read_text(), kept is not None) == ("new\n", True)
