@@ -67,8 +67,8 @@ from app.engine.tools.mcp.administration import ServerAdministration
 from app.engine.tools.mcp.known import KnownServers
 from app.engine.tools.mcp.pool import McpPool
 from app.engine.tools.mcp.server import McpServer
-from app.engine.tools.processes import watchdog
-from app.engine.tools.processes.termination import reap_orphans
+from app.engine.tools.processes import marks, watchdog
+from app.engine.tools.processes.termination import end_marked, reap_orphans
 from app.engine.tools.processes.watchdog import take_report, write_on_signal
 from app.engine.tools.sessions import ToolSessions
 from app.local_trust import process_start
@@ -151,6 +151,7 @@ def _seconds(text: str) -> float:
 async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat | None, stall_s: float) -> None:
     """Run from acquiring the lock to the last commit; parts are closed in reverse order of their start."""
     async with AsyncExitStack() as stack:
+        was_killed = paths.endpoint.exists()
         lock = take_engine_lock(paths)
         stack.callback(lock.release)
         # Before opening anything else: a port in use is reported in one line, at no cost.
@@ -164,6 +165,9 @@ async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat |
         stack.callback(watchdog.start_watchdog())
         stalled = take_report(paths)
         write_on_signal(paths)
+        of_data = marks.name_data_directory(paths.home)
+        if was_killed:  # the engine before, and maybe its watchdog too
+            await end_marked(frozenset({of_data}))
         services = await open_services(paths, keys, end.set, stack)
         health = services.database.health
         loop.set_exception_handler(DescriptorLimit(health, lambda: condition("no_descriptors", "")).on_error)

@@ -86,8 +86,9 @@ async def until(is_true: Callable[[], bool], limit_s: float = 10.0) -> None:
             await asyncio.sleep(0.01)
 
 
-async def file_appears(file: Path) -> None:
-    await until(file.exists)
+async def file_appears(file: Path, limit_s: float = 30.0) -> None:
+    """Commands of an engine that starts on a busy machine take their time."""
+    await until(file.exists, limit_s)
 
 
 @contextmanager

@@ -8,9 +8,11 @@ from uuid import uuid4
 import psutil
 import pytest
 
+from app.engine.core.settings import Settings
 from tests.support.command_line import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.processes import PYTHON, file_appears, is_alive, running, until
+from tests.support.sandboxes import SANDBOXES, set_sandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the watchdog reads /proc")
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
@@ -57,7 +59,7 @@ async def test_what_an_engine_and_its_watchdog_left_is_ended_by_the_next_engine(
     command = Reply(calls=(Call("shell", {"command": "echo $$ > ready; exec sleep 60"}),))
     async with ModelServer(replies=[command]) as server:
         process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "wait")
-        await until(lambda: (workspace / "ready").exists() and bool((workspace / "ready").read_text()))
+        await until(lambda: (workspace / "ready").exists() and bool((workspace / "ready").read_text()), 30)
         engine = psutil.Process(own_errand.engine_pid())
         engine.suspend()  # it would start another watchdog
         for child in engine.children():
@@ -70,6 +72,38 @@ async def test_what_an_engine_and_its_watchdog_left_is_ended_by_the_next_engine(
         assert is_alive(pid)
         await own_errand.run("tasks")
         await until(lambda: not is_alive(pid))
+
+
+@pytest.mark.parametrize("is_on", SANDBOXES)
+async def test_what_conversations_kept_is_ended_by_the_next_engine_if_the_watchdog_is_gone_too(
+    own_errand: Errand, workspace: Path, is_on: bool
+) -> None:
+    marker = uuid4().hex
+    own_errand.home.mkdir(mode=0o700, exist_ok=True)
+    set_sandbox(Settings(own_errand.home / "settings.json"), is_on)
+    background = f"bash -c 'touch ready; setsid sleep 60 & sleep 60 # {marker}'"
+    session = (
+        f"import subprocess\nsubprocess.Popen(['bash', '-c', 'sleep 60; true # {marker}'])\nopen('ran', 'w').close()"
+    )
+    replies = [
+        Reply(calls=(Call("shell", {"command": background, "background": True}),)),
+        Reply(calls=(Call("python", {"code": session}),)),
+        Reply(text="They run."),
+    ]
+    async with ModelServer(replies=replies) as server:
+        done = await own_errand.run("run", "--approve", "all", *MODEL, server.url, "start them")
+    assert done.code == 0, done.err
+    await file_appears(workspace / "ready")
+    await file_appears(workspace / "ran")
+    assert len(running(marker)) >= 2
+    engine = psutil.Process(own_errand.engine_pid())
+    engine.suspend()  # it would start another watchdog
+    for child in engine.children():
+        if "watchdog_child" in " ".join(child.cmdline()):
+            child.kill()
+    own_errand.kill_engine()
+    await own_errand.run("tasks")
+    await until(lambda: not running(marker))
 
 
 async def test_a_watchdog_that_was_ended_is_replaced_before_the_next_command(

@@ -51,7 +51,14 @@ def works(marker: str, trap: str) -> dict[str, Work]:
     slow = Work(Call("code", {"action": "search", "path": ".", "pattern": _SLOW}))
     line = _FOREGROUND.format(marker=marker, trap=trap)
     python = Work(Call("python", {"code": f"import subprocess\nsubprocess.run(['bash', '-c', {line!r}])"}), _NAMES)
-    return {"shell": foreground, "shell in the background": background, "code": slow, "python": python}
+    kept = Work(Call("shell", {"command": line, "background": True}), _NAMES)
+    return {
+        "shell": foreground,
+        "shell in the background": background,
+        "shell as a background command": kept,
+        "code": slow,
+        "python": python,
+    }
 
 
 # What they start is no process of the task: their own tests stop them.

@@ -10,7 +10,7 @@ import pytest
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.tools.base import ToolContext, ToolError, ToolResult
-from app.engine.tools.processes import termination
+from app.engine.tools.processes import marks, termination
 from app.engine.tools.processes.marks import marks_of
 from app.engine.tools.processes.process_table import PortableTable, Search, display_name
 from app.engine.tools.processes.termination import reap_orphans
@@ -177,6 +177,17 @@ async def test_processes_left_by_a_dead_engine_are_found_by_task() -> None:
     ended = await termination.end_abandoned(frozenset({"task_of_dead_engine"}))
     assert await left.wait() == -15
     assert [(process.pid, process.name) for process in ended] == [(left.pid, "/bin/sleep 80")]
+
+
+async def test_processes_left_by_a_dead_engine_are_found_by_its_data_directory(tmp_path: Path) -> None:
+    own, other = (marks.name_data_directory(tmp_path / name) for name in ("own", "other"))
+    assert own != other and marks.name_data_directory(tmp_path / "own") == own
+    name, _, value = own.partition("=")
+    left = await asyncio.create_subprocess_exec("/bin/sleep", "80", env={name: value}, start_new_session=True)
+    await until(lambda: bool(Path(f"/proc/{left.pid}/environ").read_bytes()))
+    assert await termination.end_marked(frozenset({other})) == ()
+    assert len(await termination.end_marked(frozenset({own}))) == 1
+    assert await left.wait() == -15
 
 
 async def test_portable_table_finds_the_same_processes_without_proc(tmp_path: Path) -> None:

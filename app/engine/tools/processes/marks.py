@@ -6,6 +6,7 @@ nothing uses; limits are inherited over fork, exec and setsid, and one system ca
 processes; and the processes once seen below it.
 """
 
+import hashlib
 import math
 import os
 import random
@@ -14,14 +15,19 @@ import time
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 # The numbers are the limit in bytes: below the kernel's default of 819,200, which must stay unused.
 _LOWEST, _HIGHEST = 400_000, 800_000
+
+_DATA = "ERRAND_DATA"
 
 _by_task: dict[str, list["ProcessMark"]] = {}
 _numbers: set[int] = set()
 _sessions: dict[int, "MarkedSession"] = {}
 _seen: dict[tuple[int, float], int] = {}
+# What all processes of this engine have in their environment.
+_of_engine: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class ProcessMark:
 
     @property
     def variables(self) -> dict[str, str]:
-        return {"ERRAND_TASK": self.task_id, "ERRAND_CALL": str(self.number)}
+        return {"ERRAND_TASK": self.task_id, "ERRAND_CALL": str(self.number), **_of_engine}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,16 @@ class MarkedSession:
     leader: int
     earliest: int
     latest: int
+
+
+def name_data_directory(home: Path) -> str:
+    """Mark what is started from now on with the data directory, which has one engine at a time; returns the mark."""
+    _of_engine[_DATA] = hashlib.blake2b(os.fsencode(home.resolve()), digest_size=12).hexdigest()
+    return f"{_DATA}={_of_engine[_DATA]}"
+
+
+def task_variable(task_id: str) -> str:
+    return f"ERRAND_TASK={task_id}"
 
 
 def new_mark(task_id: str) -> ProcessMark:

@@ -88,8 +88,8 @@ class ProcessTable(Protocol):
         """
         ...
 
-    def find_tasks(self, task_ids: frozenset[str], search: Search) -> list[ProcessEntry]:
-        """All processes of the machine whose environment names one of the tasks."""
+    def find_marked(self, variables: frozenset[str], search: Search) -> list[ProcessEntry]:
+        """All processes of the machine whose environment has one of the variables, as `NAME=value`."""
         ...
 
     def name(self, pid: int) -> str:
@@ -139,11 +139,11 @@ class ProcTable:
                     search.check(pid, entry)
         return found
 
-    def find_tasks(self, task_ids: frozenset[str], search: Search) -> list[ProcessEntry]:
-        variables = {f"ERRAND_TASK={task_id}".encode() for task_id in task_ids}
+    def find_marked(self, variables: frozenset[str], search: Search) -> list[ProcessEntry]:
+        wanted = {variable.encode() for variable in variables}
         found: list[ProcessEntry] = []
         for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
-            entry = entry_of(pid) if not variables.isdisjoint(_environment(pid)) else None
+            entry = entry_of(pid) if not wanted.isdisjoint(_environment(pid)) else None
             if entry and entry.pid != os.getpid():
                 found.append(replace(entry, group=0))
                 search.on_found(found[-1])
@@ -247,8 +247,8 @@ class PortableTable:
         roots = [(process, numbers.get(_variable(process, "ERRAND_CALL"), 0)) for process in _own_processes()]
         return _with_descendants([(process, call) for process, call in roots if call], search)
 
-    def find_tasks(self, task_ids: frozenset[str], search: Search) -> list[ProcessEntry]:
-        roots = [(process, 0) for process in _own_processes() if _variable(process, "ERRAND_TASK") in task_ids]
+    def find_marked(self, variables: frozenset[str], search: Search) -> list[ProcessEntry]:
+        roots = [(process, 0) for process in _own_processes() if not variables.isdisjoint(_variables(process))]
         return _with_descendants(roots, search)
 
     def name(self, pid: int) -> str:
@@ -267,6 +267,13 @@ def _variable(process: psutil.Process, name: str) -> str:
         return process.environ().get(name, "")
     except (psutil.Error, OSError):
         return ""
+
+
+def _variables(process: psutil.Process) -> set[str]:
+    try:
+        return {f"{name}={value}" for name, value in process.environ().items()}
+    except (psutil.Error, OSError):
+        return set()
 
 
 def _with_descendants(roots: list[tuple[psutil.Process, int]], search: Search) -> list[ProcessEntry]:

@@ -116,9 +116,12 @@ def running(of: tuple[ProcessMark, ...]) -> tuple[EndedProcess, ...]:
 
 async def end_abandoned(task_ids: frozenset[str]) -> tuple[EndedProcess, ...]:
     """End the processes of tasks of an engine that died: scans all processes of the machine by their environment."""
-    if not task_ids:
-        return ()
-    return await _Termination(lambda search: _table.find_tasks(task_ids, search)).run()
+    return await end_marked(frozenset(map(marks.task_variable, task_ids))) if task_ids else ()
+
+
+async def end_marked(variables: frozenset[str]) -> tuple[EndedProcess, ...]:
+    """End all processes of the machine whose environment has one of the variables, as `NAME=value`."""
+    return await _Termination(lambda search: _table.find_marked(variables, search)).run()
 
 
 def _ignore(count: int) -> None:
@@ -136,6 +139,11 @@ class ProcessSweep:
         self._task_id = task_id
         self._on_progress = on_progress
         self._shared: _Termination | None = None
+        self._joined: list[asyncio.Task[tuple[EndedProcess, ...]]] = []
+
+    def join(self, ending: "asyncio.Task[tuple[EndedProcess, ...]]") -> None:
+        """Let the end of the whole task wait for these processes too, which are of another owner."""
+        self._joined.append(ending)
 
     async def end(self, mark: ProcessMark | None = None) -> tuple[EndedProcess, ...]:
         """End the processes of one call, or of the whole task, wait until they are gone, and return them.
@@ -150,7 +158,12 @@ class ProcessSweep:
         if mark is not None:
             return await _Termination(partial(_find, (mark,))).run()
         of = marks.marks_of(self._task_id)
-        return await self._end_all(of) if of else ()
+        ended = await self._end_all(of) if of else ()
+        joined, self._joined = self._joined, []
+        for processes in await asyncio.gather(*map(asyncio.shield, joined)):
+            self.ended |= {(process.pid, process.started): process for process in processes}
+            ended += processes
+        return ended
 
     async def _end_all(self, of: tuple[ProcessMark, ...]) -> tuple[EndedProcess, ...]:
         ending = self._shared = _Termination(partial(_find, of), self._on_progress, frozenset(of))

@@ -21,6 +21,7 @@ from app.engine.tools.processes.termination import ProcessSweep, adopt_orphans
 from app.engine.tools.shell import terminal
 from app.engine.tools.shell.command import shell
 from app.protocol.background import BackgroundCommand
+from app.protocol.notices import EndedProcess
 from app.redaction import RedactedBytes, Redactor
 
 MOST = 16
@@ -76,13 +77,14 @@ class _Output:
 
 @dataclass(slots=True, eq=False)
 class Background:
-    """One command. `read_to` is how far the agent has read its output."""
+    """One command. `of_task` ends the task that started it; `read_to` is how far the agent has read its output."""
 
     shown: BackgroundCommand
     mark: marks.ProcessMark
     child: spawn.Child
     output: _Output
     sandbox: CommandSandbox | None
+    of_task: ProcessSweep
     read_to: int = 0
     is_listed: bool = True
     on_end: Callable[[], Awaitable[None]] | None = None
@@ -113,7 +115,7 @@ class BackgroundCommands:
         self._all: dict[str, Background] = {}
         self._count = 0
         self._ended: list[str] = []
-        self._stops: set[asyncio.Task[BackgroundCommand]] = set()
+        self._stops: set[asyncio.Task[tuple[EndedProcess, ...]]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -159,7 +161,7 @@ class BackgroundCommands:
         is_listed: bool = True,
         on_end: Callable[[], Awaitable[None]] | None = None,
     ) -> Background:
-        """Start it; a person who stops the task that started it stops it too. Raises `ToolError`.
+        """Start it; a person who stops the task that started it stops it too, and waits for it. Raises `ToolError`.
 
         `on_end` is called when its processes have ended.
         """
@@ -201,7 +203,9 @@ class BackgroundCommands:
             started_at=datetime.now(UTC),
             terminal=pty,
         )
-        one = self._all[number] = Background(shown, mark, child, output, sandbox, is_listed=is_listed, on_end=on_end)
+        one = self._all[number] = Background(
+            shown, mark, child, output, sandbox, context.processes, is_listed=is_listed, on_end=on_end
+        )
         one.watched = asyncio.create_task(self._watch(one), name=f"background command {number}")
         one.unsubscribe = cancel.subscribe(partial(self._on_cancel, one, cancel))
         self._changed()
@@ -209,11 +213,7 @@ class BackgroundCommands:
 
     async def stop(self, one: Background, by: str) -> BackgroundCommand:
         """End it and all its processes, and wait for that."""
-        if one.is_running and not one.shown.stopped_by:
-            one.shown = msgspec.structs.replace(one.shown, stopped_by=by)
-        await self._sweep.end(one.mark)
-        if one.watched is not None:
-            await asyncio.shield(one.watched)
+        await self._end(one, by)
         return self.describe(one)
 
     def type(self, one: Background, data: bytes) -> None:
@@ -272,6 +272,14 @@ class BackgroundCommands:
             one.output.close()
         self._all.clear()
 
+    async def _end(self, one: Background, by: str) -> tuple[EndedProcess, ...]:
+        if one.is_running and not one.shown.stopped_by:
+            one.shown = msgspec.structs.replace(one.shown, stopped_by=by)
+        ended = await self._sweep.end(one.mark)
+        if one.watched is not None:
+            await asyncio.shield(one.watched)
+        return ended
+
     async def _sandbox(self, context: ToolContext) -> CommandSandbox | None:
         """Of its own: it lasts as long as the command, while that of the task ends with the task."""
         of_task = context.sandbox
@@ -295,9 +303,10 @@ class BackgroundCommands:
     def _on_cancel(self, one: Background, cancel: CancelSignal) -> None:
         cause = cancel.cause
         if cause is not None and cause.kind == "user" and one.is_running:
-            stop = asyncio.get_running_loop().create_task(self.stop(one, cause.by or "a person"))
+            stop = asyncio.get_running_loop().create_task(self._end(one, cause.by or "a person"))
             self._stops.add(stop)
             stop.add_done_callback(self._stops.discard)
+            one.of_task.join(stop)
 
     async def _watch(self, one: Background) -> None:
         code = await one.child.exit
