@@ -23,8 +23,8 @@ from app.window.widgets.labels import TextLabel, one_line
 _TEXT = "What agents can use. Servers of the Model Context Protocol (MCP) bring the tools of other programs."
 _NO_SERVERS = "A server is a program, or an address on the web, that offers tools. It starts when a task needs it."
 _DESCRIPTION = 160
-# Each row costs about half a millisecond, and a server may offer thousands of tools.
-_MOST_ROWS = 100
+# Each row costs about two milliseconds, and a server may offer thousands of tools.
+_MOST_ROWS = 50
 _TIERS: dict[ToolTier, str] = {
     "free": "needs no approval",
     "read": "reads",
@@ -34,9 +34,9 @@ _TIERS: dict[ToolTier, str] = {
 
 
 class ToolRowView(QWidget):
-    """One tool; `switched` gives it to the chosen personality, or takes it."""
+    """One tool; `switched` gives its name, and whether the chosen personality is to have it."""
 
-    switched = Signal(bool)
+    switched = Signal(str, bool)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -53,18 +53,25 @@ class ToolRowView(QWidget):
         row.setSpacing(theme.tokens.space_close)
         row.addWidget(self._box, 0, Qt.AlignmentFlag.AlignTop)
         row.addLayout(words, 1)
-        self._box.clicked.connect(self.switched)
+        self._shown: tuple[ToolInfo, str] | None = None
+        self._box.clicked.connect(self._on_clicked)
 
     def show_tool(self, tool: ToolInfo, personality_id: str) -> None:
-        name = escape_hidden_line(tool.name)
+        self._box.setChecked(personality_id in tool.personalities)
+        if self._shown == (tool, personality_id):
+            return
+        self._shown, name = (tool, personality_id), escape_hidden_line(tool.name)
         self._name.setText(name)
         self._box.setAccessibleName(f"The agent has {name}")
-        self._box.setChecked(personality_id in tool.personalities)
         # The rest of a description tells models how to use the tool.
         first = escape_hidden(tool.description).partition("\n")[0].partition(". ")[0]
         self._about.setText(one_line(first, _DESCRIPTION).rstrip("."))
         self._facts.setText(_facts(tool))
         self._facts.set_tone("waiting" if tool.changed else "muted")
+
+    def _on_clicked(self, on: bool) -> None:
+        assert self._shown is not None
+        self.switched.emit(self._shown[0].name, on)
 
 
 def _facts(tool: ToolInfo) -> str:
@@ -94,7 +101,7 @@ class ToolsPageView(SettingsPageView):
         self._calls = calls
         self._open_link = open_link
         self._servers: dict[str, McpServerRowView] = {}
-        self._rows: dict[str, ToolRowView] = {}
+        self._rows: list[ToolRowView] = []
         self._with_log: set[str] = set()
         self._added = ""
         self._form = McpServerForm(theme)
@@ -194,23 +201,22 @@ class ToolsPageView(SettingsPageView):
     def _show_tools(self) -> None:
         words = self._search.text().casefold().split()
         found = [tool for tool in self._tools.tools or () if _matches(tool, words)]
-        shown = {tool.name: tool for tool in found[:_MOST_ROWS]}
-        if list(shown) != list(self._rows):
-            self._replace_tools(shown)
-        for name, tool in shown.items():
-            self._rows[name].show_tool(tool, self._chosen)
+        shown = found[:_MOST_ROWS]
+        while len(self._rows) > len(shown):
+            row = self._rows.pop()
+            self._tool_list.removeWidget(row)
+            row.hide()
+            row.deleteLater()
+        while len(self._rows) < len(shown):
+            self._rows.append(ToolRowView(self.theme))
+            self._rows[-1].switched.connect(self._on_switched)
+            self._tool_list.addWidget(self._rows[-1])
+        for row, tool in zip(self._rows, shown, strict=True):
+            row.show_tool(tool, self._chosen)
         left = len(found) - len(shown)
         none = "No tool has these words." if words and not found else ""
         self._more.setText(f"And {count(left, 'more tool')}: search for them." if left else none)
         self._more.setVisible(bool(self._more.text()))
-
-    def _replace_tools(self, names: Iterable[str]) -> None:
-        clear_layout(self._tool_list)
-        self._rows = {}
-        for name in names:
-            row = self._rows[name] = ToolRowView(self.theme)
-            row.switched.connect(partial(self._on_switched, name))
-            self._tool_list.addWidget(row)
 
     def _on_entered(self, params: McpSaveParams) -> None:
         self._added = params.name
