@@ -53,7 +53,7 @@ class AgentTaskRunner:
         self._factory = TaskFactory(builder, models, self.modes)
         self._rounds = Rounds(builder.log, builder.database, locks)
         self._task_locks = KeyedLock()
-        self.running = RunningTasks(locks, builder.asks, builder.database, background, self._next_reply)
+        self.running = RunningTasks(locks, builder.asks, builder.database, background, self._on_ended)
         self.messages = UnreadMessages(builder, self.running, self._task_locks)
         self._restart_resume = RestartResume(builder.log, builder.database, locks, self.resume, background)
         self._has_resumed_tasks = False
@@ -219,6 +219,20 @@ class AgentTaskRunner:
         self.modes.follow(started.run)
         await self._rounds.on_task_started(newest, begun)
         return started.run.task
+
+    async def _on_ended(self, task: Task) -> None:
+        await self._close_archived(task.conversation_id)
+        await self._next_reply(task)
+
+    async def _close_archived(self, conversation_id: str) -> None:
+        """End what tools have left running, if this was the last task of a conversation that was archived meanwhile."""
+        sessions = self._builder.sessions
+        is_used = any(run.task.conversation_id == conversation_id for run in self.running.all)
+        if is_used or conversation_id not in sessions.conversations():
+            return
+        conversation = await self._builder.database.conversations.get(conversation_id)
+        if conversation is not None and conversation.archived:
+            await sessions.close_conversation(conversation_id)
 
     async def _next_reply(self, task: Task) -> None:
         """Start the next speaker's task after a task, if there is one."""

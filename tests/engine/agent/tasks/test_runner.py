@@ -10,12 +10,13 @@ import pytest
 from app.engine.core.errors import AgentBusy, ConfigurationError, IllegalMove, InvalidParams, NotFound
 from app.protocol.asks import AskAnswerParams
 from app.protocol.blocks import NoticeBlock, TextBlock, ToolCallBlock
-from app.protocol.events import TaskUpdate, TextDelta
+from app.protocol.events import ConversationUpdate, TaskUpdate, TextDelta
 from app.protocol.notices import LimitReached
 from app.protocol.tasks import AgentPlan, PlannedCall, TaskRetryParams, TaskStartParams
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, Reply
+from tests.support.processes import running, until
 
 
 async def test_a_task_runs_tools_and_ends_with_its_summary(tmp_path: Path) -> None:
@@ -35,6 +36,24 @@ async def test_a_task_that_ends_well_logs_no_error(tmp_path: Path, caplog: pytes
     async with engine_parts(tmp_path, ModelServer(turns=[shell("true"), DONE])) as engine:
         await engine.watcher.end((await engine.start()).id)
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def test_what_a_task_leaves_running_ends_with_it_if_its_conversation_was_archived(tmp_path: Path) -> None:
+    line = {"command": "sleep 4731", "background": True}
+    gate = asyncio.Event()
+    turns = [Reply(calls=(Call("shell", {**line}),)), Reply(calls=DONE.calls, gate=gate)]
+    async with engine_parts(tmp_path, ModelServer(turns=turns)) as engine:
+        task = await engine.start()
+        await until(lambda: bool(running("4731")))
+        conversation = await engine.services.database.conversations.get(task.conversation_id)
+        assert conversation is not None
+        archived = msgspec.structs.replace(conversation, archived=True)
+        engine.services.log.publish(ConversationUpdate(conversation=archived))
+        await engine.services.log.flush()
+        gate.set()
+        await engine.watcher.end(task.id)
+        await until(lambda: not engine.services.sessions.conversations())
+        assert not running("4731")
 
 
 async def test_published_events_equal_stored_events(tmp_path: Path) -> None:
