@@ -197,6 +197,26 @@ class McpShowResult(Wire, frozen=True, kw_only=True):
     prompts: tuple[McpPrompt, ...] = ()
 
 
+class McpPromptListParams(Wire, frozen=True, kw_only=True):
+    """With `workspace`, also of the trusted servers that its files name. `start` connects those that are not."""
+
+    workspace: str | None = None
+    start: bool = False
+
+
+class McpServerPrompt(Wire, frozen=True, kw_only=True):
+    server: str
+    prompt: McpPrompt
+
+
+class McpPromptListResult(Wire, frozen=True, kw_only=True):
+    """`idle` are the servers that were not asked because they are not connected; `problems` say why others failed."""
+
+    prompts: tuple[McpServerPrompt, ...] = ()
+    idle: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
 class McpPromptParams(Wire, frozen=True, kw_only=True):
     name: str
     prompt: str
@@ -278,6 +298,10 @@ MCP_LOG = Method("mcp/log", McpServerParams, McpLogResult, False, "Get the log o
 
 MCP_SET_KEY = Method("mcp/set_key", McpKeyParams, McpKeyResult, True, "Store the value of a server's variable.")
 
+MCP_PROMPTS = Method(
+    "mcp/prompts", McpPromptListParams, McpPromptListResult, False, "List the prompts of all usable servers."
+)
+
 MCP_PROMPT = Method("mcp/prompt", McpPromptParams, McpPromptResult, False, "Get a prompt of a server as text.")
 
 MCP_ACCEPT_TOOL = Method("mcp/accept_tool", McpAcceptParams, McpServerResult, True, "Accept what a tool says now.")
@@ -298,6 +322,7 @@ METHODS = (
     MCP_SHOW,
     MCP_LOG,
     MCP_SET_KEY,
+    MCP_PROMPTS,
     MCP_PROMPT,
     MCP_ACCEPT_TOOL,
 )

@@ -10,16 +10,19 @@ from app.protocol.servers import (
     MCP_LOG,
     MCP_LOGIN,
     MCP_LOGOUT,
+    MCP_PROMPT,
+    MCP_PROMPTS,
     MCP_REMOVE,
     MCP_RESTART,
     MCP_SAVE,
     MCP_SET_ENABLED,
-    MCP_SHOW,
     MCP_TRUST,
     TOOL_LIST,
     TOOL_SWITCH,
     McpListParams,
-    McpPrompt,
+    McpPromptListParams,
+    McpPromptListResult,
+    McpPromptParams,
     McpSaveParams,
     McpServer,
     McpServerParams,
@@ -41,7 +44,6 @@ class ToolStore(QObject):
     failed = Signal(str)
     login_begun = Signal(str)  # the address to open in a browser
     log_loaded = Signal(str, str)  # the server's name, and its log
-    prompts_loaded = Signal(str, object)  # the server's name, and a tuple of `McpPrompt`
 
     def __init__(self, session: EngineSession) -> None:
         super().__init__()
@@ -114,12 +116,29 @@ class ToolStore(QObject):
 
         self._session.spawn(work(), self.failed.emit)
 
-    def load_prompts(self, server: McpServer) -> None:
-        async def work() -> None:
-            found: tuple[McpPrompt, ...] = (await self._session.call(MCP_SHOW, self._params(server))).prompts
-            self.prompts_loaded.emit(server.name, found)
+    def load_prompts(
+        self,
+        params: McpPromptListParams,
+        loaded: Callable[[McpPromptListResult], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        """The prompts of servers, for whoever asks."""
 
-        self._session.spawn(work(), self.failed.emit)
+        async def work() -> None:
+            loaded(await self._session.call(MCP_PROMPTS, params))
+
+        if self._session.is_connected:
+            self._session.spawn(work(), failed)
+
+    def fill_prompt(
+        self, params: McpPromptParams, filled: Callable[[str], None], failed: Callable[[str], None]
+    ) -> None:
+        """The text of a prompt with its arguments."""
+
+        async def work() -> None:
+            filled((await self._session.call(MCP_PROMPT, params)).text)
+
+        self._session.spawn(work(), failed)
 
     def _params(self, server: McpServer) -> McpServerParams:
         return McpServerParams(name=server.name, workspace=server.workspace or self.workspace)

@@ -8,6 +8,7 @@ from app.protocol.base import JsonObject
 from app.protocol.servers import (
     McpListResult,
     McpLoginResult,
+    McpPromptListResult,
     McpServer,
     McpServerResult,
     McpShowResult,
@@ -167,3 +168,21 @@ async def test_servers_that_have_no_sign_in_say_so(engine: EngineServer) -> None
 
 def stored_keys(engine: EngineServer) -> object:
     return json.loads((engine.services.paths.keys / "stored.json").read_bytes())
+
+
+async def test_prompts_are_listed_of_connected_servers_and_of_all_if_wanted(engine: EngineServer) -> None:
+    async with raw_client(engine) as client:
+
+        async def prompts(request_id: int, *, start: bool) -> McpPromptListResult:
+            answer = await client.ask("mcp/prompts", request_id, start=start)
+            return msgspec.convert(answer["result"], McpPromptListResult)
+
+        assert await prompts(1, start=True) == McpPromptListResult()
+        await client.ask("mcp/save", 2, name="test", command=list(command()))
+        await client.ask("mcp/save", 3, name="bad", command=list(command("dies")))
+        await client.ask("mcp/save", 4, name="off", command=list(command()), enabled=False)
+        assert await prompts(5, start=False) == McpPromptListResult(idle=("test", "bad"))
+        started = await prompts(6, start=True)
+        assert [(one.server, one.prompt.name) for one in started.prompts] == [("test", "ask")]
+        assert started.idle == () and "bad is not available" in started.problems[0]
+        assert (await prompts(7, start=False)).prompts == started.prompts

@@ -22,6 +22,7 @@ from app.protocol.servers import (
     MCP_LOGIN,
     MCP_LOGOUT,
     MCP_PROMPT,
+    MCP_PROMPTS,
     MCP_REMOVE,
     MCP_RESTART,
     MCP_SAVE,
@@ -39,6 +40,8 @@ from app.protocol.servers import (
     McpListResult,
     McpLoginResult,
     McpLogResult,
+    McpPromptListParams,
+    McpPromptListResult,
     McpPromptParams,
     McpPromptResult,
     McpSaveParams,
@@ -109,6 +112,10 @@ async def log(services: Services, session: ClientSession, params: McpServerParam
 
 async def set_key(services: Services, session: ClientSession, params: McpKeyParams) -> McpKeyResult:
     return McpKeyResult(notice=await services.mcp.set_key(params))
+
+
+async def list_prompts(services: Services, session: ClientSession, params: McpPromptListParams) -> McpPromptListResult:
+    return await services.mcp.prompts(params)
 
 
 async def prompt(services: Services, session: ClientSession, params: McpPromptParams) -> McpPromptResult:
@@ -198,6 +205,7 @@ HANDLERS = (
     Route(MCP_SHOW, show),
     Route(MCP_LOG, log),
     Route(MCP_SET_KEY, set_key),
+    Route(MCP_PROMPTS, list_prompts),
     Route(MCP_PROMPT, prompt),
     Route(MCP_ACCEPT_TOOL, accept_tool),
 )

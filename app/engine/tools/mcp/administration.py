@@ -21,6 +21,7 @@ from app.protocol.base import JsonObject, JsonValue
 _MOST = 100
 _LONGEST_PROMPT = 200_000
 _MOST_LISTED = 500
+_PROMPTS_S = 20.0
 
 
 class ServerAdministration:
@@ -159,6 +160,21 @@ class ServerAdministration:
             prompts=tuple(map(_prompt, (await connection.prompts())[:_MOST_LISTED])),
         )
 
+    async def prompts(self, params: protocol.McpPromptListParams) -> protocol.McpPromptListResult:
+        """The prompts of all servers that may be used, connected ones or all."""
+        servers = [
+            server
+            for server in await self._pool.servers(_path(params.workspace))
+            if server.spec.enabled and not server.spec.problem and self._pool.known.trust_of(server.spec) == "trusted"
+        ]
+        asked = [server for server in servers if params.start or server.connection is not None]
+        found = await asyncio.gather(*map(_prompts_of, asked))
+        return protocol.McpPromptListResult(
+            prompts=tuple(prompt for prompts, _ in found for prompt in prompts),
+            idle=tuple(server.spec.name for server in servers if server not in asked),
+            problems=tuple(problem for _, problem in found if problem),
+        )
+
     async def prompt(self, params: protocol.McpPromptParams) -> str:
         """The messages of a prompt as one text."""
         server = await self._usable(params.name, params.workspace)
@@ -252,6 +268,19 @@ class ServerAdministration:
                 f"first: errand mcp trust {server.spec.name}"
             )
         return server
+
+
+async def _prompts_of(server: McpServer) -> tuple[list[protocol.McpServerPrompt], str]:
+    """The prompts of a server, or why there are none."""
+    name = server.spec.name
+    try:
+        async with asyncio.timeout(_PROMPTS_S):
+            listed = await (await server.connected()).prompts()
+    except TimeoutError:
+        return [], f"The server {name} did not list its prompts within {_PROMPTS_S:g} s."
+    except EngineError as error:
+        return [], str(error)
+    return [protocol.McpServerPrompt(server=name, prompt=_prompt(one)) for one in listed[:_MOST_LISTED]], ""
 
 
 def _path(workspace: str | None) -> Path | None:

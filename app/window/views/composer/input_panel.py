@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
+from shiboken6 import isValid
 
 from app.protocol.agents import Agent
+from app.protocol.servers import McpServerPrompt
 from app.protocol.tasks import ApproveMode, Task
 from app.window.rows.row import UserRow
 from app.window.stores.catalog import ModelStore
@@ -32,6 +34,7 @@ from app.window.views.usage.context_bar import ContextBarView
 
 if TYPE_CHECKING:
     from app.window.views.composer.mention_list import MentionListView
+    from app.window.views.composer.server_prompts import ServerPromptListView
 
 
 _NO_CONVERSATION_YET = "Send a first message. Then others can take part in the conversation."
@@ -97,6 +100,7 @@ class InputPanelView(QWidget):
         self.task_options = TaskOptionsView(theme, self.approval_mode)
         self.composer = ComposerView(theme, self.task_options)
         self.mentions: MentionListView | None = None
+        self.prompts: ServerPromptListView | None = None
         tokens = theme.tokens
         self.setMaximumWidth(tokens.column + 2 * tokens.space_far)  # aligned with the transcript
         column = QVBoxLayout(self)
@@ -182,6 +186,7 @@ class InputPanelView(QWidget):
         self.agents.remove_requested.connect(self._on_remove_requested)
         self.task_options.changed.connect(self._on_options_changed)
         self.approval_mode.chosen.connect(self._on_mode_chosen)
+        composer.edited.connect(self._on_edited)
         composer.field.mode_cycle_requested.connect(self.approval_mode.cycle)
         store.approve_changed.connect(self._show_approve)
         self.task_options.add_agent_requested.connect(self.add_agent)
@@ -296,6 +301,36 @@ class InputPanelView(QWidget):
 
     def _on_files_changed(self) -> None:
         self.files_changed.emit(self.composer.attachments.paths)
+
+    def _folder(self) -> str | None:
+        return self.task_options.options.workspace
+
+    def _on_edited(self, text: str) -> None:
+        if text == "/" and self.prompts is None:
+            from app.window.views.composer.server_prompts import ServerPromptListView  # few messages begin so
+
+            self.prompts = ServerPromptListView(self.composer.field, self._stores.tools, self._folder, self._theme)
+            self.prompts.chosen.connect(self._on_prompt_chosen)
+            self.prompts.update_items()
+
+    def _on_prompt_chosen(self, chosen: McpServerPrompt) -> None:
+        """Replace the / with the text of a server's prompt, for the person to read and send."""
+        from app.window.views.composer.server_prompts import PromptArgumentsDialog, prompt_params
+
+        if not chosen.prompt.arguments:
+            params = prompt_params(chosen, self._folder(), {})
+            self._stores.tools.fill_prompt(params, self._on_prompt_filled, self._store.failed.emit)
+            return
+        dialog = PromptArgumentsDialog(self._theme, self._stores.tools, chosen, self._folder(), self)
+        dialog.filled.connect(self._on_prompt_filled)
+        dialog.open()
+
+    def _on_prompt_filled(self, text: str) -> None:
+        if not isValid(self):
+            return  # the conversation was closed meanwhile
+        typed = self.composer.text
+        self.composer.set_text(text if typed.startswith("/") and "\n" not in typed else f"{typed}\n\n{text}".strip())
+        self.composer.setFocus()
 
     def _on_folder_dropped(self, path: str) -> None:
         """Use a folder as the workspace of a new conversation; in an existing one insert its path."""

@@ -2,121 +2,48 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFrame, QListWidget, QListWidgetItem, QVBoxLayout
+from PySide6.QtWidgets import QListWidgetItem
 
 from app.protocol.agents import Agent
-from app.window.theme.style import set_style
 from app.window.theme.theme import Theme
+from app.window.views.composer.completion_list import CompletionListView
 from app.window.views.composer.prompt_edit import PromptEditView
 from app.window.widgets.agent_dot import agent_icon
 
 _MAX_SHOWN = 8
-_ACCEPT_KEYS = (Qt.Key.Key_Tab, Qt.Key.Key_Return, Qt.Key.Key_Enter)
-_STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
 
-class MentionListView(QFrame):
-    """`agents` returns the agents to complete; a single one is not offered. The focus stays in the text field."""
+class MentionListView(CompletionListView):
+    """`agents` returns the agents to complete; a single one is not offered."""
 
     def __init__(self, field: PromptEditView, agents: Callable[[], tuple[Agent, ...]], theme: Theme) -> None:
-        super().__init__(field, Qt.WindowType.ToolTip)
-        self._field = field
         self._agents = agents
-        self._theme = theme
-        self._left = -1  # position of the @ whose completion was dismissed
-        set_style(self, "look", "popover")
-        self.list = QListWidget()
-        self.list.setAccessibleName("Agents to name")
-        self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.list.ensurePolished()  # rows are measured before the list is shown
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(1, 1, 1, 1)
-        self._column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
-        self._column.addWidget(self.list)
-        field.cursorPositionChanged.connect(self._update)
-        field.focused.connect(self._on_focused)
-        field.installEventFilter(self)
-        self.list.itemClicked.connect(self._insert)
+        super().__init__(field, "Agents to name", theme)
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Handle the keys of the list before the text field does."""
-        if not self.isVisible() or not isinstance(event, QKeyEvent):
-            return super().eventFilter(watched, event)
-        return event.type() == QEvent.Type.KeyPress and self._handle_key(event)
-
-    def _handle_key(self, event: QKeyEvent) -> bool:
-        key = Qt.Key(event.key())
-        if event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
-            return False
-        if key in _STEPS:
-            row = self.list.currentRow() + _STEPS[key]
-            self.list.setCurrentRow(max(0, min(self.list.count() - 1, row)))
-        elif key in _ACCEPT_KEYS:
-            self._insert(self.list.currentItem())
-        elif key == Qt.Key.Key_Escape:
-            self._left = self._start()
-            self.hide()
-        else:
-            return False
-        return True
-
-    def _update(self) -> None:
-        start = self._start()
-        names = self._matches(start) if start >= 0 and start != self._left else ()
-        if start < 0:
-            self._left = -1
-        if not names or not self._field.hasFocus():
-            self.hide()
-            return
-        self.list.clear()
-        for agent in names:
-            self.list.addItem(QListWidgetItem(agent_icon(agent.color, self._theme), agent.name))
-        self.list.setCurrentRow(0)
-        self._place()
-
-    def _start(self) -> int:
+    def start(self) -> int:
         """The position of the @ before the cursor; -1 if there is none, or if it is part of a word."""
-        cursor = self._field.textCursor()
+        cursor = self.field.textCursor()
         line, column = cursor.block().text(), cursor.positionInBlock()
         at = line.rfind("@", 0, column)
         if at < 0 or (at > 0 and (line[at - 1].isalnum() or line[at - 1] in "@.")):
             return -1
         return cursor.block().position() + at
 
-    def _matches(self, start: int) -> tuple[Agent, ...]:
+    def items(self, start: int) -> list[QListWidgetItem]:
         """The agents whose names start with the typed text; names may contain blanks."""
-        typed = self._typed(start).casefold()
+        cursor = self.field.textCursor()
+        typed = cursor.block().text()[start + 1 - cursor.block().position() : cursor.positionInBlock()].casefold()
         agents = self._agents()
         if len(agents) < 2 or any(agent.name.casefold() == typed.strip() for agent in agents if typed.endswith(" ")):
-            return ()
-        return tuple(agent for agent in agents if agent.name.casefold().startswith(typed))[:_MAX_SHOWN]
+            return []
+        found = [agent for agent in agents if agent.name.casefold().startswith(typed)][:_MAX_SHOWN]
+        return [QListWidgetItem(agent_icon(agent.color, self.theme), agent.name) for agent in found]
 
-    def _typed(self, start: int) -> str:
-        cursor = self._field.textCursor()
-        return cursor.block().text()[start + 1 - cursor.block().position() : cursor.positionInBlock()]
-
-    def _insert(self, item: QListWidgetItem | None) -> None:
-        start = self._start()
+    def choose(self, item: QListWidgetItem | None) -> None:
+        start = self.start()
         if item is None or start < 0:
             return
-        cursor = self._field.textCursor()
+        cursor = self.field.textCursor()
         cursor.setPosition(start + 1, cursor.MoveMode.KeepAnchor)
         cursor.insertText(f"{item.text()} ")
         self.hide()
-
-    def _on_focused(self, focused: bool) -> None:
-        if not focused:
-            self.hide()
-
-    def _place(self) -> None:
-        """Show the list above the cursor's line."""
-        rows = self.list.count()
-        self.list.setFixedHeight(rows * self.list.sizeHintForRow(0) + 2)
-        self.list.setFixedWidth(self.list.sizeHintForColumn(0) + 2 * self._theme.tokens.space_far)
-        self._column.activate()
-        corner = self._field.viewport().mapToGlobal(self._field.cursorRect().topLeft())
-        self.move(corner - QPoint(0, self.height() + self._theme.tokens.space_tight))
-        self.show()
