@@ -8,6 +8,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ _LOAD_MS, _IDLE_MS, _ACTION_MS, _SCRIPT_S = 30_000, 8_000, 8_000, 15.0
 _SETTLE_MS = 100
 _SIZE = {"width": 1280, "height": 800}
 _MOST_PAGES = 5
+# A page can open dialogs without end.
+_MOST_NOTES = 20
 # Larger pictures are scaled down by the models' providers.
 _LONGEST_SIDE = 1_568
 _LARGEST_PICTURE = 1_500_000
@@ -181,10 +184,10 @@ def _new_folder() -> Path:
 
 @dataclass(eq=False)  # without slots: Playwright adds an attribute
 class BrowserWindow:
-    """The pages of one conversation; actions go to the newest. `notes` are what happened meanwhile, for the model."""
+    """The pages of one conversation; actions go to the newest. `notes` are the newest of what happened meanwhile."""
 
     _context: "BrowserContext"
-    notes: list[str] = field(default_factory=list[str])
+    notes: deque[str] = field(default_factory=lambda: deque[str](maxlen=_MOST_NOTES))
     url: str = ""
     is_crashed: bool = False
     is_closed: bool = False

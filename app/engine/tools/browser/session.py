@@ -19,7 +19,9 @@ _IDLE_S = 600.0
 # Of one call, whatever hangs.
 _LONGEST_S = 90.0
 _SILENT = f"The page did not answer within {_LONGEST_S:g} s. It was closed; navigate again."
-_MOST_BLOCKED = 5
+_MOST_BLOCKED, _MOST_REMEMBERED = 5, 200
+# Of a name in the domain name system.
+_LONGEST_HOST = 253
 _MOST_CONNECTIONS = 128
 # What it would tell its maker, which is refused like the rest.
 _OF_THE_BROWSER = frozenset(
@@ -113,7 +115,7 @@ class BrowserSession:
 
     def take_notes(self) -> list[str]:
         """What happened since the last call, for the model."""
-        notes = [f"not loaded from {place}: {reason}" for place, reason in list(self._blocked.items())[:_MOST_BLOCKED]]
+        notes = [f"not loaded from {place}: {reason}" for place, reason in [*self._blocked.items()][:_MOST_BLOCKED]]
         if len(self._blocked) > _MOST_BLOCKED:
             notes.append(f"nor from {len(self._blocked) - _MOST_BLOCKED} other hosts")
         self._blocked.clear()
@@ -167,10 +169,14 @@ class BrowserSession:
     def _judge(self, host: str, port: int, addresses: Sequence[str]) -> str | None:
         if self._guard is None:
             return "no address is open"
+        if len(host) > _LONGEST_HOST:
+            return "its host has no possible name"
         reason = self._guard.connection_refusal(TOOL, host, port, addresses, self._approved)
         if reason is not None and host not in _OF_THE_BROWSER:
             self._blocked.pop(f"{host}:{port}", None)
             self._blocked[f"{host}:{port}"] = reason
+            if len(self._blocked) > _MOST_REMEMBERED:
+                del self._blocked[next(iter(self._blocked))]
         return reason
 
 
