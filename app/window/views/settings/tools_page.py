@@ -20,7 +20,7 @@ from app.window.widgets.combo_box import ComboBox
 from app.window.widgets.empty_state import EmptyStateView
 from app.window.widgets.labels import TextLabel, one_line
 
-_TEXT = "What agents can use. Servers of the Model Context Protocol (MCP) bring the tools of other programs."
+_TEXT = "What agents can use. MCP servers bring the tools of other programs."
 _NO_SERVERS = "A server is a program, or an address on the web, that offers tools. It starts when a task needs it."
 _DESCRIPTION = 160
 # Each row costs about two milliseconds, and a server may offer thousands of tools.
