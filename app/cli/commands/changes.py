@@ -11,7 +11,7 @@ from app.cli.exit_codes import EXIT_ERROR
 from app.cli.options import Flag, Option
 from app.cli.terminal.style import Style
 from app.cli.terminal.terminal import Terminal
-from app.cli.terminal.text import one_line, plain
+from app.cli.terminal.text import one_line, plain, wrapped
 from app.client.connection import Connection
 from app.client.display_text import CHANGES_NOT_SEEN, REDO_PREVIEW, file_state_text
 from app.client.launch import connect
@@ -109,7 +109,7 @@ def format_changes(found: TaskChanges, step: int | None, style: Style, width: in
         for one in found.steps
         if step in (None, one.step)
     ]
-    return [head, *lines, *steps, style.dim(CHANGES_NOT_SEEN)]
+    return [head, *lines, *steps, *map(style.dim, wrapped(CHANGES_NOT_SEEN, width).splitlines())]
 
 
 async def _change(options: UndoOptions, paths: Paths, terminal: Terminal, *, redo: bool) -> int:

@@ -4,10 +4,11 @@ from datetime import UTC, datetime
 
 from app.cli.commands.changes import format_changes
 from app.cli.terminal.style import PLAIN
-from app.cli.terminal.text import columns
+from app.cli.terminal.text import columns, wrapped
 from app.client.display_text import CHANGES_NOT_SEEN
 from app.protocol.changes import ChangedFile, ChangedStep, TaskChanges
 
+NOTE = wrapped(CHANGES_NOT_SEEN, 80).splitlines()
 AT = datetime(2026, 11, 23, tzinfo=UTC)
 
 
@@ -35,12 +36,12 @@ def test_files_and_steps_are_listed_with_their_sums() -> None:
         "      Somebody else changed it.",
         "  step 1: 1 file, undone",
         "  step 2: 1 file",
-        CHANGES_NOT_SEEN,
+        *NOTE,
     ]
 
 
 def test_a_step_is_listed_with_its_own_files_and_sums() -> None:
-    lines = ["1 file · +2 −1", "  +2 −1  a.py", "  step 1: 1 file, undone", CHANGES_NOT_SEEN]
+    lines = ["1 file · +2 −1", "  +2 −1  a.py", "  step 1: 1 file, undone", *NOTE]
     assert format_changes(FOUND, 1, PLAIN, 80) == lines
 
 
