@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import EngineError
 from app.engine.core.messages import Text
-from app.engine.core.workspace_threads import in_workspace
+from app.engine.core.workspace_threads import PATIENCE_S, in_workspace
 from app.engine.tools.base import (
     Access,
     ExecutionMode,
@@ -48,6 +48,8 @@ from app.protocol.blocks import CallDisplay
 
 _log = logging.getLogger(__name__)
 
+# For the comparison of files after a command that was stopped, and after one in the background.
+_STOPPED_S, _ENDED_S = 0.2, 2.0
 _UPDATE_PAUSE_S = 0.05
 _UPDATE_SIZE = 4_000
 _LAST_LINES = 3
@@ -205,7 +207,7 @@ class Shell:
             outcome = await command.run(wanted.command, folder, wanted.timeout_secs, cancel)
         finally:
             updates.close()
-            await self._record_changes(kept)
+            await self._record_changes(kept, _STOPPED_S if cancel.is_set else PATIENCE_S)
         remarks = [*self._of_the_folder(wanted, folder, outcome), *self._of_the_sandbox(command, outcome, allowed)]
         return _result(command, outcome, wanted.timeout_secs, [*remarks, *self._background.take_ended()])
 
@@ -247,11 +249,12 @@ class Shell:
             _log.warning("what a command changes will not be recorded: %s", error)
             return None
 
-    async def _record_changes(self, kept: CommandFiles | None) -> None:
+    async def _record_changes(self, kept: CommandFiles | None, within_s: float = _ENDED_S) -> None:
+        """Wait for it no longer than `within_s`: a folder that does not answer is compared when it does again."""
         if kept is None:
             return
         try:
-            await in_workspace(self._context.workspace, kept.record_changes)
+            await in_workspace(self._context.workspace, kept.record_changes, within_s)
         except (EngineError, OSError) as error:
             _log.warning("what a command changed is not recorded: %s", error)
 
