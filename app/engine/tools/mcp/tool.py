@@ -24,12 +24,14 @@ from app.engine.tools.base import (
     text_argument,
     text_result,
 )
+from app.engine.tools.cancellation import until_cancelled
 from app.engine.tools.mcp.definitions import ServerTool, changed_text
 from app.engine.tools.mcp.http import LoginNeeded
 from app.engine.tools.mcp.json_rpc import McpError, McpTimeout
 from app.engine.tools.mcp.known import KnownServers
 from app.engine.tools.mcp.results import ContentReader, result_of
 from app.engine.tools.mcp.server import McpServer
+from app.engine.tools.plain_text import without_hidden
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import CallDisplay
 
@@ -93,7 +95,7 @@ class McpTool:
         updates, started = _Progress(on_update), time.monotonic()
         server = self._server
         try:
-            connection = await server.connected()
+            connection = await until_cancelled(server.connected(), cancel)
             now = next((one for one in connection.tools.tools if one.own_name == self._tool.own_name), None)
             if now is None or now.fingerprint != self._tool.fingerprint:
                 raise ToolError(
@@ -161,10 +163,10 @@ class McpResources:
     ) -> ToolResult:
         wanted = decode(arguments, ResourceArguments)
         if wanted.operation == "list":
-            return await self._list(wanted.server, cancel)
+            return await until_cancelled(self._list(wanted.server), cancel)
         server = self._server(wanted.server)
         try:
-            connection = await server.connected()
+            connection = await until_cancelled(server.connected(), cancel)
             contents = await connection.read_resource(wanted.uri, server.spec.timeout_s, cancel)
         except EngineError as error:
             raise _failure(error, server, cancel) from error
@@ -174,7 +176,7 @@ class McpResources:
         content = await asyncio.to_thread(reader.content)
         return hidden(ToolResult(content, None, f"{len(contents)} read"), self._context.redactor)
 
-    async def _list(self, name: str, cancel: CancelSignal) -> ToolResult:
+    async def _list(self, name: str) -> ToolResult:
         servers = [self._server(name)] if name else list(self._servers.values())
         lines: list[str] = []
         for server in servers:
@@ -184,8 +186,6 @@ class McpResources:
             except EngineError as error:
                 lines.append(f"{server.spec.name}: {error}")
                 continue
-            if cancel.is_set:
-                raise ToolError("Operation aborted")
             lines += [f"{server.spec.name}: {_resource_line(one)}" for one in resources[:_MOST_RESOURCES]]
             if len(resources) > _MOST_RESOURCES:
                 lines.append(f"{server.spec.name}: {len(resources) - _MOST_RESOURCES} more")
@@ -240,4 +240,4 @@ def _resource_line(resource: JsonObject) -> str:
 
 
 def _text(value: JsonValue) -> str:
-    return " ".join(value.split()) if isinstance(value, str) else ""
+    return " ".join(without_hidden(value).split()) if isinstance(value, str) else ""

@@ -17,6 +17,7 @@ from app.engine.tools.mcp.tool import McpResources
 from app.protocol.base import JsonObject, JsonValue
 from tests.support.loop_parts import make_tool_context, text_of, until
 from tests.support.mcp_servers import command, echo, pool_of, server_of, stored, tool_of_server
+from tests.support.processes import PYTHON
 
 
 async def _failure(work: "asyncio.Future[ToolResult] | asyncio.Task[ToolResult]") -> ToolError:
@@ -218,6 +219,19 @@ async def test_variables_are_put_into_the_command_and_the_variables_of_a_server(
         found = text_of(await echo(await tool_of_server(server, tmp_path), "environment"))
         assert "${MODE_OF_SERVER}" in server.log.text()
     assert '"ONE": "mine"' in found and '"TWO": "other"' in found
+
+
+async def test_a_stop_does_not_wait_for_a_server_that_is_starting(tmp_path: Path) -> None:
+    words = (PYTHON, "-c", "import time; time.sleep(60)")
+    async with pool_of(tmp_path, StoredServer(name="test", command=words)) as pool:
+        server, cancel = await pool.find("test"), CancelSignal()
+        tool = McpResources([server], make_tool_context(tmp_path))
+        wanted: tuple[JsonObject, ...] = ({"operation": "list"}, {"operation": "read", "server": "test", "uri": "a:b"})
+        calls = [asyncio.create_task(tool.execute("c1", one, cancel, lambda _: None)) for one in wanted]
+        await until(lambda: server.state == "starting")
+        cancel.set()
+        for call in calls:
+            assert str(await _failure(call)) == "Operation aborted"
 
 
 async def test_resources_are_listed_and_read_by_one_tool(tmp_path: Path) -> None:
