@@ -219,7 +219,7 @@ def _parsed(head: bytes) -> _Request:
         raise _Refused(HTTPStatus.BAD_REQUEST, "This proxy takes CONNECT, and http addresses.")
     port = int(found[4] or 80)
     if not 0 < port < 65_536:
-        raise _Refused(HTTPStatus.BAD_REQUEST, "This port is none.")
+        raise _Refused(HTTPStatus.BAD_REQUEST, "There is no such port.")
     host = found[3].decode("ascii", "replace").strip("[]")
     return _Request(found[1], host, port, found[5] or b"/", tuple(headers))
 

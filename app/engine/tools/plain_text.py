@@ -47,7 +47,7 @@ def clean_name(name: str) -> str:
 def clean_output(data: bytes, *, has_more: bool = False) -> str:
     """Decode bytes; invalid UTF-8 and unprintable characters become U+FFFD.
 
-    If more output follows (`goes_on`), an incomplete character or escape sequence at the end is omitted.
+    If more output follows (`has_more`), an incomplete character or escape sequence at the end is omitted.
     """
     text = _decoder("replace").decode(data, final=not has_more)
     if "\x1b" in text:

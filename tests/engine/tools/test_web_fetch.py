@@ -78,7 +78,7 @@ async def test_a_long_text_is_read_in_parts(context: ToolContext) -> None:
         behind = await failure(tool, {"url": site.url("/long"), "start": 1_000_000})
     assert first.endswith(f"[characters 0 to 20,000 of {len(body):,}; for more call with start 20000]")
     assert (first.split("\n", 1)[1][:20_000] + second.split("\n", 1)[1])[: len(body)].startswith(body.decode()[:39_000])
-    assert "behind the end" in str(behind)
+    assert "past the end" in str(behind)
 
 
 async def test_a_redirect_to_a_host_that_is_not_open_is_not_followed(context: ToolContext) -> None:

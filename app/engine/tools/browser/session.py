@@ -170,7 +170,7 @@ class BrowserSession:
         if self._guard is None:
             return "no address is open"
         if len(host) > _LONGEST_HOST:
-            return "its host has no possible name"
+            return "its host is too long for a name"
         reason = self._guard.connection_refusal(TOOL, host, port, addresses, self._approved)
         if reason is not None and host not in _OF_THE_BROWSER:
             self._blocked.pop(f"{host}:{port}", None)

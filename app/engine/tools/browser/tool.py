@@ -343,7 +343,7 @@ def _text_of(wanted: BrowserArguments, url: str) -> str:
 def _part(wanted: BrowserArguments, text: str, session: BrowserSession, window: BrowserWindow) -> ToolResult:
     total, shown = len(text), text[wanted.start : wanted.start + PAGE_LENGTH]
     if wanted.start and wanted.start >= total:
-        raise ToolError(f"start {wanted.start:,} is behind the end: there are {total:,} characters.")
+        raise ToolError(f"start {wanted.start:,} is past the end: there are {total:,} characters.")
     end = wanted.start + len(shown)
     more = f"\n[characters {wanted.start:,} to {end:,} of {total:,}; for more use start {end}]" if end < total else ""
     is_short = wanted.action == "evaluate" and total <= _SHORT_VALUE and "\n" not in text

@@ -238,7 +238,7 @@ class PythonSession:
         if end == "done":
             await asyncio.wait([process.child.exit], timeout=_EXIT_S)
         code = process.child.exit.result() if process.child.exit.done() else None
-        await self._end(_how_it_ended(code) if end == "done" else "it did not let itself be interrupted")
+        await self._end(_how_it_ended(code) if end == "done" else "it could not be interrupted")
         return code
 
     async def _started(self, context: ToolContext, place: _Place) -> _Process:

@@ -227,11 +227,11 @@ def cause_of(error: Exception) -> str:
         case aiohttp.ClientConnectorCertificateError():
             reason = error.certificate_error
             text = reason.verify_message if isinstance(reason, ssl.SSLCertVerificationError) else str(reason)
-            return f"its certificate is not right ({text})"
+            return f"its certificate is not valid ({text})"
         case aiohttp.ClientConnectorError():
             return f"no connection ({error.os_error.strerror or error.os_error})"
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
-            return "the server broke the connection off"
+            return "the server closed the connection"
         case TimeoutError():
             return "it does not answer"
         case zlib.error():

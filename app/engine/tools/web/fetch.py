@@ -161,7 +161,7 @@ def _no_text(got: Download) -> str:
 def _result(wanted: WebFetchArguments, got: Download, page: Page) -> ToolResult:
     total, part = len(page.text), page.text[wanted.start : wanted.start + PAGE_LENGTH]
     if wanted.start and wanted.start >= total:
-        raise ToolError(f"start {wanted.start:,} is behind the end: the text has {total:,} characters.")
+        raise ToolError(f"start {wanted.start:,} is past the end: the text has {total:,} characters.")
     end = wanted.start + len(part)
     failed = got.status >= 400
     head = data_notice(f"{got.url}{f': {got.phrase}' if failed else ''}")
