@@ -13,14 +13,16 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.settings import McpServer
 from app.engine.tools.mcp.json_rpc import McpError
 from tests.support.mcp_servers import pool_of
+from tests.support.oauth_server import visit
+from tests.support.processes import until
 
 _REPOSITORY = Path(__file__).parents[4]
 
 
 @asynccontextmanager
-async def _sdk_server() -> AsyncGenerator[str]:
+async def _sdk_server(module: str = "mcp_web_server") -> AsyncGenerator[str]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.mcp_web_server"),
+        *(sys.executable, "-m", f"tests.support.{module}"),
         cwd=_REPOSITORY,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -43,6 +45,23 @@ async def test_a_server_made_with_the_sdk_is_called_with_progress(tmp_path: Path
         assert added["structuredContent"] == {"result": 3}
         await connection.call("slow", {}, 10, cancel, lambda done, total, text: steps.append(text))
     assert steps == ["step 1", "step 2", "step 3"]
+
+
+async def test_a_person_signs_in_at_a_server_made_with_the_sdk(tmp_path: Path) -> None:
+    async with _sdk_server("mcp_login_server") as url, pool_of(tmp_path, McpServer(name="web", url=url)) as pool:
+        server = await pool.find("web")
+        with pytest.raises(McpError, match="errand mcp login web"):
+            await server.connected()
+        status, page = await visit(await pool.begin_login(server))
+        assert status == 200, page
+        await until(lambda: server.state == "ready")
+        for number in range(10):
+            connection = await server.connected()
+            answer = await connection.call(
+                "echo", {"text": str(number)}, 10, CancelSignal(), lambda done, total, text: None
+            )
+            assert answer["structuredContent"] == {"result": str(number)}
+        assert await pool.logins.forget(server.spec)
 
 
 @pytest.mark.parametrize(("status", "state"), [(401, "needs_login"), (500, "failed"), (302, "failed")])

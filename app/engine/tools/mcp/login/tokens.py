@@ -204,13 +204,11 @@ async def _tokens(addresses: NamedAddresses, held: Credentials, fields: Mapping[
 
 
 async def _post(addresses: NamedAddresses, url: str, client: Client, fields: Mapping[str, str]) -> Answer:
-    """Post a form as this client."""
-    form, headers = dict(fields), dict(_FORM)
+    """Post a form as this client. Servers made with the SDK want its id in the form beside a header too."""
+    form, headers = {**fields, "client_id": client.client_id}, dict(_FORM)
     if client.method == "client_secret_basic":
         pair = f"{quote(client.client_id, safe='')}:{quote(client.secret, safe='')}"
         headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-    else:
-        form["client_id"] = client.client_id
     if client.method == "client_secret_post":
         form["client_secret"] = client.secret
     return await addresses.post(url, urlencode(form).encode(), headers)
