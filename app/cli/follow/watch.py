@@ -157,13 +157,20 @@ class TaskWatcher:
 
 
 def _records(snapshot: Snapshot, epoch: str, task_id: str | None) -> Iterator[EventRecord]:
-    """A snapshot as equivalent events, with nodes before the end of their tasks."""
-    tasks = [task for task in snapshot.tasks if task_id in (None, task.id)]
+    """A snapshot as equivalent events, with nodes before the end of their tasks.
+
+    With a task come the tasks and asks of its sub-agents.
+    """
+    shown, tasks = {task_id}, list[Task]()
+    for task in sorted(snapshot.tasks, key=lambda task: task.depth):  # a task before those below it
+        if task_id is None or task.id == task_id or task.parent_id in shown:
+            shown.add(task.id)
+            tasks.append(task)
     events = (
         *(AgentUpdate(agent=agent) for agent in snapshot.agents),
         *(TaskUpdate(task=task) for task in tasks if task.ended_at is None),
         *(TaskMessage(node=node) for node in snapshot.nodes if task_id in (None, node.task_id)),
-        *(AskUpdate(ask=ask) for ask in snapshot.asks if task_id in (None, ask.task_id)),
+        *(AskUpdate(ask=ask) for ask in snapshot.asks if task_id is None or ask.task_id in shown),
         *(TaskUpdate(task=task) for task in tasks if task.ended_at is not None),
     )
     for event in events:

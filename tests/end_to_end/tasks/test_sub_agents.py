@@ -10,6 +10,7 @@ from app.protocol.tasks import Task
 from tests.support.command_line import Errand, rest, statuses
 from tests.support.model_replies import DONE, shell
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+from tests.support.processes import file_appears
 
 MODEL = ("--model", "openai_compatible/test-model", "--api-base")
 
@@ -47,6 +48,7 @@ async def test_a_killed_engine_loses_and_repeats_nothing_of_its_sub_agents(own_e
     async with ModelServer(answer=answer(replies)) as server:
         process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "go")
         await server.request(5, 25)  # all but the last reports and the two last turns above
+        process.kill()
         own_errand.kill_engine()
         await rest(process)
         await statuses(own_errand, ["interrupted"] * 4)
@@ -81,3 +83,28 @@ async def test_stop_on_the_command_line_says_what_of_the_sub_agents_ended(own_er
     assert (stopped.code, ended.code) == (0, 130)
     lines = [line.strip() for line in stopped.out.splitlines() if "! task stopped" in line]
     assert sorted(line.split(" ·")[0].split(":")[0] for line in lines) == ["! task stopped", "↳ a", "↳ b", "↳ c"]
+
+
+async def test_command_of_a_sub_agent_that_ran_when_the_engine_was_killed_is_not_run_again_unasked(
+    own_errand: Errand, workspace: Path
+) -> None:
+    replies = {
+        "go": [order("a", "b"), DONE],
+        "Do a.": [shell("echo a >> log; sleep 60"), Reply(text="Report of a.")],
+        "Do b.": [Reply(text="Report of b.")],
+    }
+    async with ModelServer(answer=answer(replies)) as server:
+        process = await own_errand.start("run", "--approve", "all", *MODEL, server.url, "go")
+        await file_appears(workspace / "log")
+        await statuses(own_errand, ["completed", "tool_executing", "tool_executing"])
+        process.kill()
+        own_errand.kill_engine()
+        await rest(process)
+        await statuses(own_errand, ["completed", "interrupted", "interrupted"])
+        done = await own_errand.run("resume", (await all_tasks(own_errand))[""].id)
+        tasks = await all_tasks(own_errand)
+    assert done.code == 0, done.err
+    assert "the outcome of `echo a >> log; sleep 60` is not known; it is not run again" in done.err
+    assert (workspace / "log").read_text() == "a\n"
+    assert {task.status for task in tasks.values()} == {"completed"}
+    assert (tasks["a"].step_count, tasks["b"].step_count, tasks[""].delegated_turns) == (2, 1, 3)
