@@ -20,7 +20,7 @@ from app.engine.tools.mcp.login.tokens import Client, Credentials, exchange, reg
 
 # To find out where, and until the person is back.
 _BEGIN_S = 60.0
-LOGIN_S = 300.0
+_WAIT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,11 @@ class LoginRequest:
 class LoginFlow:
     """`address` is what to open in a browser, once `begin` has returned. Close it."""
 
-    def __init__(self, request: LoginRequest, addresses: NamedAddresses) -> None:
+    def __init__(self, request: LoginRequest, addresses: NamedAddresses, wait_s: float = _WAIT_S) -> None:
         self.address = ""
         self._request = request
         self._addresses = addresses
+        self._wait_s = wait_s
         self._callback: Callback | None = None
 
     async def run(self, begun: Callable[[], None]) -> Credentials:
@@ -121,10 +122,10 @@ class LoginFlow:
 
     async def _wait(self, callback: Callback, at: Authorization, client: Client, verifier: str) -> Credentials:
         try:
-            async with asyncio.timeout(LOGIN_S):
+            async with asyncio.timeout(self._wait_s):
                 answer = await callback.received()
         except TimeoutError as error:
-            raise McpError(f"Nobody signed in within {LOGIN_S / 60:g} minutes. Try it again.") from error
+            raise McpError(f"Nobody signed in within {self._wait_s / 60:.2g} minutes. Try it again.") from error
         code = code_of(answer, at.issuer, names_issuer=at.names_issuer)
         return await exchange(self._addresses, self._request.server, at, client, code, verifier, callback.redirect_uri)
 

@@ -18,6 +18,9 @@ from app.engine.core.settings import Settings
 from app.engine.tools.base import ToolError
 from app.engine.tools.mcp.json_rpc import McpError
 from app.engine.tools.mcp.known import KnownServers
+from app.engine.tools.mcp.login.discovery import Challenge
+from app.engine.tools.mcp.login.flow import LoginFlow, LoginRequest
+from app.engine.tools.mcp.login.named_addresses import NamedAddresses
 from app.engine.tools.mcp.pool import McpPool
 from app.engine.tools.mcp.server import McpServer
 from tests.support.mcp_servers import echo, judge_here, no_sandbox, no_vault, tool_of_server
@@ -356,3 +359,18 @@ async def test_the_answer_of_a_browser_elsewhere_is_brought_by_hand(pool: McpPoo
             pool.logins.bring(server.spec, wrong)
     pool.logins.bring(server.spec, f" {back}\n")
     await until(lambda: server.state == "ready")
+
+
+async def test_a_sign_in_that_nobody_completes_ends_by_itself(oauth: OAuthServer) -> None:
+    flow = LoginFlow(LoginRequest(oauth.mcp, Challenge()), NamedAddresses(oauth.mcp, judge_here), wait_s=0.3)
+    with pytest.raises(McpError, match="Nobody signed in within"):
+        await flow.run(lambda: None)
+    await flow.close()
+    with pytest.raises(aiohttp.ClientConnectorError):
+        await visit(await back_address(flow.address))
+
+
+async def test_nobody_signs_in_over_a_connection_that_others_can_read() -> None:
+    flow = LoginFlow(LoginRequest("http://8.8.8.8/mcp", Challenge()), NamedAddresses("http://8.8.8.8/mcp", judge_here))
+    with pytest.raises(McpError, match="https://"):
+        await flow.run(lambda: None)
