@@ -298,7 +298,7 @@ def _line_of(row: ToolCallRow) -> tuple[str, str, list[LinePart]]:
     display, result = row.call.display, row.result
     icon, target = TOOL_ICONS[display.icon], _target(display)
     is_running, done = escape_hidden_line(display.running), escape_hidden_line(display.done)
-    if row.sub_agent is not None and not (result is not None and result.is_error):
+    if row.sub_agent is not None and (row.sub_agent.ended_at is not None or result is None or not result.is_error):
         return _sub_agent_line(row.sub_agent, icon, target)
     if row.waiting:
         return (

@@ -85,3 +85,13 @@ def test_what_a_sub_agent_does_is_said_in_words(qapp: QApplication, theme: Theme
     view.set_row(_row(msgspec.structs.replace(task("tool_executing"), current_tool=tool)))
     assert _shown(view)[0].split(" · ")[1] == words
     view.close()
+
+
+def test_result_of_a_stopped_sub_agent_leaves_its_line_as_it_was(qapp: QApplication, theme: Theme) -> None:
+    view = ToolCallView(theme, KeptActions())
+    stopped = task("cancelled", stop_reason="manual_stop")
+    view.set_row(_row(stopped))
+    line = _shown(view)[0]
+    view.set_row(_row(stopped, ToolResultBlock(call_id="call_1", tool="task", text="It was stopped.", is_error=True)))
+    assert _shown(view)[0] == line == "Read the parser · stopped · 3 steps · $0.0012"
+    view.close()
