@@ -1,13 +1,18 @@
-"""A list above the cursor that completes what is typed in the composer: the base of agent names and prompts."""
+"""A list above the cursor that completes what is typed in the composer: its base, and names of agents after an @."""
+
+from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QListWidget, QListWidgetItem, QVBoxLayout
 
+from app.protocol.agents import Agent
 from app.window.theme.style import set_style
 from app.window.theme.theme import Theme
 from app.window.views.composer.prompt_edit import PromptEditView
+from app.window.widgets.agent_dot import agent_icon
 
+_MAX_SHOWN = 8
 _ACCEPT_KEYS = (Qt.Key.Key_Tab, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 
@@ -99,3 +104,39 @@ class CompletionListView(QFrame):
         corner = self.field.viewport().mapToGlobal(self.field.cursorRect().topLeft())
         self.move(corner - QPoint(0, self.height() + self.theme.tokens.space_tight))
         self.show()
+
+
+class MentionListView(CompletionListView):
+    """`agents` returns the agents to complete; a single one is not offered."""
+
+    def __init__(self, field: PromptEditView, agents: Callable[[], tuple[Agent, ...]], theme: Theme) -> None:
+        self._agents = agents
+        super().__init__(field, "Agents to name", theme)
+
+    def start(self) -> int:
+        """The position of the @ before the cursor; -1 if there is none, or if it is part of a word."""
+        cursor = self.field.textCursor()
+        line, column = cursor.block().text(), cursor.positionInBlock()
+        at = line.rfind("@", 0, column)
+        if at < 0 or (at > 0 and (line[at - 1].isalnum() or line[at - 1] in "@.")):
+            return -1
+        return cursor.block().position() + at
+
+    def items(self, start: int) -> list[QListWidgetItem]:
+        """The agents whose names start with the typed text; names may contain blanks."""
+        cursor = self.field.textCursor()
+        typed = cursor.block().text()[start + 1 - cursor.block().position() : cursor.positionInBlock()].casefold()
+        agents = self._agents()
+        if len(agents) < 2 or any(agent.name.casefold() == typed.strip() for agent in agents if typed.endswith(" ")):
+            return []
+        found = [agent for agent in agents if agent.name.casefold().startswith(typed)][:_MAX_SHOWN]
+        return [QListWidgetItem(agent_icon(agent.color, self.theme), agent.name) for agent in found]
+
+    def choose(self, item: QListWidgetItem | None) -> None:
+        start = self.start()
+        if item is None or start < 0:
+            return
+        cursor = self.field.textCursor()
+        cursor.setPosition(start + 1, cursor.MoveMode.KeepAnchor)
+        cursor.insertText(f"{item.text()} ")
+        self.hide()

@@ -33,7 +33,7 @@ from app.window.views.composer.todo_view import TodoView
 from app.window.views.usage.context_bar import ContextBarView
 
 if TYPE_CHECKING:
-    from app.window.views.composer.mention_list import MentionListView
+    from app.window.views.composer.completion_list import MentionListView
     from app.window.views.composer.server_prompts import ServerPromptListView
 
 
@@ -207,7 +207,7 @@ class InputPanelView(QWidget):
     def _show_agents(self) -> None:
         self.agents.show_agents()
         if self.mentions is None and self._store.agents.is_several:
-            from app.window.views.composer.mention_list import MentionListView  # most conversations have one agent
+            from app.window.views.composer.completion_list import MentionListView  # most conversations have one agent
 
             self.mentions = MentionListView(self.composer.field, self._mentionable_agents, self._theme)
 
