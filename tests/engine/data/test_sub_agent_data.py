@@ -12,7 +12,6 @@ import pytest
 from app.engine.data.importer import Importer
 from app.engine.data.json_export import export_json
 from app.engine.data.page_export import export_pages
-from app.engine.data.remover import Remover
 from app.protocol.agents import Agent
 from app.protocol.base import JsonObject
 from app.protocol.conversations import Node
@@ -20,6 +19,7 @@ from app.protocol.data import DataExportParams, ExportFormat
 from app.protocol.events import ConversationUpdate
 from app.protocol.tasks import Task
 from app.redaction import Redactor
+from tests.engine.data.test_removal import remover
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_replies import DONE
 from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
@@ -164,6 +164,5 @@ async def test_deleting_a_conversation_deletes_its_sub_agents(tmp_path: Path) ->
         assert found is not None
         services.log.publish(ConversationUpdate(conversation=msgspec.structs.replace(found, archived=True)))
         await services.log.flush()
-        remover = Remover(services.log, services.database, services.locks, services.grants, services.paths)
-        await remover.delete(task.conversation_id)
+        await remover(engine).delete(task.conversation_id)
         assert await records(engine, task) == ((), (), ())
