@@ -9,9 +9,11 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QSizePolicy, QWid
 from app.protocol.agents import Agent
 from app.protocol.conversations import TurnRule, TurnTaking
 from app.protocol.tasks import Task
+from app.window.stores.catalog import ModelStore
 from app.window.stores.conversation.branch import ComparedBranch
 from app.window.stores.conversation.store import ConversationStore
-from app.window.stores.tasks import TaskStore, is_working
+from app.window.stores.stores import Stores
+from app.window.stores.tasks import is_working
 from app.window.theme.style import set_style, set_tool_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.agent_dot import paint_agent_dot
@@ -21,6 +23,7 @@ from app.window.widgets.labels import TextLabel
 from app.window.widgets.status_dot import dot_state
 
 _DOT, _LONGEST = 14, 24
+_NO_CONVERSATION_YET = "Send a first message. Then others can take part in the conversation."
 
 TURN_RULES: dict[TurnRule, tuple[str, str]] = {
     "addressed": (
@@ -103,17 +106,16 @@ def turn_rule_label(turns: TurnTaking, spelled_out: int) -> str:
 
 
 class AgentsBarView(QWidget):
-    """Hidden while there is only one agent. The owner handles the signals."""
+    """Hidden while there is only one agent. The owner shows the two branches of `compare_requested`."""
 
-    add_requested = Signal()
-    turn_order_requested = Signal()
-    remove_requested = Signal(object)
     compare_requested = Signal(object, object)
 
-    def __init__(self, store: ConversationStore, tasks: TaskStore, theme: Theme) -> None:
+    def __init__(self, store: ConversationStore, stores: Stores, models: ModelStore, theme: Theme) -> None:
         super().__init__()
         self._store = store
-        self._tasks = tasks
+        self._tasks = stores.tasks
+        self._personalities = stores.personalities
+        self._models = models
         self._theme = theme
         self._chips: dict[str, AgentChipView] = {}
         self.turns = TextLabel(theme, size=theme.tokens.size_small, tone="muted")
@@ -128,13 +130,29 @@ class AgentsBarView(QWidget):
         for widget in (self.turns, self._add, self._more):
             row.addWidget(widget)
         self.setAccessibleName("Agents")
-        self._add.clicked.connect(self.add_requested)
+        self._add.clicked.connect(self.add_agent)
         self._more.clicked.connect(self._on_more_clicked)
         self.show_agents()
 
     @property
     def chips(self) -> tuple[AgentChipView, ...]:
         return tuple(self._chips[agent.id] for agent in self._bar_agents())
+
+    @property
+    def mentionable(self) -> tuple[Agent, ...]:
+        """The agents that a message can mention."""
+        return tuple(agent for agent in self._store.agents.all if agent.beside is None)
+
+    def add_agent(self) -> None:
+        """Open the dialog that adds an agent."""
+        from app.window.views.agents.dialogs import AddAgentDialog  # most conversations have one agent
+
+        if self._store.conversation_id is None:
+            self._store.failed.emit(_NO_CONVERSATION_YET)
+            return
+        dialog = AddAgentDialog(self._theme, self._personalities.all, self._models.ready, self.window())
+        dialog.chosen.connect(partial(self._store.agents.add, self._store.conversation_id))
+        dialog.open()
 
     def show_agents(self) -> None:
         """The participating agents, plus other agents that are running or selected."""
@@ -195,13 +213,29 @@ class AgentsBarView(QWidget):
 
     def _on_more_clicked(self) -> None:
         menu = QMenu(self)
-        menu.addAction(self._theme.icon("refresh-cw"), "Turns…", self.turn_order_requested.emit)
-        menu.addAction(self._theme.icon("plus"), "Add an agent…", self.add_requested.emit)
+        menu.addAction(self._theme.icon("refresh-cw"), "Turns…", self.set_turns)
+        menu.addAction(self._theme.icon("plus"), "Add an agent…", self.add_agent)
         menu.addSeparator()
         for agent in self._bar_agents():
             self._fill_menu(menu.addMenu(agent.name.replace("&", "&&")), agent)
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(self._more.mapToGlobal(QPoint(0, -menu.sizeHint().height())))
+
+    def set_turns(self) -> None:
+        """Open the dialog for the turn order."""
+        from app.window.views.agents.dialogs import TurnOrderDialog
+
+        dialog = TurnOrderDialog(self._theme, self._store.agents.turns, self.mentionable, self.window())
+        dialog.chosen.connect(partial(self._store.agents.set_turns, self._store.conversation_id or ""))
+        dialog.open()
+
+    def remove_agent(self, agent: Agent) -> None:
+        """Remove an agent after a confirmation."""
+        from app.window.views.agents.dialogs import RemoveAgentDialog
+
+        dialog = RemoveAgentDialog(agent.name, self.window())
+        dialog.accepted.connect(partial(self._store.agents.remove, agent.id))
+        dialog.open()
 
     def _fill_menu(self, menu: QMenu, agent: Agent) -> None:
         """Fill the menu of one agent."""
@@ -216,5 +250,5 @@ class AgentsBarView(QWidget):
         compare.triggered.connect(partial(self._on_compare_requested, agent.id))
         compare.setEnabled(not is_shown)
         remove = menu.addAction(self._theme.icon("x"), "Remove…")
-        remove.triggered.connect(partial(self.remove_requested.emit, agent))
+        remove.triggered.connect(partial(self.remove_agent, agent))
         remove.setEnabled(not works)

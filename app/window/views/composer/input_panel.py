@@ -2,15 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMimeData, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
-from shiboken6 import isValid
 
-from app.protocol.agents import Agent
-from app.protocol.servers import McpServerPrompt
 from app.protocol.tasks import ApproveMode, Task
 from app.window.rows.row import UserRow
 from app.window.stores.catalog import ModelStore
@@ -35,9 +31,6 @@ from app.window.views.usage.context_bar import ContextBarView
 if TYPE_CHECKING:
     from app.window.views.composer.completion_list import MentionListView
     from app.window.views.composer.server_prompts import ServerPromptListView
-
-
-_NO_CONVERSATION_YET = "Send a first message. Then others can take part in the conversation."
 
 
 class PromptHistory:
@@ -91,7 +84,7 @@ class InputPanelView(QWidget):
         self._context = ContextUsageStore(stores.session)
         self.context = ContextBarView(self._context, theme)
         self.changes = ChangesStore(store, stores.session)
-        self.agents = AgentsBarView(store, stores.tasks, theme)
+        self.agents = AgentsBarView(store, stores, models, theme)
         self.status = StatusLineView(theme, self.context)
         self.todo = TodoView(theme)
         self.queue = QueueView(store.queue, theme)
@@ -181,15 +174,12 @@ class InputPanelView(QWidget):
         self.status.try_now_requested.connect(store.requests.try_now)
         self.status.mode.mode_requested.connect(store.requests.set_mode)
         self.queue.focus_released.connect(composer.setFocus)
-        self.agents.add_requested.connect(self.add_agent)
-        self.agents.turn_order_requested.connect(self.set_turns)
-        self.agents.remove_requested.connect(self._on_remove_requested)
         self.task_options.changed.connect(self._on_options_changed)
         self.approval_mode.chosen.connect(self._on_mode_chosen)
         composer.edited.connect(self._on_edited)
         composer.field.mode_cycle_requested.connect(self.approval_mode.cycle)
         store.approve_changed.connect(self._show_approve)
-        self.task_options.add_agent_requested.connect(self.add_agent)
+        self.task_options.add_agent_requested.connect(self.agents.add_agent)
 
     def _on_files_of_task_changed(self) -> None:
         shown = self.changes.shown
@@ -209,37 +199,7 @@ class InputPanelView(QWidget):
         if self.mentions is None and self._store.agents.is_several:
             from app.window.views.composer.completion_list import MentionListView  # most conversations have one agent
 
-            self.mentions = MentionListView(self.composer.field, self._mentionable_agents, self._theme)
-
-    def _mentionable_agents(self) -> tuple[Agent, ...]:
-        """The agents that a message can mention."""
-        return tuple(agent for agent in self._store.agents.all if agent.beside is None)
-
-    def add_agent(self) -> None:
-        """Open the dialog that adds an agent."""
-        from app.window.views.agents.dialogs import AddAgentDialog  # most conversations have one agent
-
-        if self._store.conversation_id is None:
-            self._store.failed.emit(_NO_CONVERSATION_YET)
-            return
-        dialog = AddAgentDialog(self._theme, self._stores.personalities.all, self._models.ready, self)
-        dialog.chosen.connect(partial(self._store.agents.add, self._store.conversation_id))
-        dialog.open()
-
-    def set_turns(self) -> None:
-        """Open the dialog for the turn order."""
-        from app.window.views.agents.dialogs import TurnOrderDialog
-
-        dialog = TurnOrderDialog(self._theme, self._store.agents.turns, self._mentionable_agents(), self)
-        dialog.chosen.connect(partial(self._store.agents.set_turns, self._store.conversation_id or ""))
-        dialog.open()
-
-    def _on_remove_requested(self, agent: Agent) -> None:
-        from app.window.views.agents.dialogs import RemoveAgentDialog
-
-        dialog = RemoveAgentDialog(agent.name, self)
-        dialog.accepted.connect(partial(self._store.agents.remove, agent.id))
-        dialog.open()
+            self.mentions = MentionListView(self.composer.field, lambda: self.agents.mentionable, self._theme)
 
     def _agent_name(self, task: Task | None) -> str:
         """The name of the task's agent; empty with a single agent."""
@@ -310,24 +270,12 @@ class InputPanelView(QWidget):
             from app.window.views.composer.server_prompts import ServerPromptListView  # few messages begin so
 
             self.prompts = ServerPromptListView(self.composer.field, self._stores.tools, self._folder, self._theme)
-            self.prompts.chosen.connect(self._on_prompt_chosen)
+            self.prompts.filled.connect(self._on_prompt_filled)
+            self.prompts.failed.connect(self._store.failed)
             self.prompts.update_items()
 
-    def _on_prompt_chosen(self, chosen: McpServerPrompt) -> None:
-        """Replace the / with the text of a server's prompt, for the person to read and send."""
-        from app.window.views.composer.server_prompts import PromptArgumentsDialog, prompt_params
-
-        if not chosen.prompt.arguments:
-            params = prompt_params(chosen, self._folder(), {})
-            self._stores.tools.fill_prompt(params, self._on_prompt_filled, self._store.failed.emit)
-            return
-        dialog = PromptArgumentsDialog(self._theme, self._stores.tools, chosen, self._folder(), self)
-        dialog.filled.connect(self._on_prompt_filled)
-        dialog.open()
-
     def _on_prompt_filled(self, text: str) -> None:
-        if not isValid(self):
-            return  # the conversation was closed meanwhile
+        """Replace the / with the text of a server's prompt, for the person to read and send."""
         typed = self.composer.text
         self.composer.set_text(text if typed.startswith("/") and "\n" not in typed else f"{typed}\n\n{text}".strip())
         self.composer.setFocus()

@@ -29,10 +29,12 @@ _START = -1
 class ServerPromptListView(CompletionListView):
     """Lists the prompts of connected servers; the others are started if the person wants that.
 
-    `chosen` gives a `McpServerPrompt`. `workspace` returns the folder of the conversation, None for a new one.
+    `filled` gives the text of the one that was chosen, `failed` why there is none. `workspace` returns the folder of
+    the conversation, None for a new one.
     """
 
-    chosen = Signal(object)
+    filled = Signal(str)
+    failed = Signal(str)
 
     def __init__(
         self, field: PromptEditView, tools: ToolStore, workspace: Callable[[], str | None], theme: Theme
@@ -78,7 +80,20 @@ class ServerPromptListView(CompletionListView):
             self._load(start=True)
             return
         self.hide()
-        self.chosen.emit(self._result.prompts[index])
+        self._fill(self._result.prompts[index])
+
+    def _fill(self, chosen: McpServerPrompt) -> None:
+        if not chosen.prompt.arguments:
+            params = prompt_params(chosen, self._workspace(), {})
+            self._tools.fill_prompt(params, self._on_filled, self.failed.emit)
+            return
+        dialog = PromptArgumentsDialog(self.theme, self._tools, chosen, self._workspace(), self.field.window())
+        dialog.filled.connect(self.filled)
+        dialog.open()
+
+    def _on_filled(self, text: str) -> None:
+        if isValid(self):  # else the conversation was closed meanwhile
+            self.filled.emit(text)
 
     def _load(self, *, start: bool) -> None:
         if self._is_starting:

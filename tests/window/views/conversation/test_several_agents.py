@@ -96,7 +96,7 @@ async def test_an_agent_is_added_with_the_values_of_the_dialog(
 ) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
         await until(lambda: bool(place.engine.stores.personalities.all))
-        place.view.input_panel.add_agent()
+        place.view.input_panel.agents.add_agent()
         dialog = top(AddAgentDialog)
         assert isinstance(dialog, AddAgentDialog)
         dialog.personality.setCurrentIndex(dialog.personality.findText("Researcher"))
@@ -123,7 +123,7 @@ async def test_the_second_agent_is_added_from_the_input_panel(qapp: QApplication
 async def test_the_turn_order_is_set_and_shown_in_the_bar(qapp: QApplication, theme: Theme, tmp_path: Path) -> None:
     async with desk(qapp, theme, tmp_path, []) as place:
         coder = await joined(place)
-        place.view.input_panel.set_turns()
+        place.view.input_panel.agents.set_turns()
         dialog = top(TurnOrderDialog)
         assert isinstance(dialog, TurnOrderDialog)
         assert not dialog.moderator.isEnabled()
@@ -143,10 +143,10 @@ async def test_an_agent_is_removed_only_after_a_confirmation(qapp: QApplication,
     async with desk(qapp, theme, tmp_path, []) as place:
         await joined(place)
         store, input_panel = place.view.store, place.view.input_panel
-        input_panel.agents.remove_requested.emit(store.agents.all[-1])
+        input_panel.agents.remove_agent(store.agents.all[-1])
         answer("Keep it")
         assert store.agents.is_several
-        input_panel.agents.remove_requested.emit(store.agents.all[-1])
+        input_panel.agents.remove_agent(store.agents.all[-1])
         answer("Remove")
         await until(lambda: not store.agents.is_several)
         assert not input_panel.agents.isVisible()
