@@ -18,7 +18,7 @@ from app.engine.checkpoints.disk import OTHER, read_version
 from app.engine.checkpoints.history import Version
 from app.engine.checkpoints.notes import note_of
 from app.engine.checkpoints.summary import line_counts
-from app.engine.permissions.named_files import NamedPath
+from app.engine.permissions.shell.named_files import NamedPath
 from app.engine.tools.checkpoints import missing_folders
 from app.protocol.changes import FOLDER, NOTHING, UNKEPT, Change
 

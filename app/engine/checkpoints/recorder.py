@@ -15,7 +15,7 @@ from app.engine.checkpoints.notes import note_of
 from app.engine.core.errors import EngineError
 from app.engine.core.ids import new_id
 from app.engine.event_log import EventLog
-from app.engine.permissions.named_files import named_files
+from app.engine.permissions.shell.named_files import named_files
 from app.engine.tools.checkpoints import FileChange
 from app.protocol.changes import Change, ChangeKind
 from app.protocol.events import ChangeUpdate

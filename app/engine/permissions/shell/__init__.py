@@ -1,1 +1,1 @@
-"""Reading shell commands: a tolerant scanner, the code nested in commands, the strict parse. Start at scanner.py."""
+"""Reading shell commands: a tolerant scanner, nested code, files named, the strict parse. Start at scanner.py."""
