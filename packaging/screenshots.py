@@ -182,7 +182,7 @@ async def _take_company(album: _Album) -> None:
     await album.take("agents")
     for name, open_, kind in (
         ("add-agent", partial(person.window.commands.trigger, "add_agent"), AddAgentDialog),
-        ("turns", person.front.input_panel.set_turns, TurnOrderDialog),
+        ("turns", person.front.input_panel.agents.set_turns, TurnOrderDialog),
         ("ask-models", partial(person.window.commands.trigger, "ask_models"), AskModelsDialog),
     ):
         open_()

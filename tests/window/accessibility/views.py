@@ -211,9 +211,11 @@ VIEWS = (
     View("several agents", agents_views.several),
     View(
         "one more agent",
-        partial(agents_views.asked, ask=lambda view: view.input_panel.add_agent(), kind=AddAgentDialog),
+        partial(agents_views.asked, ask=lambda view: view.input_panel.agents.add_agent(), kind=AddAgentDialog),
     ),
-    View("turns", partial(agents_views.asked, ask=lambda view: view.input_panel.set_turns(), kind=TurnOrderDialog)),
+    View(
+        "turns", partial(agents_views.asked, ask=lambda view: view.input_panel.agents.set_turns(), kind=TurnOrderDialog)
+    ),
     View("several models", agents_views.models),
     View("an agent is removed", agents_views.removal),
     View("two branches", agents_views.side_by_side),
