@@ -107,6 +107,7 @@ def _engine(arguments: list[str]) -> int:
     from app.engine.core.process_hardening import take_keys
 
     keys = take_keys()  # it may re-execute the program, so it runs before slow imports
+    gc.disable()  # a tenth of the start: collections of permanent objects; engine/main.py turns it on later
     from app.engine.main import main as engine
 
     return engine(arguments, keys)

@@ -185,6 +185,7 @@ async def _serve(paths: Paths, port: int, keys: KeyStore, heartbeat: Heartbeat |
         keep_disk_reserve(paths.disk_reserve)
         # Everything allocated so far is permanent: the garbage collector need not scan it.
         gc.freeze()
+        gc.enable()
         await end.wait()
         _logger.info("ending")
         # While clients are still connected: those following a task learn at once that it is interrupted.
