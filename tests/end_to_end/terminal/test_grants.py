@@ -127,8 +127,6 @@ async def test_rules_about_hosts_services_and_code_are_written_listed_exported_a
     file = str(own_errand.folder / "rules.jsonl")
     assert (await own_errand.run("grants", "export", file)).code == 0
     before = (await own_errand.run("grants", "--json")).lines
-    (push,) = (rule["call"] for rule in before if "git push" in str(rule["exact"]))
-    assert isinstance(push, dict) and push["operation"] == "", "as the window writes it"
     assert (await own_errand.run("grants", "import", file)).code == 0
     assert (await own_errand.run("grants", "--json")).lines == before
 

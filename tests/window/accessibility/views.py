@@ -19,6 +19,7 @@ from app.window.transcript.view import TranscriptView
 from app.window.views.agents.dialogs import AddAgentDialog, TurnOrderDialog
 from app.window.views.composer.task_options_dialog import TaskOptionsDialog
 from app.window.views.settings.dialog import PageName, SettingsDialog
+from app.window.views.settings.tools_page import ToolRowView
 from app.window.views.shared.actions import ActionName
 from app.window.views.shared.picker import PickerDialog
 from app.window.views.shell.dialogs import ShortcutsDialog
@@ -113,7 +114,10 @@ async def _action(office: Office, name: ActionName, kind: type[QDialog]) -> QWid
 
 async def _settings(office: Office, page: PageName) -> QWidget:
     office.window.dialogs.settings.open_page(page)
-    return top(SettingsDialog)
+    dialog = top(SettingsDialog)
+    if page == "tools":
+        await until(lambda: bool(dialog.findChildren(ToolRowView)))
+    return dialog
 
 
 async def _server_form(office: Office) -> QWidget:

@@ -135,6 +135,7 @@ class ToolsPageView(SettingsPageView):
         self.top.addLayout(head)
         self.top.addWidget(self._form)
         self._whose.setAccessibleName("Whose tools")
+        self._whose.setEnabled(False)
         self._search.setAccessibleName("Search tools")
         self._search.setPlaceholderText("Search tools")
         self._search.setClearButtonEnabled(True)
@@ -192,6 +193,7 @@ class ToolsPageView(SettingsPageView):
             for one in every:
                 self._whose.addItem(escape_hidden_line(one.name), one.id)
             self._whose.setCurrentIndex(max(0, self._whose.findData(chosen)))
+            self._whose.setEnabled(bool(every))
 
     @property
     def _chosen(self) -> str:
