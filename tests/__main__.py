@@ -10,7 +10,7 @@ import tempfile
 from contextlib import ExitStack
 
 # The first session runs everything else, so no test is left out.
-_OTHERS = (("tests/attacks", "tests/crash"), ("tests/engine",))
+_OTHERS = (("tests/end_to_end",), ("tests/engine",))
 
 
 def main() -> int:

@@ -3,8 +3,12 @@
 import asyncio
 import os
 import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+
+import pytest
 
 import app
 from app.client.connection import Connection
@@ -18,19 +22,32 @@ from tests.support.model_server import Call, ModelServer, Reply
 
 TASK = "task_killed"
 
+Life = Callable[..., Awaitable[Process]]
 
-async def life(errand: Errand, *doom: str) -> asyncio.subprocess.Process:
-    """A started engine; it kills itself as `doom` says."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        *(("tests.support.killed_at_change", *doom) if doom else ("app", "engine")),
-        stdout=asyncio.subprocess.PIPE,
-        cwd=Path(app.__file__).parents[1],
-        env=errand.environment,
-    )
-    assert process.stdout is not None and await process.stdout.readline()
-    return process
+
+@pytest.fixture
+async def life(own_errand: Errand) -> AsyncGenerator[Life]:
+    """Starts an engine, which kills itself as its arguments say; what still runs ends with the test."""
+    started: list[Process] = []
+
+    async def begin(*doom: str) -> Process:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            *(("tests.support.killed_at_change", *doom) if doom else ("app", "engine")),
+            stdout=asyncio.subprocess.PIPE,
+            cwd=Path(app.__file__).parents[1],
+            env=own_errand.environment,
+        )
+        started.append(process)
+        assert process.stdout is not None and await process.stdout.readline()
+        return process
+
+    yield begin
+    for process in started:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 async def connected(errand: Errand) -> Connection:
@@ -61,17 +78,17 @@ def write(name: str, content: str) -> Call:
 
 
 async def test_an_engine_killed_between_note_and_change_leaves_the_file_and_a_list_that_says_so(
-    own_errand: Errand, workspace: Path
+    own_errand: Errand, workspace: Path, life: Life
 ) -> None:
     (workspace / "a").write_text("old\n")
     async with ModelServer(turns=[Reply(calls=(write("a", "new\n"),)), Reply(text="Done.")]) as server:
-        doomed = await life(own_errand, "noted")
+        doomed = await life("noted")
         connection = await connected(own_errand)
         await start(connection, server, workspace)
         assert await doomed.wait() == -9
         await connection.close()
     assert (workspace / "a").read_text() == "old\n"
-    await life(own_errand)
+    await life()
     connection = await connected(own_errand)
     (file,) = (await changes(connection)).files
     assert (file.name, file.state, file.can_undo) == ("a", "undone", False)
@@ -83,17 +100,17 @@ async def test_an_engine_killed_between_note_and_change_leaves_the_file_and_a_li
 
 
 async def test_a_change_whose_event_was_not_committed_when_the_engine_was_killed_can_be_undone(
-    own_errand: Errand, workspace: Path
+    own_errand: Errand, workspace: Path, life: Life
 ) -> None:
     (workspace / "a").write_text("old\n")
     async with ModelServer(turns=[Reply(calls=(write("a", "new\n"),)), Reply(text="Done.")]) as server:
-        doomed = await life(own_errand, "made")
+        doomed = await life("made")
         connection = await connected(own_errand)
         await start(connection, server, workspace)
         assert await doomed.wait() == -9
         await connection.close()
     assert (workspace / "a").read_text() == "new\n"
-    await life(own_errand)
+    await life()
     connection = await connected(own_errand)
     found = await changes(connection)
     assert [(file.name, file.state, file.steps, file.added) for file in found.files] == [("a", "changed", (1,), 1)]
@@ -103,21 +120,21 @@ async def test_a_change_whose_event_was_not_committed_when_the_engine_was_killed
 
 
 async def test_what_a_command_had_changed_when_the_engine_was_killed_can_be_undone(
-    own_errand: Errand, workspace: Path
+    own_errand: Errand, workspace: Path, life: Life
 ) -> None:
     for name in ("a", "b", "c"):
         (workspace / name).write_text("old\n")
     os.mkfifo(workspace / "ready")
     command = Call("shell", {"command": "echo new > a; rm b; echo > ready; sleep 61; rm c"})
     async with ModelServer(turns=[Reply(calls=(command,)), Reply(text="Done.")]) as server:
-        first = await life(own_errand)
+        first = await life()
         connection = await connected(own_errand)
         await start(connection, server, workspace)
         await asyncio.to_thread((workspace / "ready").read_text)
         first.kill()
         assert await first.wait() == -9
         await connection.close()
-    await life(own_errand)
+    await life()
     connection = await connected(own_errand)
     found = await changes(connection)
     assert {(file.name, file.state, file.command_steps) for file in found.files} == {
@@ -130,7 +147,7 @@ async def test_what_a_command_had_changed_when_the_engine_was_killed_can_be_undo
 
 
 async def test_an_undo_that_was_killed_in_the_middle_is_completed_by_repeating_it(
-    own_errand: Errand, workspace: Path
+    own_errand: Errand, workspace: Path, life: Life
 ) -> None:
     names = ("a", "b", "c")
     for name in names:
@@ -143,7 +160,7 @@ async def test_an_undo_that_was_killed_in_the_middle_is_completed_by_repeating_i
         )
         task_id = str(found.lines[-1]["id"])
     await own_errand.run("engine", "--stop")
-    doomed = await life(own_errand, "undoing")
+    doomed = await life("undoing")
     connection = await connected(own_errand)
     call = asyncio.create_task(connection.call(CHANGE_UNDO, ChangeUndoParams(task_id=task_id)))
     assert await doomed.wait() == -9
@@ -152,7 +169,7 @@ async def test_an_undo_that_was_killed_in_the_middle_is_completed_by_repeating_i
         await call
     contents = [(workspace / name).read_text() for name in names]
     assert sorted(text.split()[0] for text in contents) == ["new", "new", "old"]
-    await life(own_errand)
+    await life()
     connection = await connected(own_errand)
     (task,) = (await connection.call(CHANGE_LIST, ChangeListParams(task_id=task_id))).tasks
     assert sorted(file.state for file in task.files) == ["changed", "changed", "undone"]

@@ -9,6 +9,7 @@ from app.engine.core.errors import EngineError
 from app.engine.tools.mcp.json_rpc import LARGEST_MESSAGE, McpError
 from app.engine.tools.mcp.login.discovery import Challenge, parse_challenge
 from app.engine.tools.mcp.server_log import ServerLog
+from app.engine.tools.web.download import cause_of
 
 if TYPE_CHECKING:
     import aiohttp
@@ -133,7 +134,7 @@ class HttpTransport:
         except EngineError as error:
             self._failed(McpError(str(error)), request_id)
         except (OSError, TimeoutError, ValueError, *_client_errors()) as error:
-            self._failed(McpError(f"It could not be reached: {error or type(error).__name__}."), request_id)
+            self._failed(McpError(f"It could not be reached: {cause_of(error)}."), request_id)
 
     async def _posted(self, data: bytes, request_id: int | None, token: str) -> LoginNeeded | None:
         """Send a message and take the answer; returns the refusal of a server that wants a sign-in."""
