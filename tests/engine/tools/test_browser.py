@@ -130,6 +130,22 @@ navigator.serviceWorker?.register("/worker.js").catch(() => {});
         assert set(site.requests) <= {"/", "/away", "/secure", "/favicon.ico", "/worker.js"}
 
 
+async def test_a_page_one_part_of_which_never_comes_is_read_with_a_note(context: ToolContext) -> None:
+    never = asyncio.Event()
+
+    async def hang(request: web.Request) -> web.StreamResponse:
+        await never.wait()
+        return web.Response()
+
+    tool = tool_of(context, "browser")
+    async with web_site({"/": "<h1>Here</h1><img src=/never>", "/never": hang}) as site:
+        try:
+            text = await open_page(tool, site)
+        finally:
+            never.set()
+    assert "Here" in text and "[not all of it had loaded within 8 s]" in text
+
+
 async def test_the_engines_port_and_other_schemes_are_closed(context: ToolContext) -> None:
     async with web_site({"/": "<h1>Engine</h1>"}) as engine, web_site({"/": "<h1>Here</h1>"}) as site:
         tool = tool_of(with_rules(context, Rules(own_port=engine.port)), "browser")

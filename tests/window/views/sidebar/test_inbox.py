@@ -205,7 +205,7 @@ async def test_rows_are_touched_only_when_what_they_show_has_changed(
     engine: EngineServer, inbox: InboxView, stores: Stores
 ) -> None:
     engine.log.publish(TaskUpdate(task=task("t1")))
-    await until(lambda: len(inbox.rows) == 1)
+    await until(lambda: [row.entry.title for row in inbox.rows] == ["A title"])
     (row,) = inbox.rows
     entry = row.entry
     for count in range(1, 50):
