@@ -286,4 +286,5 @@ def _file_state(file: ChangedFile) -> str:
         case "changed":
             hunks = f"{count(len(file.undone_hunks), 'part')} undone" if file.undone_hunks else ""
             steps = "partly undone" if file.undone_steps else hunks
-            return steps or ("new" if file.is_new else "deleted" if file.is_deleted else "")
+            whole = "new" if file.is_new else "deleted" if file.is_deleted else ""
+            return steps or (f"{whole} folder" if file.is_folder else whole)

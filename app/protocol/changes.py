@@ -55,7 +55,7 @@ class UndoneHunk(Wire, frozen=True, kw_only=True):
 
 
 class ChangedFile(Wire, frozen=True, kw_only=True):
-    """A file that a task changed. `name` is relative to the workspace; the counts are lines that are changed now.
+    """A file that a task changed, or a folder that it made or deleted. `name` is relative to the workspace; the counts are lines that are changed now.
 
     `steps` have changed it, `undone_steps` are those undone; in `command_steps` a command did. `note` says in words
     what is special about it.
@@ -72,6 +72,7 @@ class ChangedFile(Wire, frozen=True, kw_only=True):
     undone_hunks: tuple[UndoneHunk, ...] = ()
     is_new: bool = False
     is_deleted: bool = False
+    is_folder: bool = False
     can_undo: bool = False
     can_redo: bool = False
     note: str = ""

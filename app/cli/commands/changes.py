@@ -97,9 +97,9 @@ def format_changes(found: TaskChanges, step: int | None, style: Style, width: in
     files = [file for file in found.files if step is None or step in (*file.steps, *file.undone_steps)]
     lines: list[str] = []
     for file in files:
-        counts = f"{style.green(f'+{file.added}')} {style.red(f'−{file.removed}')}"
+        counts = "" if file.is_folder else f"{style.green(f'+{file.added}')} {style.red(f'−{file.removed}')}  "
         name = one_line(plain(file.name), max(20, width - 40))
-        lines.append(f"  {style.join(f'{counts}  {name}', style.dim(file_state_text(file)))}")
+        lines.append(f"  {style.join(f'{counts}{name}', style.dim(file_state_text(file)))}")
         if file.note:
             lines.append(style.amber(f"      {plain(file.note)}"))
     added, removed = sum(file.added for file in files), sum(file.removed for file in files)

@@ -78,6 +78,8 @@ def _file(history: FileHistory, workspace: str) -> ChangedFile:
         undone_hunks=tuple(UndoneHunk(change_id=unit.id, added=unit.added, removed=unit.removed) for unit in hunks),
         is_new=history.units[0].before == NOTHING,
         is_deleted=history.head == NOTHING and history.base != NOTHING,
+        is_folder=FOLDER in (history.units[0].before, history.units[0].after)
+        and {history.base, history.head} <= {NOTHING, FOLDER},
         can_undo=bool(edits) and not missing and history.base != history.head,
         can_redo=bool(undone) or bool(hunks),
         note=note,

@@ -54,6 +54,7 @@ async def test_all_changes_are_undone_and_redone(work: Work) -> None:
     await work.write(2, "a.txt", "2\n")
     await work.write(2, "new/deep/b.txt", "b\n")
     await work.do(3, action="create_dir", path="empty")
+    assert [name for name, file in (await work.files()).items() if file.is_folder] == ["empty"]
     result = await work.undo()
     assert (len(result.changes), result.conflicts) == (3, ())
     assert work.read("a.txt") == "one\n"

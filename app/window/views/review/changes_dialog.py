@@ -293,11 +293,11 @@ def _fill(item: QListWidgetItem, file: ChangedFile) -> None:
     folder, _, name = file.name.rpartition("/")
     state = file_state_text(file)
     item.setText(escape_hidden_line(name))
-    item.setData(HINT, f"+{file.added:,} −{file.removed:,}")
+    item.setData(HINT, "" if file.is_folder else f"+{file.added:,} −{file.removed:,}")
     item.setData(DETAIL, " · ".join(part for part in (state, escape_hidden_line(folder) or "in the workspace") if part))
     item.setData(KEY, file.path)
-    said = f"{file.name}, {count(file.added, 'line')} added, {count(file.removed, 'line')} removed"
-    item.setData(Qt.ItemDataRole.AccessibleTextRole, ", ".join(part for part in (said, state) if part))
+    lines = "" if file.is_folder else f"{count(file.added, 'line')} added, {count(file.removed, 'line')} removed"
+    item.setData(Qt.ItemDataRole.AccessibleTextRole, ", ".join(part for part in (file.name, lines, state) if part))
 
 
 def _undoes(file: ChangedFile, step: int | None) -> bool:
