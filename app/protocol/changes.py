@@ -55,8 +55,9 @@ class UndoneHunk(Wire, frozen=True, kw_only=True):
 
 
 class ChangedFile(Wire, frozen=True, kw_only=True):
-    """A file that a task changed, or a folder that it made or deleted. `name` is relative to the workspace; the counts are lines that are changed now.
+    """A file that a task changed, or a folder that it made or deleted.
 
+    `name` is relative to the workspace; the counts are lines that are changed now.
     `steps` have changed it, `undone_steps` are those undone; in `command_steps` a command did. `note` says in words
     what is special about it.
     """
