@@ -33,8 +33,9 @@ class _Package(Protocol):
 
 def main(arguments: Sequence[str]) -> int:
     folder, packages = arguments
-    if packages not in sys.path:
-        sys.path.append(packages)
+    if packages not in sys.path:  # before other packages, as in the engine, and after Python's own modules
+        others = (number for number, path in enumerate(sys.path) if path.endswith("-packages"))
+        sys.path.insert(next(others, len(sys.path)), packages)
     with socket.socket(fileno=0) as connection:
         try:
             model = _loaded(folder)
