@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import re
 import socket
 import struct
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +30,14 @@ IDLE_S = 60.0
 _PACKAGE = "fastembed"
 _FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json")
 _SOURCE = "https://huggingface.co/Qdrant/all-MiniLM-L6-v2-onnx"
-_LONGEST_S = 120.0
+_LONGEST_S = 60.0
+# The model reads 256 tokens, about 1,000 characters of English; what no tokenizer would reach is not sent.
+_LONGEST_TEXT = 4_096
+_WHITE_SPACE = re.compile(r"[ \t\r\n]+")
+# Texts are sent in batches that take about 0.1 s: a query waits for one at most. Long ones gain nothing from company.
+_BATCH, _BATCH_BYTES = 8, 1_024
+# While throttled, background texts get a fifth of the time.
+_REST = 4.0
 _LARGEST_ANSWER = 16 * 1024 * 1024
 # Nothing is fetched: without a network the library would try for 39 s.
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -51,28 +60,34 @@ class _Process:
 
 
 class Embedder:
-    """One for the engine; texts of several tasks wait for each other. The process ends `idle_s` after its last use.
+    """One for the engine; several calls take turns, batch by batch. The process ends `idle_s` after its last use.
 
-    `folder` is where the model lies now.
+    `folder` is where the model lies now. While `throttled` (tasks run), background texts leave the processor free for
+    most of the time.
     """
 
     def __init__(self, folder: Callable[[], Path], idle_s: float = IDLE_S) -> None:
         self._folder = folder
         self._idle_s = idle_s
+        self.throttled = False
         self._process: _Process | None = None
         self._lock = asyncio.Lock()
         self._idle: asyncio.Task[None] | None = None
+        self._urgent = 0
+        self._none_urgent = asyncio.Event()
+        self._none_urgent.set()
 
     @property
     def pid(self) -> int | None:
         return self._process.child.pid if self._process is not None else None
 
-    async def embed(self, texts: tuple[str, ...], cancel: CancelSignal) -> tuple[Vector, ...]:
-        """A vector of 384 numbers for each text, of length 1.
+    async def embed(self, texts: tuple[str, ...], cancel: CancelSignal, background: bool = False) -> tuple[Vector, ...]:
+        """A vector of 384 numbers for each text, of length 1. Of a long text, the first 256 tokens count.
 
-        Raises `ToolError`, which says how to get what is missing; also when `cancel` is set, which ends the process.
+        With `background`, all other calls go first, and `throttled` applies. Raises `ToolError`, which says how to get
+        what is missing; also when `cancel` is set, which ends the process.
         """
-        work = asyncio.get_running_loop().create_task(self._embed(texts))
+        work = asyncio.get_running_loop().create_task(self._embed_all(texts, background))
         unsubscribe = cancel.subscribe(lambda: _cancel(work))
         try:
             return await work
@@ -89,6 +104,32 @@ class Embedder:
         async with self._lock:  # what uses the process, or ends it, has seen that it is gone
             self._stop_idle()
 
+    async def _embed_all(self, texts: tuple[str, ...], background: bool) -> tuple[Vector, ...]:
+        """The shortest first: texts of one batch are padded to its longest."""
+        cut = [_cut(text) for text in texts]
+        found: dict[int, Vector] = {}
+        with nullcontext() if background else self._urgently():
+            for batch in _batches([len(data) for data in cut]):
+                if background:
+                    await self._none_urgent.wait()
+                began = time.monotonic()
+                vectors = await self._embed(tuple(cut[number].decode() for number in batch))
+                found.update(zip(batch, vectors, strict=True))
+                if background and self.throttled and len(found) < len(texts):
+                    await asyncio.sleep(_REST * (time.monotonic() - began))
+        return tuple(found[number] for number in range(len(texts)))
+
+    @contextmanager
+    def _urgently(self) -> Generator[None]:
+        self._urgent += 1
+        self._none_urgent.clear()
+        try:
+            yield
+        finally:
+            self._urgent -= 1
+            if not self._urgent:
+                self._none_urgent.set()
+
     async def _embed(self, texts: tuple[str, ...]) -> tuple[Vector, ...]:
         async with self._lock:
             self._stop_idle()
@@ -102,12 +143,13 @@ class Embedder:
             except TimeoutError as error:
                 await self._end()
                 raise ToolError(
-                    f"The texts were not embedded in {_LONGEST_S:.0f} s. Send fewer or shorter ones."
+                    f"The process that embeds texts gave no answer in {_LONGEST_S:.0f} s. Try again when the machine "
+                    "is less busy."
                 ) from error
             except _NO_ANSWER as error:
                 await self._end()
                 raise ToolError(
-                    "The process that embeds texts has ended. It may lack memory: send fewer texts."
+                    "The process that embeds texts has ended. The machine may lack memory: close other programs."
                 ) from error
             except BaseException:
                 await self._end()
@@ -122,16 +164,16 @@ class Embedder:
         return answer.vectors
 
     async def _ready(self) -> _Process:
-        packages, folder = await asyncio.to_thread(_installed, self._folder())
-        process = self._process
-        if process is not None and (process.child.exit.done() or process.folder != folder):
-            await self._end()
-        if self._process is None:
-            self._process = await _started(folder, packages)
-            answer = await _read(self._process.reader)
-            if not answer.ready:
-                raise ToolError(f"The model in {folder} cannot be loaded: {answer.error}")
-        return self._process
+        process, folder = self._process, self._folder()
+        if process is not None and not process.child.exit.done() and process.folder == folder:
+            return process
+        await self._end()
+        packages = await asyncio.to_thread(_installed, folder)
+        process = self._process = await _started(folder, packages)
+        answer = await _read(process.reader)
+        if not answer.ready:
+            raise ToolError(f"The model in {folder} cannot be loaded: {answer.error}")
+        return process
 
     async def _end_when_idle(self) -> None:
         await asyncio.sleep(self._idle_s)
@@ -160,13 +202,30 @@ def _cancel(work: "asyncio.Task[tuple[Vector, ...]]") -> None:
     work.cancel()
 
 
+def _cut(text: str) -> bytes:
+    """What of a text is sent: characters that are not valid in UTF-8 are replaced."""
+    return _WHITE_SPACE.sub(" ", text[: 4 * _LONGEST_TEXT])[:_LONGEST_TEXT].encode(errors="replace")
+
+
+def _batches(sizes: Sequence[int]) -> Iterator[Sequence[int]]:
+    """The numbers of texts with these sizes, in batches of like sizes, the smallest first."""
+    batch: list[int] = []
+    for number in sorted(range(len(sizes)), key=lambda number: sizes[number]):
+        if batch and (len(batch) == _BATCH or (len(batch) + 1) * sizes[number] > _BATCH_BYTES):
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
 def folder_of_model(setting: str, paths: Paths) -> Path:
     """The folder that a person set, else that of the data directory."""
     return Path(setting).expanduser() if setting else paths.embedding
 
 
-def _installed(folder: Path) -> tuple[Path, Path]:
-    """The folder of the package, and that of the model. Raises `ToolError` that says how to get what is missing."""
+def _installed(folder: Path) -> Path:
+    """The folder in which the package lies. Raises `ToolError` that says how to get what is missing."""
     found = find_spec(_PACKAGE)
     if found is None or found.origin is None:
         raise ToolError(
@@ -181,7 +240,7 @@ def _installed(folder: Path) -> tuple[Path, Path]:
             f"{_SOURCE} into it, or set `embedding_folder` to where they are.",
             "no embedding model",
         )
-    return Path(found.origin).parents[1], folder
+    return Path(found.origin).parents[1]
 
 
 async def _started(folder: Path, packages: Path) -> _Process:

@@ -12,17 +12,33 @@ import struct
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Protocol, SupportsFloat, cast
+from typing import Protocol, cast
 
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-# Larger batches need more memory: 650 MB for long texts.
-_BATCH = 8
+# The length the model was trained for. The files of its ports say 128 or 512.
+_TOKENS = 256
 _MOST_THREADS = 4
 _DIGITS = 6
 
 
+class _Array(Protocol):
+    def tolist(self) -> list[float]: ...
+
+
+class _Tokenizer(Protocol):
+    def enable_truncation(self, max_length: int) -> None: ...
+
+
+class _Session(Protocol):
+    @property
+    def tokenizer(self) -> _Tokenizer: ...
+
+
 class _Model(Protocol):
-    def embed(self, documents: Sequence[str], batch_size: int) -> Iterable[Iterable[SupportsFloat]]: ...
+    @property
+    def model(self) -> _Session: ...
+
+    def embed(self, documents: Sequence[str], batch_size: int) -> Iterable[_Array]: ...
 
 
 class _Package(Protocol):
@@ -51,13 +67,15 @@ def main(arguments: Sequence[str]) -> int:
 def _loaded(folder: str) -> _Model:
     package = cast(_Package, import_module("fastembed"))  # optional, so that no type checker finds it
     threads = max(1, min(_MOST_THREADS, (os.cpu_count() or 1) // 2))
-    return package.TextEmbedding(_MODEL, threads=threads, specific_model_path=folder, local_files_only=True)
+    model = package.TextEmbedding(_MODEL, threads=threads, specific_model_path=folder, local_files_only=True)
+    model.model.tokenizer.enable_truncation(_TOKENS)
+    return model
 
 
 def _answer(model: _Model, texts: list[str]) -> dict[str, object]:
     try:
-        vectors = model.embed(texts, batch_size=_BATCH)
-        return {"vectors": [[round(float(number), _DIGITS) for number in vector] for vector in vectors]}
+        vectors = model.embed(texts, batch_size=len(texts))
+        return {"vectors": [[round(number, _DIGITS) for number in vector.tolist()] for vector in vectors]}
     except Exception as error:  # noqa: BLE001 -- see above
         return {"error": f"{type(error).__name__}: {error}"[:2_000]}
 

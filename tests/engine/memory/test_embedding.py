@@ -24,9 +24,10 @@ from tests.support.processes import below, is_alive, until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process is given a socket as its input")
 
-# The same words give the same vector. A text "sleep" takes long, "die" ends the process, "fail" raises.
+# The same words give the same vector. A text "sleep" takes long, "die" ends the process, "fail" raises. The first words
+# of each batch are in the file "batches".
 _STAND_IN = """
-import hashlib, math, os, time
+import array, hashlib, math, os, time
 
 class TextEmbedding:
     def __init__(self, model_name, *, threads, specific_model_path, local_files_only):
@@ -36,9 +37,20 @@ class TextEmbedding:
             self.size = int(file.read())
         if not self.size:
             raise ValueError("no graph in the file")
+        self.model = self.tokenizer = self
+        self.folder = specific_model_path
+
+    def enable_truncation(self, max_length):
+        assert max_length == 256
 
     def embed(self, documents, batch_size):
+        assert batch_size == len(documents) <= 8
+        with open(os.path.join(self.folder, "batches"), "a") as file:
+            file.write(documents[0].partition(" ")[0] + "\\n")
         for text in documents:
+            assert len(text) <= 4096
+            if text.startswith("slow"):
+                time.sleep(0.01)
             if text == "sleep":
                 time.sleep(600)
             if text == "die":
@@ -49,7 +61,7 @@ class TextEmbedding:
             for word in text.split():
                 sums[int(hashlib.sha256(word.encode()).hexdigest(), 16) % self.size] += 1
             length = math.sqrt(sum(x * x for x in sums)) or 1.0
-            yield [x / length for x in sums]
+            yield array.array("f", [x / length for x in sums])
 """
 
 
@@ -122,6 +134,43 @@ async def test_what_fails_inside_is_said_and_does_not_last(embedder: Embedder) -
     os.kill(pid, signal.SIGKILL)
     await until(lambda: not is_alive(pid))
     assert len(await embedder.embed(("a",), CancelSignal())) == 1
+
+
+async def test_a_query_goes_before_all_that_is_left_of_background_work(embedder: Embedder, model: Path) -> None:
+    work = tuple(f"slow number {number}" for number in range(80))
+    background = asyncio.create_task(embedder.embed(work, CancelSignal(), background=True))
+    await until(lambda: (model / "batches").exists())
+    query = await embedder.embed(tuple(f"query {number}" for number in range(24)), CancelSignal())
+    assert not background.done()
+    assert len(query) == 24
+    assert len(await background) == 80
+    batches = (model / "batches").read_text(encoding="utf-8").split()
+    assert "query query query" in " ".join(batches), "three batches, nothing between them"
+    assert batches[-1] == "slow"
+    assert (len(batches), batches.count("query")) == (13, 3)
+
+
+async def test_each_text_gets_its_own_vector_whatever_the_batches(embedder: Embedder) -> None:
+    texts = tuple(f"{'word ' * (number * 37 % 50)}{number}" for number in range(50))
+    vectors = await embedder.embed(texts, CancelSignal())
+    for text, vector in zip(texts, vectors, strict=True):
+        assert (await embedder.embed((text,), CancelSignal())) == (vector,)
+
+
+async def test_throttled_background_work_rests_most_of_the_time(embedder: Embedder) -> None:
+    embedder.throttled = True
+    await embedder.embed(("a",), CancelSignal())
+    began = time.monotonic()
+    await embedder.embed(("slow",) * 24, CancelSignal(), background=True)
+    assert time.monotonic() - began >= 3 * 0.08 + 2 * 4 * 0.08
+
+
+async def test_of_a_huge_text_only_what_the_model_can_read_is_sent(embedder: Embedder) -> None:
+    huge, spaces = "word " * 2_000_000, " \n" * 5_000 + "word"
+    texts = (huge, huge[:4_096], spaces, "\ud800 word")
+    one, two, three, four = await embedder.embed(texts, CancelSignal())
+    assert one == two
+    assert [len(vector) for vector in (three, four)] == [DIMENSIONS] * 2
 
 
 async def test_without_the_package_the_error_says_how_to_get_it(

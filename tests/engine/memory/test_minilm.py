@@ -4,6 +4,7 @@ import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from app.engine.core.cancel import CancelSignal
@@ -60,3 +61,20 @@ async def test_a_text_has_the_same_vector_alone_and_among_others(embedder: Embed
     for text, vector in zip(texts, among, strict=True):
         (alone,) = await embedder.embed((text,), CancelSignal())
         assert alone == pytest.approx(vector, abs=1e-4), text
+
+
+async def test_the_first_256_tokens_of_a_text_count(embedder: Embedder) -> None:
+    read = "boat " * 254  # with the marks of the beginning and the end: 256
+    texts = (read, read + "The stock market fell.", "boat " * 253 + "market")
+    whole, longer, other = await embedder.embed(texts, CancelSignal())
+    assert whole == longer
+    assert whole != other
+
+
+async def test_a_long_batch_does_not_make_the_process_large(embedder: Embedder) -> None:
+    await embedder.embed(("boat",), CancelSignal())
+    assert embedder.pid is not None
+    process = psutil.Process(embedder.pid)
+    before = process.memory_info().rss
+    await embedder.embed(("The quick brown fox jumps over the lazy dog. " * 50,) * 16, CancelSignal(), background=True)
+    assert process.memory_info().rss - before < 80_000_000
