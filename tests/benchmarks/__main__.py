@@ -11,6 +11,7 @@ from tests.benchmarks.bench import Row
 from tests.benchmarks.bench_belt import belt_memory, python_calls
 from tests.benchmarks.bench_browser import browser
 from tests.benchmarks.bench_checkpoints import checkpoints
+from tests.benchmarks.bench_embedding import embedding
 from tests.benchmarks.bench_loop import loop_alone, sub_agents
 from tests.benchmarks.bench_permissions import judged
 from tests.benchmarks.bench_tools import mcp_calls, shell_starts
@@ -35,6 +36,7 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("belt", belt_memory),
     ("python", python_calls),
     ("browser", browser),
+    ("embedding", embedding),
     ("shell", shell_starts),
     ("checkpoints", checkpoints),
     ("floods", floods),

@@ -1,0 +1,54 @@
+"""Embedding with the real model: a query alone and beside background work, and the memory of the process."""
+
+import asyncio
+import statistics
+import time
+
+import psutil
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.memory.embedding import Embedder
+from tests.benchmarks.bench import Row
+from tests.support.minilm import minilm
+
+_QUERIES = 100
+_MOST_MB = 400
+_LONG = "We moved the deadline of the report, since the figures of the second quarter are not there yet. " * 20
+
+
+async def embedding() -> list[Row]:
+    """No rows without the model: see `make model`."""
+    folder = minilm()
+    if folder is None:
+        return []
+    embedder = Embedder(lambda: folder)
+    try:
+        return await _rows(embedder)
+    finally:
+        await embedder.close()
+
+
+async def _rows(embedder: Embedder) -> list[Row]:
+    start = await _query(embedder, 0)
+    alone = [await _query(embedder, number) for number in range(_QUERIES)]
+    work = asyncio.create_task(embedder.embed((_LONG,) * 64, CancelSignal(), background=True))
+    beside: list[float] = []
+    while not work.done():
+        beside.append(await _query(embedder, len(beside)))
+        await asyncio.sleep(0.2)
+    await work
+    assert embedder.pid is not None
+    memory = psutil.Process(embedder.pid).memory_info().rss / 1e6
+    return [
+        Row("query embedding, model loaded, p50", statistics.median(alone), "ms", 10),
+        Row("query embedding beside background work, longest", max(beside), "ms", 300),
+        Row("start of the process that embeds, to the first vector", start, "ms", 3_000),
+        Row("memory of that process after 64 long texts", memory, "MB", _MOST_MB),
+    ]
+
+
+async def _query(embedder: Embedder, number: int) -> float:
+    """How long it took, in ms."""
+    began = time.perf_counter()
+    await embedder.embed((f"What did we decide about the deadline of report {number}?",), CancelSignal())
+    return (time.perf_counter() - began) * 1_000
