@@ -28,8 +28,8 @@ from app.paths import Paths
 DIMENSIONS = 384
 IDLE_S = 60.0
 _PACKAGE = "fastembed"
-_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json")
-_SOURCE = "https://huggingface.co/Qdrant/all-MiniLM-L6-v2-onnx"
+MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json")
+MODEL_SOURCE = "https://huggingface.co/Qdrant/all-MiniLM-L6-v2-onnx"
 _LONGEST_S = 60.0
 # The model reads 256 tokens, about 1,000 characters of English; what no tokenizer would reach is not sent.
 _LONGEST_TEXT = 4_096
@@ -159,7 +159,7 @@ class Embedder:
             raise ToolError(f"The texts could not be embedded: {answer.error}")
         if len(answer.vectors) != len(texts) or any(len(vector) != DIMENSIONS for vector in answer.vectors):
             raise ToolError(
-                f"The model in {self._folder()} is another one than all-MiniLM-L6-v2: get it from {_SOURCE}."
+                f"The model in {self._folder()} is another one than all-MiniLM-L6-v2: get it from {MODEL_SOURCE}."
             )
         return answer.vectors
 
@@ -233,11 +233,11 @@ def _installed(folder: Path) -> Path:
             "pip install 'errand-desktop[memory]'",
             "fastembed is not installed",
         )
-    missing = [name for name in _FILES if not (folder / name).is_file()]
+    missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
     if missing:
         raise ToolError(
             f"There is no embedding model in {folder}: {', '.join(missing)} is missing. Download the files of "
-            f"{_SOURCE} into it, or set `embedding_folder` to where they are.",
+            f"{MODEL_SOURCE} into it, or set `embedding_folder` to where they are.",
             "no embedding model",
         )
     return Path(found.origin).parents[1]
