@@ -73,6 +73,7 @@ class Embedder:
         self._process: _Process | None = None
         self._lock = asyncio.Lock()
         self._idle: asyncio.Task[None] | None = None
+        self._is_closed = False
         self._urgent = 0
         self._none_urgent = asyncio.Event()
         self._none_urgent.set()
@@ -99,6 +100,8 @@ class Embedder:
             unsubscribe()
 
     async def close(self) -> None:
+        """End the process. Calls that wait or come later fail."""
+        self._is_closed = True
         self._stop_idle()
         await self._end()
         async with self._lock:  # what uses the process, or ends it, has seen that it is gone
@@ -132,6 +135,8 @@ class Embedder:
 
     async def _embed(self, texts: tuple[str, ...]) -> tuple[Vector, ...]:
         async with self._lock:
+            if self._is_closed:
+                raise ToolError("The engine ends: no more texts are embedded.")
             self._stop_idle()
             try:
                 async with asyncio.timeout(_LONGEST_S):

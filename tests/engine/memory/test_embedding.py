@@ -110,6 +110,20 @@ async def test_the_process_ends_when_it_is_not_used(model: Path) -> None:
     await embedder.close()
 
 
+async def test_work_that_waits_starts_no_process_after_the_end(model: Path) -> None:
+    embedder = Embedder(lambda: model)
+    calls = [
+        asyncio.create_task(embedder.embed(("slow",) * 80, CancelSignal(), background=number == 0))
+        for number in range(3)
+    ]
+    await until(lambda: (model / "batches").exists())
+    await embedder.close()
+    for call in calls:
+        with pytest.raises(ToolError, match=r"has ended|no more texts"):
+            await call
+    assert embedder.pid is None
+
+
 async def test_a_stop_ends_the_process_at_once(embedder: Embedder) -> None:
     await embedder.embed(("a",), CancelSignal())
     pid, cancel = embedder.pid, CancelSignal()
