@@ -15,6 +15,7 @@ from tests.benchmarks.bench_embedding import embedding
 from tests.benchmarks.bench_loop import loop_alone, sub_agents
 from tests.benchmarks.bench_permissions import judged
 from tests.benchmarks.bench_tools import mcp_calls, shell_starts
+from tests.benchmarks.bench_vectors import vectors
 from tests.benchmarks.bounds import floods, long_branch, taken_in_and_away
 from tests.benchmarks.start import start
 from tests.benchmarks.steps import fifty_tasks, one_task
@@ -39,6 +40,7 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("embedding", embedding),
     ("shell", shell_starts),
     ("checkpoints", checkpoints),
+    ("vectors", vectors),
     ("floods", floods),
     ("long_branch", long_branch),
     ("taken_in_and_away", taken_in_and_away),
