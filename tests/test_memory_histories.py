@@ -44,6 +44,13 @@ def test_hardly_any_text_is_repeated(history: History) -> None:
     assert max(Counter(question.text for question in history.questions).values()) == 1
 
 
+def test_half_of_the_histories_are_kept_for_judging() -> None:
+    histories = [load(path) for path in HISTORIES]
+    assert len(histories) >= 12
+    assert sum(len(history.questions) for history in histories) >= 400
+    assert Counter(history.split for history in histories)["test"] * 2 == len(histories)
+
+
 def test_a_file_stays_readable_in_a_diff() -> None:
     assert all(path.stat().st_size < 400_000 for path in HISTORIES)
 
