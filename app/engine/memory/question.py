@@ -1,0 +1,140 @@
+"""Reads a question: its telling words, the days it means, and whether it asks for a time."""
+
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_MOST_WORDS = 64
+_LONGEST = 4_000
+# Words that say nothing about what is looked for.
+_STOP_WORD_LIST = """
+a about above after again against ago all also am an and any are aren't as at be because been before being below
+between both but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each ever
+few for from further get gets getting go goes going got had hadn't has hasn't have haven't having he her here hers
+herself him himself his how i i'd i'll i'm i've if in into is isn't it it's its itself just know let's like made
+make makes many may me might mine more most much must my myself no nor not now of off on once one only or other our
+ours ourselves out over own please said same say says shall she should shouldn't so some still such tell than that
+that's the their theirs them themselves then there these they they're thing things think this those though through
+to too under until up upon us use used using very was wasn't we we're were weren't what what's when where which
+while who whom whose why will with won't would wouldn't yet you you're your yours yourself
+"""
+_STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
+_MONTH_LIST = "january february march april may june july august september october november december"
+_WEEKDAY_LIST = "monday tuesday wednesday thursday friday saturday sunday"
+_MONTHS = _MONTH_LIST.split()
+_MONTH_NUMBERS = {key: number for number, name in enumerate(_MONTHS, 1) for key in (name, name[:3])} | {"sept": 9}
+_WEEKDAYS = {name: day for day, name in enumerate(_WEEKDAY_LIST.split())}
+_MONTH = "|".join(sorted((name for name in _MONTH_NUMBERS), key=len, reverse=True))
+_ISO_DAY = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
+_DAY_OF_MONTH = re.compile(
+    rf"\b(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<month>{_MONTH})"
+    rf"|(?P<month2>{_MONTH})\.? (?:the )?(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?)\b(?:,? (?P<year>\d{{4}}))?"
+)
+_WEEK_OF_MONTH = re.compile(
+    rf"\b(?P<which>first|second|third|fourth|last) week (?:of|in) (?P<month>{_MONTH})\b(?: (?P<year>\d{{4}}))?"
+)
+# "may" and "march" are verbs too: a month alone needs a word in front.
+_WHOLE_MONTH = re.compile(
+    rf"\b(?:in|of|during|since|until|by|early|late|mid|this|last|next)[ -](?P<month>{_MONTH})\b"
+    r"(?:,? (?P<year>\d{4}))?"
+)
+_WEEK_NUMBERS = {"first": 0, "second": 1, "third": 2, "fourth": 3}
+_ASKS_TIME = re.compile(
+    r"\b(when|what (time|day|date|month|year|week)|which (day|date|month|year|week|weekday)|how long|since when|"
+    r"until when|what's the date|how many (days|weeks|months|years))\b"
+)
+_TELLS_TIME = re.compile(
+    r"\b(today|tonight|yesterday|tomorrow|this (morning|evening|weekend)|last night|"
+    rf"{'|'.join(_WEEKDAYS)}|{'|'.join(_MONTHS)}|\d{{1,2}}(:\d\d| ?[ap]m)|"
+    rf"\d{{4}}-\d\d-\d\d|(19|20)\d\d|ago|days?|weeks?|months?|years?)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Days from `first` to `last`, both included. Without a `has_year` they are meant in any year."""
+
+    first: date
+    last: date
+    has_year: bool
+
+    def holds(self, day: date) -> bool:
+        if self.has_year:
+            return self.first <= day <= self.last
+        start, end = (self.first.month, self.first.day), (self.last.month, self.last.day)
+        return start <= (day.month, day.day) <= end
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`words` are in lower case, in their order, without those that say nothing; `all_words` has these too."""
+
+    words: tuple[str, ...]
+    all_words: frozenset[str]
+    periods: tuple[Period, ...]
+    weekdays: tuple[int, ...]
+    asks_time: bool
+
+    @property
+    def names_days(self) -> bool:
+        return bool(self.periods or self.weekdays)
+
+    def means(self, day: date) -> bool:
+        return any(period.holds(day) for period in self.periods) or day.weekday() in self.weekdays
+
+
+def read_question(text: str) -> Question:
+    lower = text[:_LONGEST].lower().replace("’", "'")
+    every = [match[0] for match in _WORD.finditer(lower)][:_MOST_WORDS]
+    words = tuple(dict.fromkeys(_without_genitive(word) for word in every if word not in _STOP_WORDS))
+    weekdays = tuple(day for name, day in _WEEKDAYS.items() if re.search(rf"\b{name}s?\b", lower))
+    return Question(words, frozenset(every), tuple(_periods(lower)), weekdays, bool(_ASKS_TIME.search(lower)))
+
+
+def tells_time(text: str) -> bool:
+    """True if a text has a day, an hour or a length of time in it."""
+    return bool(_TELLS_TIME.search(text.lower()))
+
+
+def _without_genitive(word: str) -> str:
+    return word.removesuffix("'s")
+
+
+def _periods(text: str) -> list[Period]:
+    found: list[Period] = []
+    for match in _ISO_DAY.finditer(text):
+        found += _one_day(int(match[1]), int(match[2]), int(match[3]), has_year=True)
+    for match in _DAY_OF_MONTH.finditer(text):
+        month = _MONTH_NUMBERS[match["month"] or match["month2"]]
+        found += _one_day(_year(match["year"]), month, int(match["day"] or match["day2"]), has_year=bool(match["year"]))
+    for match in _WEEK_OF_MONTH.finditer(text):
+        found.append(_week(_year(match["year"]), _MONTH_NUMBERS[match["month"]], match["which"], bool(match["year"])))
+    if not found:
+        for match in _WHOLE_MONTH.finditer(text):
+            year, month = _year(match["year"]), _MONTH_NUMBERS[match["month"]]
+            last = monthrange(year, month)[1]
+            found.append(Period(date(year, month, 1), date(year, month, last), bool(match["year"])))
+    return found
+
+
+def _year(text: str | None) -> int:
+    """A leap year where none is named, so that each day of any year exists."""
+    return min(9999, max(1, int(text))) if text else 2000
+
+
+def _one_day(year: int, month: int, day: int, *, has_year: bool) -> list[Period]:
+    try:
+        one = date(year, month, day)
+    except ValueError:
+        return []
+    return [Period(one, one, has_year)]
+
+
+def _week(year: int, month: int, which: str, has_year: bool) -> Period:
+    last = date(year, month, monthrange(year, month)[1])
+    if which == "last":
+        return Period(last - timedelta(days=6), last, has_year)
+    first = date(year, month, 1 + 7 * _WEEK_NUMBERS[which])
+    return Period(first, first + timedelta(days=6), has_year)

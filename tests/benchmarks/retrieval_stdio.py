@@ -1,0 +1,126 @@
+"""`python -m tests.benchmarks.retrieval_stdio`: the search of memory over JSON lines, for benchmarks from outside.
+
+`{"op": "reset"}`, `{"op": "index", "turns": [{"id", "session", "speaker", "role", "date", "ts", "text"}]}`, and
+`{"op": "search", "query", "k"}`, which is answered by `{"ids": […]}`, best first; the others by `{"ok": true}`. What is
+wrong with a line is answered by `{"error": …}`. The model is that of `build/minilm` (`make model`) or of
+`ERRAND_MINILM`; without it full text serves alone.
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.memory.embedding import Embedder
+from app.engine.memory.entries import EntryRole, MemoryEntry
+from app.engine.memory.search import MemorySearch, Semantics
+
+_MODEL = Path(os.environ.get("ERRAND_MINILM") or Path(__file__).parents[2] / "build" / "minilm")
+_ROLES: dict[str, EntryRole] = {"user": "user", "assistant": "agent", "agent": "agent", "tool": "tool", "task": "task"}
+_DATE_FORMATS = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d %B, %Y", "%d %B %Y")
+_UNKNOWN = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class Turn(msgspec.Struct):
+    id: str
+    text: str
+    session: str = ""
+    speaker: str = ""
+    role: str = ""
+    date: str | None = None
+    ts: float | str | None = None
+
+
+class Request(msgspec.Struct):
+    op: Literal["reset", "index", "search"]
+    turns: list[Turn] = []
+    query: str = ""
+    k: int = 10
+
+
+class Retrieval:
+    """One store at a time, in a folder of its own."""
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self._embedder = embedder
+        self._open = AsyncExitStack()
+        self._search: MemorySearch | None = None
+        self._count = 0
+
+    async def answer(self, request: Request) -> object:
+        match request.op:
+            case "reset":
+                await self.reset()
+            case "index":
+                await (await self._store()).add([self._entry(turn) for turn in request.turns], CancelSignal())
+            case "search":
+                found = await (await self._store()).find(request.query, request.k, CancelSignal())
+                return {"ids": [one.found.entry.id for one in found]}
+        return {"ok": True}
+
+    async def reset(self) -> None:
+        await self._open.aclose()
+        self._search, self._count = None, 0
+
+    async def _store(self) -> MemorySearch:
+        if self._search is None:
+            folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="errand-retrieval-")))
+            self._search = MemorySearch(folder / "memory.db", await self._semantics(folder))
+            self._open.push_async_callback(self._search.close)
+        return self._search
+
+    async def _semantics(self, folder: Path) -> Semantics | None:
+        return None
+
+    def _entry(self, turn: Turn) -> MemoryEntry:
+        self._count += 1
+        role = _ROLES.get(turn.role.lower(), "user")
+        return MemoryEntry(self._count, turn.id, turn.session, turn.speaker or role, role, _moment(turn), turn.text)
+
+
+def _moment(turn: Turn) -> datetime:
+    """Of the time stamp (seconds, or ISO 8601), else of the date as public sets write it."""
+    if isinstance(turn.ts, float):
+        return datetime.fromtimestamp(turn.ts, UTC)
+    for text in (turn.ts, turn.date):
+        for form in (None, *_DATE_FORMATS) if text else ():
+            try:
+                found = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
+            except ValueError:
+                continue
+            return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return _UNKNOWN
+
+
+async def main() -> None:
+    embedder = Embedder(lambda: _MODEL) if (_MODEL / "model.onnx").is_file() else None
+    if embedder is None:
+        print(f"no model in {_MODEL}: full text alone", file=sys.stderr)
+    retrieval = Retrieval(embedder)
+    try:
+        while line := await asyncio.to_thread(sys.stdin.buffer.readline):
+            sys.stdout.buffer.write(await _answered(retrieval, line) + b"\n")
+            sys.stdout.buffer.flush()
+    finally:
+        await retrieval.reset()
+        if embedder is not None:
+            await embedder.close()
+
+
+async def _answered(retrieval: Retrieval, line: bytes) -> bytes:
+    try:
+        request = msgspec.json.decode(line, type=Request, strict=False)
+    except msgspec.DecodeError as error:
+        return msgspec.json.encode({"error": str(error)})
+    return msgspec.json.encode(await retrieval.answer(request))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,49 @@
+"""What a question is read as."""
+
+from datetime import date
+
+import pytest
+
+from app.engine.memory.question import read_question, tells_time
+
+
+def test_words_that_say_nothing_are_left_out_and_the_others_keep_their_order() -> None:
+    question = read_question("What did Mara's sister say about the leaking boiler?")
+    assert question.words == ("mara", "sister", "leaking", "boiler")
+
+
+@pytest.mark.parametrize(
+    ("text", "day", "other"),
+    [
+        ("what broke on 2026-03-05?", date(2026, 3, 5), date(2025, 3, 5)),
+        ("what broke on the 5th of March?", date(2024, 3, 5), date(2024, 3, 6)),
+        ("what broke on March 5th, 2026", date(2026, 3, 5), date(2024, 3, 5)),
+        ("what did we plan in May 2026?", date(2026, 5, 31), date(2025, 5, 31)),
+        ("what did we plan in the second week of March?", date(2026, 3, 8), date(2026, 3, 15)),
+        ("what happened in the last week of February?", date(2026, 2, 25), date(2026, 2, 20)),
+        ("what did she say on Tuesday?", date(2026, 11, 24), date(2026, 11, 25)),
+    ],
+)
+def test_days_are_read_from_dates_weeks_months_and_weekdays(text: str, day: date, other: date) -> None:
+    question = read_question(text)
+    assert question.names_days and question.means(day) and not question.means(other)
+
+
+@pytest.mark.parametrize("text", ["may I march on?", "what is the mark of 30 february?", "version 2.3.4", ""])
+def test_verbs_and_days_that_do_not_exist_are_no_dates(text: str) -> None:
+    assert not read_question(text).names_days
+
+
+def test_a_question_for_a_time_is_told_from_others() -> None:
+    assert read_question("When did the boiler leak?").asks_time
+    assert read_question("How long did the repair take?").asks_time
+    assert not read_question("Who mended the boiler?").asks_time
+
+
+def test_texts_with_a_time_are_told_from_others() -> None:
+    assert all(map(tells_time, ("See you on Friday", "it was at 14:30", "two weeks ago", "on 2026-03-05")))
+    assert not any(map(tells_time, ("The boiler leaks", "four pipes", "")))
+
+
+def test_a_question_of_any_length_is_read_in_bounded_time() -> None:
+    assert len(read_question("on 5 march in may of " * 50_000).words) <= 64
