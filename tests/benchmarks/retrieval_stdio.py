@@ -18,11 +18,13 @@ from typing import Literal
 import msgspec
 
 from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import Embedder
+from app.engine.memory.embedding import DIMENSIONS, Embedder
 from app.engine.memory.entries import EntryRole, MemoryEntry
 from app.engine.memory.search import MemorySearch, Semantics
+from app.engine.memory.vectors.embedded import EmbeddedVectors
 
-_MODEL = Path(os.environ.get("ERRAND_MINILM") or Path(__file__).parents[2] / "build" / "minilm")
+MODEL_FOLDER = Path(os.environ.get("ERRAND_MINILM") or Path(__file__).parents[2] / "build" / "minilm")
+MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 _ROLES: dict[str, EntryRole] = {"user": "user", "assistant": "agent", "agent": "agent", "tool": "tool", "task": "task"}
 _DATE_FORMATS = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d %B, %Y", "%d %B %Y")
 _UNKNOWN = datetime(2000, 1, 1, tzinfo=UTC)
@@ -35,7 +37,7 @@ class Turn(msgspec.Struct):
     speaker: str = ""
     role: str = ""
     date: str | None = None
-    ts: float | str | None = None
+    ts: int | float | str | None = None
 
 
 class Request(msgspec.Struct):
@@ -72,12 +74,16 @@ class Retrieval:
     async def _store(self) -> MemorySearch:
         if self._search is None:
             folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="errand-retrieval-")))
-            self._search = MemorySearch(folder / "memory.db", await self._semantics(folder))
+            self._search = MemorySearch(folder / "memory.db", self._semantics(folder))
             self._open.push_async_callback(self._search.close)
         return self._search
 
-    async def _semantics(self, folder: Path) -> Semantics | None:
-        return None
+    def _semantics(self, folder: Path) -> Semantics | None:
+        if self._embedder is None:
+            return None
+        vectors = EmbeddedVectors(folder / "vectors", DIMENSIONS, MODEL_NAME)
+        self._open.push_async_callback(vectors.close)
+        return Semantics(self._embedder, vectors)
 
     def _entry(self, turn: Turn) -> MemoryEntry:
         self._count += 1
@@ -87,22 +93,25 @@ class Retrieval:
 
 def _moment(turn: Turn) -> datetime:
     """Of the time stamp (seconds, or ISO 8601), else of the date as public sets write it."""
-    if isinstance(turn.ts, float):
+    if isinstance(turn.ts, int | float):
         return datetime.fromtimestamp(turn.ts, UTC)
-    for text in (turn.ts, turn.date):
-        for form in (None, *_DATE_FORMATS) if text else ():
-            try:
-                found = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
-            except ValueError:
-                continue
-            return found if found.tzinfo else found.replace(tzinfo=UTC)
-    return _UNKNOWN
+    found = (_parsed(text, form) for text in (turn.ts, turn.date) if text for form in ("", *_DATE_FORMATS))
+    return next((moment for moment in found if moment is not None), _UNKNOWN)
+
+
+def _parsed(text: str, form: str) -> datetime | None:
+    """Without a form, as ISO 8601; without a zone, in UTC."""
+    try:
+        moment = datetime.strptime(text, form).replace(tzinfo=UTC) if form else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 async def main() -> None:
-    embedder = Embedder(lambda: _MODEL) if (_MODEL / "model.onnx").is_file() else None
+    embedder = Embedder(lambda: MODEL_FOLDER) if (MODEL_FOLDER / "model.onnx").is_file() else None
     if embedder is None:
-        print(f"no model in {_MODEL}: full text alone", file=sys.stderr)
+        sys.stderr.write(f"no model in {MODEL_FOLDER}: full text alone\n")
     retrieval = Retrieval(embedder)
     try:
         while line := await asyncio.to_thread(sys.stdin.buffer.readline):

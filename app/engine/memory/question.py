@@ -27,6 +27,7 @@ _MONTHS = _MONTH_LIST.split()
 _MONTH_NUMBERS = {key: number for number, name in enumerate(_MONTHS, 1) for key in (name, name[:3])} | {"sept": 9}
 _WEEKDAYS = {name: day for day, name in enumerate(_WEEKDAY_LIST.split())}
 _MONTH = "|".join(sorted((name for name in _MONTH_NUMBERS), key=len, reverse=True))
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _ISO_DAY = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
 _DAY_OF_MONTH = re.compile(
     rf"\b(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<month>{_MONTH})"
@@ -96,6 +97,13 @@ def read_question(text: str) -> Question:
 def tells_time(text: str) -> bool:
     """True if a text has a day, an hour or a length of time in it."""
     return bool(_TELLS_TIME.search(text.lower()))
+
+
+def share_of_questions(text: str) -> float:
+    """The part of its sentences that end in a question mark, from 0 to 1."""
+    sentences = [part for part in _SENTENCE.split(text[:_LONGEST]) if part.strip()]
+    asked = sum(part.rstrip(" \"')*_").endswith("?") for part in sentences)
+    return asked / len(sentences) if sentences else 0.0
 
 
 def _without_genitive(word: str) -> str:

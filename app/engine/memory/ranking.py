@@ -5,7 +5,7 @@ from dataclasses import astuple, dataclass, fields
 from math import log1p
 
 from app.engine.memory.index import SHORT_WORDS, IndexedEntry, Place, WordHits
-from app.engine.memory.question import Question, tells_time
+from app.engine.memory.question import Question, share_of_questions, tells_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,8 @@ class Features:
     """The best scores of its conversation: several hits in one conversation are no chance."""
     length: float
     """How much it says: "ok, do that" answers nothing, whatever stands around it."""
+    telling: float
+    """How much of it is no question: what only asks the same seldom is the answer."""
     day: float
     """It is of a day that the question names."""
     time: float
@@ -33,7 +35,16 @@ class Features:
 
 
 WEIGHTS = Features(
-    meaning=1.0, words=1.0, window=0.4, neighbours=0.3, session=0.2, length=0.3, day=0.3, time=0.1, speaker=0.1
+    meaning=1.0,
+    words=0.45,
+    window=0.4,
+    neighbours=0.7,
+    session=1.1,
+    length=0.95,
+    telling=0.65,
+    day=0.75,
+    time=0.45,
+    speaker=0.1,
 )
 _LONG_WORDS = 200
 _BEST_OF_SESSION = 3
@@ -70,6 +81,7 @@ def rank(
             neighbours=near / 2,
             session=sessions[conversation_id],
             length=min(1.0, log1p(one.words) / log1p(_LONG_WORDS)),
+            telling=1.0 - share_of_questions(one.entry.text),
             day=float(question.names_days and question.means(one.entry.at.date())),
             time=float(question.asks_time and tells_time(one.entry.text)),
             speaker=float(any(name in question.all_words for name in one.entry.speaker.lower().split())),

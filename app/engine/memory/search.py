@@ -6,42 +6,30 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from app.engine.core.cancel import CancelSignal
+from app.engine.memory.embedding import Embedder
 from app.engine.memory.entries import MemoryEntry, embedded_text
 from app.engine.memory.index import IndexedEntry, WordHits, WordIndex
 from app.engine.memory.question import Question, read_question
 from app.engine.memory.ranking import Candidate, neighbours_of, rank
+from app.engine.memory.vectors.base import VectorPoint, VectorStore
 from app.engine.tools.base import Vector
 
 T = TypeVar("T")
 
-_NEAREST = 200
+NEAREST = 200
 # Of those that fit best by themselves, the turns beside them may hold the answer.
 _WITH_NEIGHBOURS = 30
-
-
-class Embedding(Protocol):
-    async def embed(self, texts: tuple[str, ...], cancel: CancelSignal) -> tuple[Vector, ...]: ...
-
-
-class Vectors(Protocol):
-    async def add(self, vectors: Mapping[int, Vector]) -> None:
-        """By the numbers of entries."""
-        ...
-
-    async def nearest(self, vector: Vector, limit: int) -> Mapping[int, float]:
-        """The cosines of the nearest, by the numbers of entries."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
     """What finds by meaning: a model and the vectors that it made."""
 
-    embedding: Embedding
-    vectors: Vectors
+    embedder: Embedder
+    vectors: VectorStore
 
 
 class MemorySearch:
@@ -57,9 +45,10 @@ class MemorySearch:
         """In order of time within each conversation."""
         await self._run(partial(self._index.add, tuple(entries)))
         if self._semantics is not None and entries:
-            vectors = await self._semantics.embedding.embed(tuple(map(embedded_text, entries)), cancel)
-            numbers = (entry.number for entry in entries)
-            await self._semantics.vectors.add(dict(zip(numbers, vectors, strict=True)))
+            texts = tuple(map(embedded_text, entries))
+            vectors = await self._semantics.embedder.embed(texts, cancel, background=True)
+            points = [_point(entry, vector) for entry, vector in zip(entries, vectors, strict=True)]
+            await self._semantics.vectors.upsert(points)
 
     async def find(self, text: str, limit: int, cancel: CancelSignal) -> tuple[Candidate, ...]:
         """The best, best first."""
@@ -73,23 +62,29 @@ class MemorySearch:
     async def _nearness(self, text: str, cancel: CancelSignal) -> Mapping[int, float]:
         if self._semantics is None:
             return {}
-        (vector,) = await self._semantics.embedding.embed((text,), cancel)
-        return await self._semantics.vectors.nearest(vector, _NEAREST)
+        (vector,) = await self._semantics.embedder.embed((text,), cancel)
+        return {hit.number: hit.score for hit in await self._semantics.vectors.search(vector, NEAREST)}
 
     def _ranked(self, question: Question, nearness: Mapping[int, float], limit: int) -> tuple[Candidate, ...]:
         words = self._index.hits(question.words)
-        return tuple(rank(question, self.proposed(words, nearness), words, nearness)[:limit])
-
-    def proposed(self, words: WordHits, nearness: Mapping[int, float]) -> list[IndexedEntry]:
-        """What full text and vectors found, with the neighbours of the best. Call it in the thread of the index."""
-        found = self._index.entries({*words.own, *words.window, *nearness})
-        best = {number for scores in (words.own, nearness) for number in _best(scores, _WITH_NEIGHBOURS)}
-        places = neighbours_of(one for one in found if one.entry.number in best)
-        known = {(one.entry.conversation_id, one.position) for one in found}
-        return found + self._index.at_places(places - known)
+        return tuple(rank(question, proposed(self._index, words, nearness), words, nearness)[:limit])
 
     async def _run(self, function: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+
+def proposed(index: WordIndex, words: WordHits, nearness: Mapping[int, float]) -> list[IndexedEntry]:
+    """What full text and vectors found, with the neighbours of the best."""
+    found = index.entries({*words.own, *words.window, *nearness})
+    best = {number for scores in (words.own, nearness) for number in _best(scores, _WITH_NEIGHBOURS)}
+    places = neighbours_of(one for one in found if one.entry.number in best)
+    known = {(one.entry.conversation_id, one.position) for one in found}
+    return found + index.at_places(places - known)
+
+
+def _point(entry: MemoryEntry, vector: Vector) -> VectorPoint:
+    at = entry.at.timestamp()
+    return VectorPoint(entry.number, vector, entry.conversation_id, entry.folder, entry.role, at)
 
 
 def _best(scores: Mapping[int, float], amount: int) -> list[int]:

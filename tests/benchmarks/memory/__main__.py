@@ -1,0 +1,194 @@
+"""`python -m tests.benchmarks.memory`: how much of what answers a question is among the first ten entries found.
+
+It needs the model of `make model`. The table has the split `test`, by kind of question, with the baselines: vectors
+alone, full text alone, and both merged by their ranks. `--tune` fits the weights of the ranking on the split `tune`.
+"""
+
+import asyncio
+import math
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import astuple, dataclass
+from datetime import UTC
+from pathlib import Path
+from statistics import fmean
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.memory.embedding import DIMENSIONS, Embedder
+from app.engine.memory.entries import MemoryEntry, embedded_text
+from app.engine.memory.index import WordIndex
+from app.engine.memory.question import read_question
+from app.engine.memory.ranking import FEATURE_NAMES, WEIGHTS, Candidate, Features, rank
+from app.engine.memory.search import NEAREST, proposed
+from app.engine.memory.vectors.base import VectorPoint
+from app.engine.memory.vectors.embedded import EmbeddedVectors
+from tests.benchmarks.memory.histories import QUESTION_KINDS, History, Split, all_histories
+from tests.benchmarks.retrieval_stdio import MODEL_FOLDER, MODEL_NAME
+
+_FIRST = 10
+_FUSION = 60
+# Of each question, the candidates that the fit sees: those that score best before it.
+_FITTED = 80
+_STEPS = 300
+_RATE = 0.3
+_CALM = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question with what was found: candidates with their features, and the scores that the baselines use."""
+
+    split: Split
+    kind: str
+    gold: frozenset[int]
+    candidates: Sequence[Candidate]
+    nearness: Mapping[int, float]
+    words: Mapping[int, float]
+
+
+async def cases_of(history: History, embedder: Embedder) -> list[Case]:
+    entries = [
+        MemoryEntry(number, one.id, one.session, one.speaker, one.role, one.at.replace(tzinfo=UTC), one.text)
+        for number, one in enumerate(history.entries, 1)
+    ]
+    numbers = {entry.id: entry.number for entry in entries}
+    questions = [one for one in history.questions if one.gold]
+    made = await embedder.embed(tuple(map(embedded_text, entries)), CancelSignal())
+    asked = await embedder.embed(tuple(one.text for one in questions), CancelSignal())
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        index, vectors = WordIndex(folder / "memory.db"), EmbeddedVectors(folder / "vectors", DIMENSIONS, MODEL_NAME)
+        stack.callback(index.close)
+        stack.push_async_callback(vectors.close)
+        index.add(entries)
+        await vectors.upsert(
+            [VectorPoint(one.number, vector, "", "", one.role, 0.0) for one, vector in zip(entries, made, strict=True)]
+        )
+        cases: list[Case] = []
+        for one, vector in zip(questions, asked, strict=True):
+            nearness = {hit.number: hit.score for hit in await vectors.search(vector, NEAREST)}
+            question = read_question(one.text)
+            words = index.hits(question.words)
+            candidates = rank(question, proposed(index, words, nearness), words, nearness)
+            gold = frozenset(numbers[key] for key in one.gold)
+            cases.append(Case(history.split, one.kind, gold, candidates, nearness, words.own))
+    return cases
+
+
+def by_ranking(case: Case) -> list[int]:
+    return [one.found.entry.number for one in case.candidates]
+
+
+def by_vectors(case: Case) -> list[int]:
+    return _best(case.nearness)
+
+
+def by_words(case: Case) -> list[int]:
+    return _best(case.words)
+
+
+def by_ranks(case: Case) -> list[int]:
+    """Reciprocal rank fusion."""
+    scores = dict[int, float]()
+    for order in (by_vectors(case), by_words(case)):
+        for place, number in enumerate(order, 1):
+            scores[number] = scores.get(number, 0.0) + 1 / (_FUSION + place)
+    return _best(scores)
+
+
+ENGINES: dict[str, Callable[[Case], list[int]]] = {
+    "vectors": by_vectors,
+    "full text": by_words,
+    "merged by rank": by_ranks,
+    "Errand": by_ranking,
+}
+
+
+def recall(cases: Sequence[Case], engine: Callable[[Case], list[int]], first: int = _FIRST) -> float:
+    """In percent, the mean over the questions."""
+    return 100 * fmean(len(case.gold.intersection(engine(case)[:first])) / len(case.gold) for case in cases)
+
+
+def reciprocal_rank(cases: Sequence[Case], engine: Callable[[Case], list[int]]) -> float:
+    return fmean(
+        next((1 / place for place, number in enumerate(engine(case), 1) if number in case.gold), 0.0) for case in cases
+    )
+
+
+def table(cases: Sequence[Case]) -> Iterator[str]:
+    yield f"| questions of | {' | '.join(ENGINES)} |"
+    yield f"|---|{'---|' * len(ENGINES)}"
+    for kind in (*QUESTION_KINDS, "all kinds"):
+        chosen = [case for case in cases if kind in (case.kind, "all kinds")]
+        if chosen:
+            yield _line(f"{kind} ({len(chosen)})", (f"{recall(chosen, engine):.1f}" for engine in ENGINES.values()))
+    yield _line("all kinds, first 20", (f"{recall(cases, engine, 20):.1f}" for engine in ENGINES.values()))
+    yield _line("all kinds, MRR", (f"{reciprocal_rank(cases, engine):.2f}" for engine in ENGINES.values()))
+
+
+def fitted(cases: Sequence[Case]) -> Features:
+    """The weights under which what answers a question is most likely to be drawn first, held small."""
+    samples = [sample for case in cases if (sample := _sample(case)) and any(is_gold for _, is_gold in sample)]
+    weights = [1.0] * len(FEATURE_NAMES)
+    for step in range(1, _STEPS + 1):
+        slope = [_CALM * weight for weight in weights]
+        for sample in samples:
+            for place, part in enumerate(_slope(sample, weights)):
+                slope[place] += part / len(samples)
+        rate = _RATE * 20 / max(20, step)
+        weights = [max(0.0, weight - 10 * rate * part) for weight, part in zip(weights, slope, strict=True)]
+    return Features(*(round(weight / weights[0], 2) for weight in weights))
+
+
+def _sample(case: Case) -> list[tuple[tuple[float, ...], bool]]:
+    return [
+        (astuple(one.features), one.found.entry.number in case.gold)
+        for place, one in enumerate(case.candidates)
+        if place < _FITTED or one.found.entry.number in case.gold
+    ]
+
+
+def _slope(sample: list[tuple[tuple[float, ...], bool]], weights: list[float]) -> list[float]:
+    """Of the logarithm of the share that the answers have of all, by each weight, with the sign of a loss."""
+    scores = [sum(map(float.__mul__, weights, features)) for features, _ in sample]
+    shares = [math.exp(score - max(scores)) for score in scores]
+    total = sum(shares)
+    answers = sum(share for share, (_, is_gold) in zip(shares, sample, strict=True) if is_gold)
+    slope = [0.0] * len(weights)
+    for share, (features, is_gold) in zip(shares, sample, strict=True):
+        pull = share / total - (share / answers if is_gold else 0.0)
+        slope = [part + pull * feature for part, feature in zip(slope, features, strict=True)]
+    return slope
+
+
+def _best(scores: Mapping[int, float]) -> list[int]:
+    return sorted(scores, key=lambda number: -scores[number])
+
+
+def _line(head: str, cells: Iterator[str]) -> str:
+    return f"| {head} | {' | '.join(cells)} |"
+
+
+async def main(arguments: Sequence[str]) -> int:
+    if not (MODEL_FOLDER / "model.onnx").is_file():
+        sys.stderr.write(f"There is no model in {MODEL_FOLDER}: make model\n")
+        return 1
+    embedder = Embedder(lambda: MODEL_FOLDER)
+    try:
+        cases = [case for history in all_histories() for case in await cases_of(history, embedder)]
+    finally:
+        await embedder.close()
+    if "--tune" in arguments:
+        found = fitted([case for case in cases if case.split == "tune"])
+        pairs = zip(FEATURE_NAMES, astuple(found), astuple(WEIGHTS), strict=True)
+        sys.stdout.write("".join(f"{name}: {weight:g} (now {now:g})\n" for name, weight, now in pairs))
+    for split in ("tune", "test"):
+        lines = "\n".join(table([case for case in cases if case.split == split]))
+        sys.stdout.write(f"\nRecall of the first {_FIRST}, in percent, split `{split}`\n\n{lines}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(sys.argv[1:])))
