@@ -7,7 +7,6 @@ wrong with a line is answered by `{"error": …}`. The model is that of `build/m
 """
 
 import asyncio
-import os
 import sys
 import tempfile
 from contextlib import AsyncExitStack
@@ -22,8 +21,8 @@ from app.engine.memory.embedding import DIMENSIONS, Embedder
 from app.engine.memory.entries import EntryRole, MemoryEntry
 from app.engine.memory.search import MemorySearch, Semantics
 from app.engine.memory.vectors.embedded import EmbeddedVectors
+from tests.support.minilm import minilm
 
-MODEL_FOLDER = Path(os.environ.get("ERRAND_MINILM") or Path(__file__).parents[2] / "build" / "minilm")
 MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 _ROLES: dict[str, EntryRole] = {"user": "user", "assistant": "agent", "agent": "agent", "tool": "tool", "task": "task"}
 _DATE_FORMATS = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d %B, %Y", "%d %B %Y")
@@ -109,9 +108,10 @@ def _parsed(text: str, form: str) -> datetime | None:
 
 
 async def main() -> None:
-    embedder = Embedder(lambda: MODEL_FOLDER) if (MODEL_FOLDER / "model.onnx").is_file() else None
+    model = minilm()
+    embedder = Embedder(lambda: model) if model is not None else None
     if embedder is None:
-        sys.stderr.write(f"no model in {MODEL_FOLDER}: full text alone\n")
+        sys.stderr.write("There is no model: make model. Full text serves alone.\n")
     retrieval = Retrieval(embedder)
     try:
         while line := await asyncio.to_thread(sys.stdin.buffer.readline):

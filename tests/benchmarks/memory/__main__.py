@@ -25,7 +25,8 @@ from app.engine.memory.search import NEAREST, proposed
 from app.engine.memory.vectors.base import VectorPoint
 from app.engine.memory.vectors.embedded import EmbeddedVectors
 from tests.benchmarks.memory.histories import QUESTION_KINDS, History, Split, all_histories
-from tests.benchmarks.retrieval_stdio import MODEL_FOLDER, MODEL_NAME
+from tests.benchmarks.retrieval_stdio import MODEL_NAME
+from tests.support.minilm import minilm
 
 _FIRST = 10
 _FUSION = 60
@@ -172,10 +173,11 @@ def _line(head: str, cells: Iterator[str]) -> str:
 
 
 async def main(arguments: Sequence[str]) -> int:
-    if not (MODEL_FOLDER / "model.onnx").is_file():
-        sys.stderr.write(f"There is no model in {MODEL_FOLDER}: make model\n")
+    model = minilm()
+    if model is None:
+        sys.stderr.write("There is no model: make model\n")
         return 1
-    embedder = Embedder(lambda: MODEL_FOLDER)
+    embedder = Embedder(lambda: model)
     try:
         cases = [case for history in all_histories() for case in await cases_of(history, embedder)]
     finally:

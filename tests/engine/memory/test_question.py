@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from app.engine.memory.question import read_question, tells_time
+from app.engine.memory.question import read_question, share_of_questions, tells_time
 
 
 def test_words_that_say_nothing_are_left_out_and_the_others_keep_their_order() -> None:
@@ -47,3 +47,11 @@ def test_texts_with_a_time_are_told_from_others() -> None:
 
 def test_a_question_of_any_length_is_read_in_bounded_time() -> None:
     assert len(read_question("on 5 march in may of " * 50_000).words) <= 64
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [("Does it leak?", 1.0), ("It leaks. Why?", 0.5), ("It leaks.", 0.0), ("", 0.0), ("Really?!\nYes: `a?b`.", 0.0)],
+)
+def test_how_much_of_a_text_asks_is_counted_by_sentences(text: str, share: float) -> None:
+    assert share_of_questions(text) == share

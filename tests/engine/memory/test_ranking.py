@@ -1,0 +1,69 @@
+"""The order of what was found: what each feature is for."""
+
+from dataclasses import astuple, replace
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+
+from app.engine.memory.entries import MemoryEntry
+from app.engine.memory.index import IndexedEntry, WordHits
+from app.engine.memory.question import read_question
+from app.engine.memory.ranking import FEATURE_NAMES, WEIGHTS, Features, rank
+
+AT = datetime(2026, 3, 4, 9, tzinfo=UTC)
+QUESTION = read_question("When did the boiler leak?")
+NO_WORDS = WordHits({}, {})
+
+
+def entries(*texts: str, conversation: str = "c1", first: int = 1) -> list[IndexedEntry]:
+    return [
+        IndexedEntry(MemoryEntry(number, str(number), conversation, "Mara", "user", AT, text), place, len(text.split()))
+        for number, place, text in zip(count(first), count(), texts)
+    ]
+
+
+def order(found: list[IndexedEntry], words: WordHits = NO_WORDS, nearness: dict[int, float] | None = None) -> list[int]:
+    return [one.found.entry.number for one in rank(QUESTION, found, words, nearness or {})]
+
+
+def test_without_vectors_the_words_decide() -> None:
+    found = entries("It leaks since Monday.", "It leaked on Monday.")
+    assert order(found, WordHits({2: 4.0, 1: 1.0}, {})) == [2, 1]
+
+
+def test_vectors_decide_between_entries_that_share_no_word_with_the_question() -> None:
+    found = entries("Water on the cellar floor.", "Bread and milk, please.")
+    assert order(found, nearness={1: 0.2, 2: 0.6}) == [2, 1]
+
+
+def test_what_only_asks_comes_after_what_tells() -> None:
+    found = entries("Does the boiler leak there?", "The boiler leaks there now.")
+    words = WordHits({1: 2.0, 2: 2.0}, {})
+    assert order(found, words) == [2, 1]
+
+
+def test_an_entry_among_hits_comes_before_the_same_alone() -> None:
+    together = entries("The boiler, again.", "The boiler, again.", "The boiler, again.")
+    alone = entries("The boiler, again.", conversation="c2", first=4)
+    words = WordHits(dict.fromkeys((1, 2, 3, 4), 2.0), {})
+    assert order([*alone, *together], words)[-1] == 4
+
+
+def test_a_word_of_agreement_comes_last() -> None:
+    found = entries("Ok.", "The plumber found a crack in the pipe behind the wall and closed it.")
+    assert order(found, WordHits({}, {1: 3.0, 2: 3.0})) == [2, 1]
+
+
+@pytest.mark.parametrize("name", FEATURE_NAMES)
+def test_every_feature_is_a_share(name: str) -> None:
+    texts = ("Monday at 9:00, ok?", "", "boiler " * 5_000)
+    words = WordHits({1: 3.0, 3: 0.5}, {1: 9.0, 2: 1.0})
+    for one in rank(QUESTION, entries(*texts), words, {1: 0.9, 3: -0.9}):
+        assert 0.0 <= dict(zip(FEATURE_NAMES, astuple(one.features), strict=True))[name] <= 1.0
+
+
+def test_a_score_is_the_sum_of_the_weighted_features() -> None:
+    weights = replace(Features(*([0.0] * len(FEATURE_NAMES))), time=2.0)
+    (one,) = rank(QUESTION, entries("It leaked on Monday."), NO_WORDS, {}, weights)
+    assert one.score == 2.0 and WEIGHTS.meaning == 1.0
