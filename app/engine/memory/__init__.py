@@ -1,1 +1,1 @@
-"""Vectors of texts, made by a model in a process of its own. Start with embedding.py."""
+"""Finds what was said and done, by words and by meaning. Start with search.py; embedding.py runs the model."""
