@@ -35,7 +35,7 @@ async def test_a_killed_engine_leaves_no_process_of_a_tool_behind(own_errand: Er
         async with asyncio.timeout(10):  # a possibly running engine is searched for longer
             left = await rest(process)
     assert left.code != 0
-    assert "has ended without a word" in left.err
+    assert "ended unexpectedly" in left.err
     assert "errand resume ID" in left.err
 
 

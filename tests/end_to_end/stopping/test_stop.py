@@ -106,5 +106,6 @@ async def test_a_killed_engine_is_said_and_its_task_is_kept_as_interrupted(own_e
         done = await rest(process)
     assert [task["status"] for task in listed.lines] == ["interrupted"]
     assert done.code == 1
-    assert "the engine" in done.err
+    # From the client if it gives up before `errand tasks` has started another engine, else from that engine.
+    assert "engine" in done.err.casefold()
     assert "Traceback" not in done.err
