@@ -1,9 +1,9 @@
-"""The sentences of notices, for clients and exports."""
+"""The sentences of notices, and of what was recalled, for clients and exports."""
 
 from collections.abc import Sequence
 from typing import assert_never
 
-from app.protocol.blocks import NoticeBlock
+from app.protocol.blocks import NoticeBlock, RecallBlock, RecalledEntry
 from app.protocol.notices import (
     AnsweredBeside,
     ContextNearlyFull,
@@ -41,6 +41,17 @@ _COUNTS = {3: "three"}
 def notice_text(notice: NoticeBlock) -> str:
     """A notice as text. One from before notices had data has a `text`."""
     return notice.text if notice.data is None else data_text(notice.data)
+
+
+def recall_title(recall: RecallBlock) -> str:
+    count = len(recall.entries)
+    return f"Recalled {count} earlier {'entry' if count == 1 else 'entries'} from memory"
+
+
+def recalled_text(entry: RecalledEntry) -> str:
+    """Where an entry comes from, and below it what it says."""
+    title = " ".join(entry.conversation_title.split()) or "a conversation without a title"
+    return f"{entry.speaker}, {entry.at.astimezone():%Y-%m-%d %H:%M}, in “{title}”:\n{entry.text}"
 
 
 def data_text(data: NoticeData) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from app.protocol.base import JsonObject, Wire
+from app.protocol.base import JsonObject, Timestamp, Wire
 from app.protocol.notices import NoticeData
 
 # `nudge`: go on or complete the task; `cut`: the last reply was cut; `as_chat`: a person made the task a chat;
@@ -167,6 +167,40 @@ class SummaryBlock(Wire, frozen=True, kw_only=True, tag="summary"):
     tokens_after: int = 0
 
 
+# Whose words an entry of memory has. `task` is a task given to a sub-agent, or the summary of a branch.
+MemoryRole = Literal["user", "agent", "tool", "task"]
+
+
+class RecalledEntry(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """An entry of memory as an agent was given it: `text` is the beginning of what node `node_id` says.
+
+    `speaker` is the name of a person, an agent or a tool. `score` compares entries of one search; higher is better.
+    """
+
+    conversation_id: str
+    conversation_title: str
+    node_id: str
+    role: MemoryRole
+    speaker: str
+    at: Timestamp
+    text: str
+    score: float = 0.0
+
+
+class RecallBlock(Wire, frozen=True, kw_only=True, tag="recall"):
+    """What an agent was given from memory for the message above it, best first. It reads them with that message."""
+
+    entries: tuple[RecalledEntry, ...]
+
+
 Block: TypeAlias = (
-    TextBlock | ThinkingBlock | ImageBlock | FileBlock | ToolCallBlock | ToolResultBlock | NoticeBlock | SummaryBlock
+    TextBlock
+    | ThinkingBlock
+    | ImageBlock
+    | FileBlock
+    | ToolCallBlock
+    | ToolResultBlock
+    | NoticeBlock
+    | SummaryBlock
+    | RecallBlock
 )

@@ -17,13 +17,14 @@ from app.client.display_text import (
 )
 from app.client.number_format import time_left
 from app.client.safe_text import escape_hidden_line
-from app.notice_text import leftovers_text, notice_text
+from app.notice_text import leftovers_text, notice_text, recall_title
 from app.protocol.asks import Ask
 from app.protocol.blocks import (
     Block,
     FileBlock,
     ImageBlock,
     NoticeBlock,
+    RecallBlock,
     SummaryBlock,
     TextBlock,
     ThinkingBlock,
@@ -229,6 +230,8 @@ class TranscriptRenderer:
                 return self._end_line() + self._notice(block, node.task_id)
             case SummaryBlock():
                 return self._end_line() + self._summary(block)
+            case RecallBlock():
+                return self._end_line() + self.style.dim(self._wrapped(plain(recall_title(block)))) + "\n"
             case ThinkingBlock() | ImageBlock() | FileBlock():
                 return ""
             case _:

@@ -19,12 +19,13 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from app.engine.tools.call_display import summary_with_time
-from app.notice_text import notice_text
+from app.notice_text import notice_text, recall_title, recalled_text
 from app.protocol.blocks import (
     Block,
     FileBlock,
     ImageBlock,
     NoticeBlock,
+    RecallBlock,
     SummaryBlock,
     TextBlock,
     ThinkingBlock,
@@ -232,6 +233,8 @@ def _block_html(block: Block, read: Picture) -> str:
             return f"<p class=notice>{escape(notice_text(block))}</p>"
         case SummaryBlock(text=text, nodes=nodes):
             return _folded(f"Summary of {nodes} earlier entries, for the model", to_html(text))
+        case RecallBlock(entries=entries):
+            return _folded(recall_title(block), _pre("\n\n".join(recalled_text(entry) for entry in entries)))
         case _:
             assert_never(block)
 

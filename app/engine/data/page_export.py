@@ -19,7 +19,7 @@ from app.engine.data.json_export import check_leaf, selected_ids
 from app.engine.data.pictures import picture_of
 from app.engine.storage.database import Database
 from app.engine.tools.call_display import summary_with_time
-from app.notice_text import notice_text
+from app.notice_text import notice_text, recall_title, recalled_text
 from app.paths import Paths
 from app.protocol.agents import first_agent
 from app.protocol.blocks import (
@@ -27,6 +27,7 @@ from app.protocol.blocks import (
     FileBlock,
     ImageBlock,
     NoticeBlock,
+    RecallBlock,
     SummaryBlock,
     TextBlock,
     ThinkingBlock,
@@ -104,6 +105,8 @@ def _text_of(block: Block) -> str:
             return f"> {_one_line(notice_text(block))}"
         case SummaryBlock(text=text, nodes=nodes):
             return _folded(f"Summary of {nodes} earlier entries, for the model", text)
+        case RecallBlock(entries=entries):
+            return _folded(recall_title(block), "\n\n".join(recalled_text(entry) for entry in entries))
 
 
 def _folded(title: str, text: str) -> str:

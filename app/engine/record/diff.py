@@ -15,6 +15,7 @@ from app.protocol.blocks import (
     ImageBlock,
     NoticeBlock,
     NoticeKind,
+    RecallBlock,
     SummaryBlock,
     TextBlock,
     ThinkingBlock,
@@ -127,6 +128,8 @@ def _block(block: Block, timed: bool) -> str | None:
             return f"{'error' if is_error else 'result'} of {tool} {call_id}: {text}"
         case SummaryBlock(text=text):
             return f"summary: {text}"
+        case RecallBlock():  # memory has grown since
+            return None
         case NoticeBlock():
             return _notice(block, timed)
         case _:

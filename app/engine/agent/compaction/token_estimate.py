@@ -13,7 +13,15 @@ from app.engine.models.base import ModelRequest
 from app.engine.models.message_cache import MessageCache
 from app.engine.models.reply.usage import characters_of, characters_of_tool
 from app.engine.storage.records.turns import PartSize
-from app.protocol.blocks import FileBlock, ImageBlock, SummaryBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from app.protocol.blocks import (
+    FileBlock,
+    ImageBlock,
+    RecallBlock,
+    SummaryBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+)
 from app.protocol.blocks import NoticeBlock as Notice
 from app.protocol.blocks import ToolResultBlock as Result
 from app.protocol.context import ContextItem, ContextPart
@@ -115,7 +123,15 @@ def _beginning(node: Node) -> str:
 
 
 def _block_text(
-    block: TextBlock | ThinkingBlock | ImageBlock | FileBlock | ToolCallBlock | Result | Notice | SummaryBlock,
+    block: TextBlock
+    | ThinkingBlock
+    | ImageBlock
+    | FileBlock
+    | ToolCallBlock
+    | Result
+    | Notice
+    | SummaryBlock
+    | RecallBlock,
 ) -> str:
     match block:
         case TextBlock(text=text) | SummaryBlock(text=text) | Notice(text=text):
@@ -128,5 +144,7 @@ def _block_text(
             return f"[file {name}]"
         case ToolCallBlock(tool=tool):
             return f"[calls {tool}]"
+        case RecallBlock(entries=entries):
+            return f"[recalled {len(entries)}]"
         case Result(tool=tool, text=text):
             return f"{tool}: {text[: 4 * _LONGEST]}"

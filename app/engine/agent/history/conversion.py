@@ -1,10 +1,12 @@
 """Converts between stored nodes and model messages."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 import msgspec
 
+from app.engine.agent.prompt.texts import prompt_text
 from app.engine.core.messages import (
     AssistantContent,
     AssistantMessage,
@@ -17,11 +19,13 @@ from app.engine.core.messages import (
     ToolResultMessage,
     UserContent,
     UserMessage,
+    in_tags,
     text_of,
 )
 from app.engine.models.base import PartialReply
 from app.engine.tools.base import ToolResult
 from app.engine.tools.call_display import display_of
+from app.notice_text import recalled_text
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import (
     Block,
@@ -29,6 +33,7 @@ from app.protocol.blocks import (
     FileBlock,
     ImageBlock,
     NoticeBlock,
+    RecallBlock,
     SummaryBlock,
     TextBlock,
     ThinkingBlock,
@@ -55,6 +60,8 @@ def messages_of(nodes: Iterable[Node]) -> tuple[ModelMessage, ...]:
     for node in nodes:
         message = message_of(node)
         if message is None:
+            if (recalled := recall_of(node)) is not None:
+                _add_recalled(messages, recalled)
             continue
         if message.role != "tool_result":
             messages.extend(_missing_results(messages, missing))
@@ -77,6 +84,24 @@ def message_of(node: Node) -> ModelMessage | None:
         reply = AssistantMessage(content, "tool_use" if calls else "stop", model=node.model)
         return reply if content else None
     return None
+
+
+def recall_of(node: Node) -> RecallBlock | None:
+    """The node's block of recalled entries, if any."""
+    return next((block for block in node.blocks if isinstance(block, RecallBlock)), None)
+
+
+def with_recalled(message: UserMessage, recall: RecallBlock) -> UserMessage:
+    """The message with what was recalled for it, below it."""
+    entries = "\n\n".join(recalled_text(entry) for entry in recall.entries)
+    text = f"{prompt_text('recalled')}\n\n{in_tags(entries, 'recalled')}"
+    return replace(message, content=(*message.content, Text(text)))
+
+
+def _add_recalled(messages: list[ModelMessage], recall: RecallBlock) -> None:
+    """To the message that it was recalled for: some providers refuse two messages of a user in a row."""
+    if messages and isinstance(messages[-1], UserMessage):
+        messages[-1] = with_recalled(messages[-1], recall)
 
 
 def _missing_results(messages: list[ModelMessage], text: str) -> list[ToolResultMessage]:
@@ -122,7 +147,7 @@ def _assistant_content(blocks: Iterable[Block]) -> Iterable[AssistantContent]:
                 yield Thinking(block.text, block.signature)
             case ToolCallBlock():
                 yield ToolCall(block.call_id, block.tool, block.arguments, block.invalid)
-            case ImageBlock() | FileBlock() | ToolResultBlock() | NoticeBlock() | SummaryBlock():
+            case ImageBlock() | FileBlock() | ToolResultBlock() | NoticeBlock() | SummaryBlock() | RecallBlock():
                 pass
             case _:
                 assert_never(block)
