@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from app.protocol.base import Timestamp, Wire
+from app.protocol.base import Method, Timestamp, Wire
 from app.protocol.blocks import MemoryRole
 
 FactScope = Literal["always", "me", "folder"]
@@ -257,3 +257,8 @@ class MemoryLogParams(Wire, frozen=True, kw_only=True):
 class MemoryLogResult(Wire, frozen=True, kw_only=True):
     entries: tuple[MemoryLogEntry, ...]
     has_more: bool
+
+
+MEMORY_LOG = Method("memory/log", MemoryLogParams, MemoryLogResult, False, "What was done with memory, by whom.")
+
+METHODS = (MEMORY_LOG,)

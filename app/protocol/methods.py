@@ -14,6 +14,7 @@ from app.protocol import (
     data,
     engine,
     executions,
+    memory,
     servers,
     settings,
     skills,
@@ -37,6 +38,7 @@ METHODS = (
     *servers.METHODS,
     *usage.METHODS,
     *context.METHODS,
+    *memory.METHODS,
     *data.METHODS,
     *skills.METHODS,
 )

@@ -18,6 +18,7 @@ from app.engine.storage.records.conversations import ConversationStore
 from app.engine.storage.records.events import EventStore
 from app.engine.storage.records.executions import ExecutionStore
 from app.engine.storage.records.grants import GrantStore
+from app.engine.storage.records.memory_log import MemoryLogStore
 from app.engine.storage.records.nodes import NodeStore
 from app.engine.storage.records.removal import RemovalStore
 from app.engine.storage.records.storage_stats import StorageStatsStore
@@ -60,6 +61,7 @@ class Database:
         self.asks = AskStore(reader)
         self.grants = GrantStore(reader)
         self.changes = ChangeStore(reader)
+        self.memory_log = MemoryLogStore(reader)
         self.events = EventStore(reader)
         self.commands = CommandStore(reader)
         self.removals = RemovalStore(reader)

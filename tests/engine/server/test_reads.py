@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import msgspec
 
+from app.engine.storage.records import memory_log
 from app.protocol.agents import AgentListResult
 from app.protocol.asks import AskListResult, Grant, GrantListResult
 from app.protocol.conversations import (
@@ -14,6 +15,7 @@ from app.protocol.conversations import (
 )
 from app.protocol.engine import EngineStatusResult
 from app.protocol.events import AgentUpdate, AskUpdate, ConversationUpdate, GrantUpdate, TaskMessage, TaskUpdate
+from app.protocol.memory import MemoryLogResult
 from app.protocol.settings import ModelListResult, SettingsSetResult
 from app.protocol.tasks import TaskListResult
 from tests.support.connections import error_of, raw_client
@@ -184,3 +186,12 @@ async def test_the_status_is_measured(engine: EngineServer) -> None:
         assert (status.clients, status.running_tasks, status.instance_id) == (1, 1, "engine_test")
         assert status.memory_bytes > 10_000_000
         assert status.cpu_seconds > 0
+
+
+async def test_the_audit_of_memory_is_a_page_of_bounded_size(engine: EngineServer) -> None:
+    engine.database.journal.put(memory_log.add("pruned", "Errand", "12 vectors"))
+    await engine.database.journal.flush()
+    async with raw_client(engine) as client:
+        found = msgspec.convert((await client.ask("memory/log", 1))["result"], MemoryLogResult)
+        assert ([one.about for one in found.entries], found.has_more) == (["12 vectors"], False)
+        assert error_of(await client.ask("memory/log", 2, limit=501))[1] == "invalid_params"

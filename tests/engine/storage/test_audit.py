@@ -1,4 +1,4 @@
-"""The audit: tool executions and grants are append-only."""
+"""The audit: tool executions, grants and what was done with memory are append-only."""
 
 import sqlite3
 from contextlib import closing
@@ -10,7 +10,7 @@ import pytest
 
 from app.engine.core.errors import StorageError
 from app.engine.storage.database import Database
-from app.engine.storage.records import executions, grants
+from app.engine.storage.records import executions, grants, memory_log
 from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart, StoredExecution
 from tests.support.records import NOW, grant
 
@@ -76,11 +76,11 @@ async def test_grant_is_its_newest_row_and_keeps_its_history(database: Database,
     assert [action for (action,) in rows] == ["given", "used", "revoked"]
 
 
-@pytest.mark.parametrize("table", ["tool_executions", "grants"])
+@pytest.mark.parametrize("table", ["tool_executions", "grants", "memory_log"])
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE {} SET body = ''",
+        "UPDATE {} SET number = 7",
         "DELETE FROM {}",
         "INSERT OR REPLACE INTO {0} SELECT * FROM {0}",
     ],
@@ -88,9 +88,25 @@ async def test_grant_is_its_newest_row_and_keeps_its_history(database: Database,
 async def test_the_database_itself_refuses_to_change_the_audit(
     database: Database, tmp_path: Path, table: str, change: str
 ) -> None:
-    database.journal.put(executions.started(started("x1")), grants.save(grant()))
+    audit = memory_log.add("pruned", "Errand", "12 vectors")
+    database.journal.put(executions.started(started("x1")), grants.save(grant()), audit)
     await database.journal.flush()
     with closing(sqlite3.connect(tmp_path / "errand.db")) as connection:
         connection.execute("PRAGMA recursive_triggers = ON")  # as on our own connections
         with pytest.raises(sqlite3.IntegrityError, match="append-only"):
             connection.execute(change.format(table))
+
+
+async def test_the_audit_of_memory_is_read_in_pages_newest_first(database: Database) -> None:
+    database.journal.put(memory_log.add("pinned", "Errand for the terminal", "fact fact_1"))
+    database.journal.put(memory_log.add("pruned", "Errand", "12 vectors"), memory_log.add("rebuilt", "Errand", ""))
+    await database.journal.flush()
+    newest = await database.memory_log.page(2)
+    assert [(one.number, one.action, one.by, one.about) for one in newest.entries] == [
+        (3, "rebuilt", "Errand", ""),
+        (2, "pruned", "Errand", "12 vectors"),
+    ]
+    assert newest.has_more
+    oldest = await database.memory_log.page(2, newest.entries[-1].number)
+    assert ([one.about for one in oldest.entries], oldest.has_more) == (["fact fact_1"], False)
+    assert newest.entries[0].at >= oldest.entries[0].at

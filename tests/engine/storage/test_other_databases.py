@@ -10,7 +10,7 @@ from app.engine.core.errors import StorageError
 from app.engine.core.resources import Health
 from app.engine.storage.database import Database
 from app.engine.storage.event_writes import event_writes
-from app.engine.storage.records import agents, commands, conversations, events, executions, nodes, turns
+from app.engine.storage.records import agents, commands, conversations, events, executions, memory_log, nodes, turns
 from app.engine.storage.search.like import LikeSearch
 from app.engine.storage.search.titles import LikeTitleSearch
 from app.engine.storage.sqlite.engines import open_engine, sqlite_url
@@ -39,6 +39,7 @@ def all_writes() -> list[Write]:
         agents.save_personality(agents.ASSISTANT),
         commands.save("client", "1", "task/start", "{}", NOW),
         commands.prune(NOW),
+        memory_log.add("pruned", "Errand", "12 vectors"),
         events.prune(10),
     ]
 

@@ -25,7 +25,11 @@ WHEN NOT EXISTS (
 
 CREATE_GUARDS = tuple(
     f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} {condition} {_REFUSE.format(table)}"
-    for table, condition_of_delete in (("tool_executions", _EXECUTION_STAYS), ("grants", _GRANT_STAYS))
+    for table, condition_of_delete in (
+        ("tool_executions", _EXECUTION_STAYS),
+        ("grants", _GRANT_STAYS),
+        ("memory_log", ""),
+    )
     for verb, condition in (("UPDATE", ""), ("DELETE", condition_of_delete))
 )
 

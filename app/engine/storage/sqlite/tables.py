@@ -203,6 +203,17 @@ changes = Table(
     Index("changes_by_time", "at"),
 )
 
+# Append-only: what was done with memory.
+memory_log = Table(
+    "memory_log",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("at", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("about", Text, nullable=False),
+)
+
 # The result of each command of each client: a command sent twice is executed once, also across restarts.
 commands = Table(
     "commands",

@@ -1,4 +1,4 @@
-"""Smaller pages of the search index, and the changes of files.
+"""Smaller pages of the search index, the changes of files, and the audit of memory.
 
 From here on nodes, tasks and prompts hold notices as data, which an older Errand cannot read.
 """
@@ -31,8 +31,21 @@ def upgrade() -> None:
     op.create_index("changes_by_conversation", "changes", ["conversation_id", "task_id"])
     op.create_index("changes_by_path", "changes", ["path", "number"])
     op.create_index("changes_by_time", "changes", ["at"])
+    op.create_table(
+        "memory_log",
+        Column("number", _NUMBER, primary_key=True),
+        Column("at", Text, nullable=False),
+        Column("action", Text, nullable=False),
+        Column("actor", Text, nullable=False),
+        Column("about", Text, nullable=False),
+    )
     connection = op.get_bind()
     if connection.dialect.name == "sqlite":
+        for verb in ("UPDATE", "DELETE"):
+            connection.exec_driver_sql(
+                f"CREATE TRIGGER memory_log_no_{verb.lower()} BEFORE {verb} ON memory_log "
+                "BEGIN SELECT RAISE(ABORT, 'memory_log is append-only'); END"
+            )
         connection.exec_driver_sql("INSERT INTO node_search (node_search, rank) VALUES ('pgsz', 1000)")
 
 
