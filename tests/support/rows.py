@@ -1,7 +1,6 @@
 """Rows for the transcript without an engine: a list in memory, rows of each kind, and long conversations."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from PySide6.QtCore import QObject, QSize, Signal, SignalInstance
@@ -20,7 +19,15 @@ from app.protocol.asks import (
     UnknownCall,
 )
 from app.protocol.base import JsonObject
-from app.protocol.blocks import ImageBlock, NoticeBlock, NoticeKind, TextBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import (
+    ImageBlock,
+    NoticeBlock,
+    NoticeKind,
+    RecalledEntry,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
 from app.protocol.conversations import Node, Role
 from app.protocol.tasks import Task, TaskStatus, TaskStopReason
 from app.protocol.usage import Usage
@@ -321,6 +328,7 @@ class KeptActions:
         self.context = KeptContext()
         self.opened_agents: list[str] = []
         self.stopped_tasks: list[str] = []
+        self.opened_sources: list[tuple[str, str]] = []
 
     def models(self) -> tuple[str, ...]:
         return ("one/model", "another/model")
@@ -342,6 +350,9 @@ class KeptActions:
 
     def open_agent(self, agent_id: str) -> None:
         self.opened_agents.append(agent_id)
+
+    def open_source(self, conversation_id: str, node_id: str) -> None:
+        self.opened_sources.append((conversation_id, node_id))
 
     def stop_task(self, task_id: str) -> None:
         self.stopped_tasks.append(task_id)
@@ -455,34 +466,15 @@ def long_conversation(messages: int) -> list[Row]:
     return rows
 
 
-@dataclass(slots=True)
-class Answers:
-    """The recorded actions of a row view."""
-
-    given: list[AskAnswerParams] = field(default_factory=list[AskAnswerParams])
-    branches: KeptBranches = field(default_factory=KeptBranches)
-    context: KeptContext = field(default_factory=KeptContext)
-
-    def models(self) -> tuple[str, ...]:
-        raise AssertionError("No card offers models.")
-
-    def open_link(self, url: str) -> None:
-        raise AssertionError(f"No card opens {url}.")
-
-    def copy(self, text: str) -> None:
-        raise AssertionError(f"No card copies {text}.")
-
-    def copy_picture(self, picture: QImage) -> None:
-        raise AssertionError("No card copies a picture.")
-
-    def answer(self, params: AskAnswerParams) -> None:
-        self.given.append(params)
-
-    def load_older(self) -> None:
-        raise AssertionError("No card loads.")
-
-    def open_agent(self, agent_id: str) -> None:
-        raise AssertionError(f"No card opens {agent_id}.")
-
-    def stop_task(self, task_id: str) -> None:
-        raise AssertionError(f"No card stops {task_id}.")
+def recalled(text: str, score: float = 0.5, key: str = "n0") -> RecalledEntry:
+    """An entry of memory that Anna wrote in another conversation."""
+    return RecalledEntry(
+        conversation_id="c0",
+        conversation_title="The garden",
+        node_id=key,
+        role="user",
+        speaker="Anna",
+        at=NOW,
+        text=text,
+        score=score,
+    )

@@ -101,6 +101,10 @@ class RowActions(Protocol):
         """Show the branch of an agent."""
         ...
 
+    def open_source(self, conversation_id: str, node_id: str, /) -> None:
+        """Show a node of any conversation, from which something was recalled."""
+        ...
+
     def stop_task(self, task_id: str, /) -> None: ...
 
 

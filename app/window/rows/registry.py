@@ -7,6 +7,7 @@ from app.window.rows.attachments import FILE, IMAGE
 from app.window.rows.base import RowKind
 from app.window.rows.edit import EDIT_MESSAGE
 from app.window.rows.fork import BRANCH_END, BRANCH_SWITCH
+from app.window.rows.recall import RECALL
 from app.window.rows.reply import REPLY, SPEAKER
 from app.window.rows.row import Row
 from app.window.rows.summary import SUMMARY
@@ -24,6 +25,7 @@ _ALL = (
     FILE,
     NOTICE,
     SUMMARY,
+    RECALL,
     ASK,
     TASK_END,
     EDIT_MESSAGE,

@@ -7,7 +7,15 @@ from PySide6.QtCore import Signal, SignalInstance
 
 from app.protocol.agents import Color
 from app.protocol.asks import Ask
-from app.protocol.blocks import FileBlock, ImageBlock, NoticeBlock, SummaryBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import (
+    FileBlock,
+    ImageBlock,
+    NoticeBlock,
+    RecallBlock,
+    SummaryBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
 from app.protocol.conversations import Node
 from app.protocol.tasks import Task
 
@@ -109,6 +117,15 @@ class SummaryRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RecallRow:
+    """What an agent was given from memory for the message above."""
+
+    key: str
+    node: Node
+    recall: RecallBlock
+
+
+@dataclass(frozen=True, slots=True)
 class AskRow:
     """A question, an approval or a reached limit, at its position in the conversation, also once settled.
 
@@ -191,6 +208,7 @@ Row: TypeAlias = (
     | FileRow
     | NoticeRow
     | SummaryRow
+    | RecallRow
     | AskRow
     | TaskEndRow
     | EditMessageRow

@@ -2,19 +2,33 @@
 
 from typing import get_args
 
-from app.protocol.blocks import FileBlock, SummaryBlock
+from app.protocol.blocks import FileBlock, RecallBlock, SummaryBlock
 from app.window.rows.row import (
     AskRow,
     BranchEndRow,
     BranchSwitchRow,
     EditMessageRow,
     FileRow,
+    RecallRow,
     Row,
     Speaker,
     SpeakerRow,
     SummaryRow,
 )
-from tests.support.rows import APPROVAL, LIMIT, QUESTION, end, image, node, notice, reply, thinking, tool, user
+from tests.support.rows import (
+    APPROVAL,
+    LIMIT,
+    QUESTION,
+    end,
+    image,
+    node,
+    notice,
+    recalled,
+    reply,
+    thinking,
+    tool,
+    user,
+)
 
 _DIFF = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-total = 1\n+total = 2\n"
 _TABLE = "| file | lines |\n|---|---:|\n| basket.py | 24 |"
@@ -38,6 +52,7 @@ def every_row() -> list[Row]:
         FileRow("fi1", node("n5"), FileBlock(path="/tmp/notes.txt", name="notes.txt", size=120)),
         *(notice(kind, f"A remark: {kind}.", f"no_{kind}") for kind in ("info", "error")),
         SummaryRow("su1", node("n8", role="system"), SummaryBlock(text="All of it.", until_id="n0", nodes=12)),
+        RecallRow("re1", node("n9", role="system"), RecallBlock(entries=(recalled("We water on Sundays."),))),
         AskRow("a1", QUESTION),
         AskRow("a2", APPROVAL, (APPROVAL,)),
         AskRow("a3", LIMIT),

@@ -23,7 +23,7 @@ from app.protocol.asks import Ask, AskAnswerParams, GrantedCall, GrantOffer, Rea
 from app.window.rows.asks.ask import AskView
 from app.window.rows.row import AskRow
 from app.window.theme.theme import Theme
-from tests.support.rows import APPROVAL, CODE, FETCH, LIMIT, QUESTION, SERVICE, UNKNOWN, Answers
+from tests.support.rows import APPROVAL, CODE, FETCH, LIMIT, QUESTION, SERVICE, UNKNOWN, KeptActions
 
 WIDTH = 600
 _PREFIX = "python -m pytest …. Commands that begin with `python -m pytest …`, on files of the workspace."
@@ -33,8 +33,8 @@ class Shown:
     """A visible row view with an ask."""
 
     def __init__(self, theme: Theme, qtbot: QtBot) -> None:
-        self.answers = Answers()
-        self.row_view = AskView(theme, self.answers)
+        self.actions = KeptActions()
+        self.row_view = AskView(theme, self.actions)
         qtbot.addWidget(self.row_view)
 
     def show(self, ask: Ask, others: tuple[Ask, ...] = ()) -> None:
@@ -86,17 +86,17 @@ def shown(theme: Theme, qtbot: QtBot) -> Shown:
 def test_a_question_is_answered_by_one_of_its_choices(shown: Shown) -> None:
     shown.show(QUESTION)
     shown.button("Blue").click()
-    assert shown.answers.given == [AskAnswerParams(ask_id="ask_q", text="Blue")]
+    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_q", text="Blue")]
 
 
 def test_a_question_is_answered_by_typing_and_enter_but_not_with_blanks(shown: Shown) -> None:
     shown.show(QUESTION)
     QTest.keyClicks(shown.field(), "  ")
     QTest.keyClick(shown.field(), Qt.Key.Key_Return)
-    assert (shown.answers.given, shown.button("Reply").isEnabled()) == ([], False)
+    assert (shown.actions.answers, shown.button("Reply").isEnabled()) == ([], False)
     QTest.keyClicks(shown.field(), "red ")
     QTest.keyClick(shown.field(), Qt.Key.Key_Return)
-    assert shown.answers.given == [AskAnswerParams(ask_id="ask_q", text="red")]
+    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_q", text="red")]
 
 
 def test_a_long_choice_wraps(shown: Shown) -> None:
@@ -196,7 +196,7 @@ def test_an_approval_is_answered_by_its_buttons(shown: Shown, presses: list[str]
     shown.show(APPROVAL)
     for name in presses:
         shown.button(name).click()
-    assert shown.answers.given == [answer]
+    assert shown.actions.answers == [answer]
 
 
 def test_an_offer_says_what_it_covers_with_an_example_and_a_counterexample(shown: Shown) -> None:
@@ -244,7 +244,7 @@ def test_an_offer_can_be_accepted_for_an_hour_with_the_keyboard_alone(shown: Sho
     (period,) = shown.row_view.findChildren(QComboBox)
     QTest.keyClick(period, Qt.Key.Key_Down)
     QTest.keyClick(shown.button("In this workspace"), Qt.Key.Key_Return)
-    assert shown.answers.given == [
+    assert shown.actions.answers == [
         AskAnswerParams(ask_id="ask_a", allow=True, remember="workspace", offer=1, expires_s=3600)
     ]
 
@@ -256,7 +256,7 @@ def test_offers_of_another_ask_start_with_the_narrowest(shown: Shown) -> None:
     shown.show(msgspec.structs.replace(APPROVAL, id="ask_b"))
     shown.button("Allow from now on …").click()
     shown.button("In this conversation").click()
-    assert shown.answers.given == [AskAnswerParams(ask_id="ask_b", allow=True, remember="conversation")]
+    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_b", allow=True, remember="conversation")]
 
 
 def test_why_an_approval_is_asked_opens_in_place_of_other_parts_and_esc_closes_it(shown: Shown) -> None:
@@ -287,13 +287,13 @@ def test_a_reason_for_denying_is_given_by_keyboard_alone(shown: Shown, qtbot: Qt
         QTest.keyClick(shown.button("Deny and say why …"), Qt.Key.Key_Return)
     QTest.keyClicks(shown.field(), "use the other folder")
     QTest.keyClick(shown.field(), Qt.Key.Key_Return)
-    assert shown.answers.given == [AskAnswerParams(ask_id="ask_a", text="use the other folder", allow=False)]
+    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_a", text="use the other folder", allow=False)]
 
 
 def test_control_enter_anywhere_in_an_approval_allows_once(shown: Shown) -> None:
     shown.show(APPROVAL)
     QTest.keyClick(shown.button("Deny"), Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-    assert shown.answers.given == [AskAnswerParams(ask_id="ask_a", allow=True)]
+    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_a", allow=True)]
 
 
 def test_without_an_offer_nothing_is_offered_to_remember(shown: Shown) -> None:
@@ -319,7 +319,7 @@ def test_in_a_narrow_card_the_buttons_wrap_and_none_is_cut(shown: Shown) -> None
 def test_a_limit_is_continued_or_stopped_by_its_buttons(shown: Shown, name: str, allow: bool) -> None:
     shown.show(LIMIT)
     shown.button(name).click()
-    assert shown.answers.given == [AskAnswerParams(ask_id="ask_l", allow=allow)]
+    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_l", allow=allow)]
 
 
 def test_a_limit_is_raised_to_a_number_by_keyboard(shown: Shown) -> None:
@@ -329,10 +329,10 @@ def test_a_limit_is_raised_to_a_number_by_keyboard(shown: Shown) -> None:
     QTest.keyClicks(field, "50")
     assert not shown.button("Raise to this").isEnabled()
     QTest.keyClick(field, Qt.Key.Key_Return)
-    assert shown.answers.given == []
+    assert shown.actions.answers == []
     field.setText("80")
     QTest.keyClick(field, Qt.Key.Key_Return)
-    assert shown.answers.given == [AskAnswerParams(ask_id="ask_l", allow=True, amount=80)]
+    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_l", allow=True, amount=80)]
 
 
 @pytest.mark.parametrize("name", UNKNOWN.choices)
@@ -340,7 +340,7 @@ def test_an_unknown_outcome_shows_the_call_and_accepts_one_of_its_choices(shown:
     shown.show(UNKNOWN)
     assert {"make deploy && ./announce.sh", UNKNOWN.text} <= set(shown.texts())
     shown.button(name).click()
-    assert shown.answers.given == [AskAnswerParams(ask_id="ask_u", text=name)]
+    assert shown.actions.answers == [AskAnswerParams(ask_id="ask_u", text=name)]
 
 
 @pytest.mark.parametrize(
@@ -388,11 +388,13 @@ def test_equal_approvals_are_counted_and_settled_together(shown: Shown) -> None:
     shown.show(APPROVAL, others)
     assert "2 more just like this wait: the same command, folder and files." in shown.texts()
     shown.button("Allow these 3 once").click()
-    assert shown.answers.given == [AskAnswerParams(ask_id=ask_id, allow=True) for ask_id in ("ask_a", "ask_2", "ask_3")]
-    shown.answers.given.clear()
+    assert shown.actions.answers == [
+        AskAnswerParams(ask_id=ask_id, allow=True) for ask_id in ("ask_a", "ask_2", "ask_3")
+    ]
+    shown.actions.answers.clear()
     shown.show(APPROVAL, others[:1])
     shown.button("Deny these 2").click()
-    assert shown.answers.given == [AskAnswerParams(ask_id=ask_id, allow=False) for ask_id in ("ask_a", "ask_2")]
+    assert shown.actions.answers == [AskAnswerParams(ask_id=ask_id, allow=False) for ask_id in ("ask_a", "ask_2")]
     shown.show(APPROVAL)
     assert not any("these" in button.text() for button in shown.controls() if isinstance(button, QPushButton))
 

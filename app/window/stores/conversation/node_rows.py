@@ -12,6 +12,7 @@ from app.protocol.blocks import (
     FileBlock,
     ImageBlock,
     NoticeBlock,
+    RecallBlock,
     SummaryBlock,
     TextBlock,
     ThinkingBlock,
@@ -26,6 +27,7 @@ from app.window.rows.row import (
     FileRow,
     ImageRow,
     NoticeRow,
+    RecallRow,
     ReplyRow,
     Row,
     Speaker,
@@ -88,13 +90,19 @@ def _task_rows(node: Node) -> list[Row]:
 
 
 def _plain_rows(node: Node) -> list[Row]:
-    """The rows of other nodes: notices, summaries, and the pictures of results, whose text is shown with the call."""
+    """The rows of other nodes.
+
+    Notices, summaries, what was recalled, and the pictures of results, whose text is shown with the call.
+    """
     rows: list[Row] = []
     for index, block in enumerate(node.blocks):
         if isinstance(block, NoticeBlock):
             rows.append(NoticeRow(row_key(node, index), node, block))
         elif isinstance(block, SummaryBlock):
             rows.append(SummaryRow(row_key(node, index), node, block))
+        elif isinstance(block, RecallBlock):
+            if block.entries:
+                rows.append(RecallRow(row_key(node, index), node, block))
         elif isinstance(block, ToolResultBlock):
             rows += _image_rows(node, block.images)
     return rows

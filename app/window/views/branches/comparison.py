@@ -75,6 +75,7 @@ class ComparisonActions:
         self.copy = conversation.copy
         self.copy_picture = conversation.copy_picture
         self.answer = conversation.answer
+        self.open_source = conversation.open_source
 
     def models(self) -> tuple[str, ...]:
         return ()

@@ -159,6 +159,7 @@ class OpenConversationFactory(QObject):
     tour_requested = Signal()
     providers_requested = Signal()
     resume_requested = Signal(str)
+    source_requested = Signal(str, str)
     failed = Signal(str)
 
     def __init__(
@@ -206,5 +207,6 @@ class OpenConversationFactory(QObject):
         view.tour_requested.connect(self.tour_requested)
         view.input_panel.task_options.providers_requested.connect(self.providers_requested)
         view.resume_requested.connect(self.resume_requested)
+        store.source_requested.connect(self.source_requested)
         store.failed.connect(self.failed)
         return view

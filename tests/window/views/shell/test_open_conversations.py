@@ -213,3 +213,9 @@ async def test_the_chosen_theme_is_saved(window: MainWindow, state: WindowStateS
     again = Theme()
     apply_appearance(again, state)
     assert (again.mode, again.motion, again.reading_family) == ("dark", False, "Some Serif")
+
+
+async def test_the_source_of_what_was_recalled_opens_in_a_tab_of_its_own(window: MainWindow) -> None:
+    window.conversations.open("conv_1")
+    window.conversations.active.store.source_requested.emit("conv_2", "n1")
+    assert (window.conversations.active_id, window.tabs.open_ids) == ("conv_2", ("conv_1", "conv_2"))

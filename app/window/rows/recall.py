@@ -1,0 +1,153 @@
+"""What an agent was given from memory: one line that expands to the entries, each with a way to where it was said."""
+
+from functools import partial
+
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.client.number_format import count
+from app.client.safe_text import plain
+from app.notice_text import recall_title, recalled_text
+from app.protocol.blocks import RecalledEntry
+from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
+from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
+from app.window.rows.markdown import plain_document, quoted
+from app.window.rows.row import RecallRow
+from app.window.rows.text_view import TextView
+from app.window.theme.style import push_button, set_style, set_tool_tip
+from app.window.theme.theme import Theme
+from app.window.widgets.labels import ElidedLabel, TextLabel
+
+_MOST = 50  # entries; an agent is given far fewer, but a conversation from a file can hold any number
+_SCORE = "How well it fits the message above; a higher number fits better"
+_HINT = "The agent read this with the message above."
+
+
+class RecalledEntryView(QWidget):
+    """One entry: who said it, when and where, the score, a button to the source, and the text."""
+
+    def __init__(self, theme: Theme, actions: RowActions, entry: RecalledEntry) -> None:
+        super().__init__()
+        tokens = theme.tokens
+        origin, text = entry_parts(entry)
+        score = TextLabel(theme, f"{entry.score:.2f}", size=tokens.size_small, tone="muted")
+        score.setAccessibleName(f"Score {entry.score:.2f}")
+        set_tool_tip(score, _SCORE)
+        source = push_button("Go to source", "quiet")
+        set_style(source, "tone", "link")
+        source.setAccessibleName(f"Go to source: {origin}")
+        source.clicked.connect(partial(actions.open_source, entry.conversation_id, entry.node_id))
+        words = TextView(theme, origin, self)
+        words.show_document(plain_document(text, theme, colour="muted"))
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(ElidedLabel(theme, origin, size=tokens.size_small), 1)
+        head.addWidget(score)
+        head.addWidget(source)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(head)
+        column.addWidget(words)
+
+
+class RecallView(RowView[RecallRow]):
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        tokens = theme.tokens
+        self._row: RecallRow | None = None
+        self._is_open = False
+        self._hit_count = 0
+        self._line = DisclosureButton(theme, self)
+        self._line.clicked.connect(self._on_clicked)
+        self._hint = TextLabel(theme, size=tokens.size_small, tone="muted")
+        self._hint.setWordWrap(True)
+        self._content = QWidget(self)  # hidden with its margins; a layout would keep the margins
+        inside = QVBoxLayout(self._content)
+        left = tokens.space_close + tokens.icon_small + tokens.space_close
+        inside.setContentsMargins(left, 0, 0, tokens.space_close)
+        inside.setSpacing(tokens.space_close)
+        self._entries = QVBoxLayout()
+        self._entries.setSpacing(tokens.space_close)
+        inside.addWidget(self._hint)
+        inside.addLayout(self._entries)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._line)
+        column.addWidget(self._content)
+
+    def set_open(self, is_open: bool) -> None:
+        self._is_open = is_open
+        self._line.setChecked(is_open)
+
+    def set_row(self, row: RecallRow) -> None:
+        self._row, self._hit_count = row, 0
+        self._clear()
+        self._show()
+
+    def show_hit_count(self, count: int) -> None:
+        if count != self._hit_count:
+            self._hit_count = count
+            if self._row is not None:
+                self._show()
+
+    def markdown(self) -> str:
+        return _markdown(self._row, True) if self._row is not None else ""
+
+    def _show(self) -> None:
+        assert self._row is not None
+        pieces = [LinePart(recall_title(self._row.recall), "text"), *hit_count_parts(self._hit_count)]
+        self._line.show_line("history", "muted", pieces, can_open=True)
+        if self._is_open and not self._entries.count():
+            self._fill(self._row)
+        self._content.setVisible(self._is_open)
+
+    def _fill(self, row: RecallRow) -> None:
+        entries = row.recall.entries
+        for entry in entries[:_MOST]:
+            view = RecalledEntryView(self.theme, self.row_actions, entry)
+            self._entries.addWidget(view)
+            view.show()  # otherwise Qt shows it later, and the measured height lacks it
+        more = len(entries) - _MOST
+        self._hint.setText(f"{count(more, 'more entry', 'more entries')} not shown. {_HINT}" if more > 0 else _HINT)
+
+    def _clear(self) -> None:
+        while (item := self._entries.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.hide()
+                widget.setParent(None)
+                widget.deleteLater()
+
+    def _on_clicked(self, is_checked: bool) -> None:
+        self._is_open = is_checked
+        self._show()
+        self.opened.emit(is_checked)
+        self.resized.emit()
+
+
+def entry_parts(entry: RecalledEntry) -> tuple[str, str]:
+    """Where an entry comes from, on one line, and what it says; safe to display."""
+    origin, _, text = plain(recalled_text(entry)).partition("\n")
+    return origin.removesuffix(":"), text.strip("\n")
+
+
+def _markdown(row: RecallRow, is_open: bool) -> str:
+    title = recall_title(row.recall)
+    if not is_open:
+        return title
+    return "\n\n".join((title, *(quoted(plain(recalled_text(entry))) for entry in row.recall.entries[:_MOST])))
+
+
+def _text(row: RecallRow) -> str:
+    return "\n".join(entry_parts(entry)[1] for entry in row.recall.entries[:_MOST])
+
+
+RECALL = RowKind(
+    RecallRow,
+    RecallView,
+    spacing=lambda row: Spacing.ACTIVITY,
+    estimate=line_estimate,
+    markdown=_markdown,
+    text=_text,
+)

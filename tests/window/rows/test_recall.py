@@ -1,0 +1,98 @@
+"""Rows of what was recalled: one line, its entries, and the way to where they were said."""
+
+import msgspec
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QPushButton
+
+from app.protocol.blocks import RecallBlock, RecalledEntry
+from app.window.rows.base import RowView
+from app.window.rows.disclosure import DisclosureButton
+from app.window.rows.recall import RECALL
+from app.window.rows.row import RecallRow, Row
+from app.window.rows.text_view import TextView
+from app.window.stores.conversation.node_rows import NodeExtras, node_rows
+from tests.support.rows import KeptActions, node, recalled
+from tests.window.rows.conftest import WIDTH, MakeRowView, part
+
+
+def row(*entries: RecalledEntry) -> RecallRow:
+    return RecallRow("m/0", node("m", role="system"), RecallBlock(entries=entries))
+
+
+TWO = row(recalled("We water on Sundays.", 0.91, "n1"), recalled("The hose\nleaks.", 0.4, "n2"))
+
+
+def toggle(row_view: RowView[Row]) -> None:
+    line = next(one for one in row_view.findChildren(DisclosureButton))
+    line.setFocus()
+    QTest.keyClick(line, Qt.Key.Key_Return)
+    row_view.resize(WIDTH, row_view.height_for(WIDTH))
+
+
+def texts(row_view: RowView[Row]) -> list[str]:
+    return [view.toPlainText() for view in row_view.findChildren(TextView) if view.isVisible()]
+
+
+def sources(row_view: RowView[Row]) -> list[QPushButton]:
+    return [button for button in row_view.findChildren(QPushButton) if button.isVisible()]
+
+
+def test_what_was_recalled_is_one_line_that_expands_to_the_entries_with_their_scores(show: MakeRowView) -> None:
+    row_view = show(TWO)
+    assert part(row_view, DisclosureButton, "Recalled 2 earlier entries from memory").isVisible()
+    assert (row_view.height() < 50, texts(row_view)) == (True, [])
+    toggle(row_view)
+    assert texts(row_view) == ["We water on Sundays.", "The hose\nleaks."]
+    labels = [label.accessibleName() or label.text() for label in row_view.findChildren(QLabel) if label.isVisible()]
+    assert "Score 0.91" in labels and "Score 0.40" in labels
+    assert any(label.startswith("Anna, 2026-01-0") and label.endswith("in “The garden”") for label in labels)
+    toggle(row_view)
+    assert (row_view.height() < 50, texts(row_view)) == (True, [])
+
+
+def test_each_entry_leads_to_where_it_was_said_also_by_keyboard(show: MakeRowView, actions: KeptActions) -> None:
+    row_view = show(TWO)
+    toggle(row_view)
+    first, second = sources(row_view)
+    first.click()
+    second.setFocus()
+    QTest.keyClick(second, Qt.Key.Key_Return)
+    assert actions.opened_sources == [("c0", "n1"), ("c0", "n2")]
+    assert first.accessibleName().startswith("Go to source: Anna, 2026-01-0")
+
+
+def test_a_reused_view_shows_the_entries_of_its_new_row_alone(show: MakeRowView) -> None:
+    row_view = show(TWO)
+    toggle(row_view)
+    row_view.set_row(row(recalled("Roses bloom in June.")))
+    assert texts(row_view) == ["Roses bloom in June."]
+    assert part(row_view, DisclosureButton, "Recalled 1 earlier entry from memory").isVisible()
+
+
+def test_of_ten_thousand_entries_of_a_file_the_first_fifty_are_shown(show: MakeRowView) -> None:
+    row_view = show(row(*(recalled(f"Entry {number}.") for number in range(10_000))))
+    toggle(row_view)
+    assert len(texts(row_view)) == 50
+    hint = "9,950 more entries not shown. The agent read this with the message above."
+    assert any(label.text() == hint for label in row_view.findChildren(QLabel) if label.isVisible())
+
+
+def test_escape_sequences_and_markup_in_an_entry_are_shown_as_text(show: MakeRowView) -> None:
+    row_view = show(row(recalled("\x1b[31m<b>red</b>\u202e")))
+    toggle(row_view)
+    assert texts(row_view) == ["<b>red</b>"]
+
+
+def test_find_and_copy_have_the_texts_of_the_entries() -> None:
+    assert RECALL.text(TWO) == "We water on Sundays.\nThe hose\nleaks."
+    assert RECALL.markdown(TWO, False) == "Recalled 2 earlier entries from memory"
+    copied = RECALL.markdown(TWO, True).splitlines()
+    assert copied[0] == "Recalled 2 earlier entries from memory" and copied[3] == "> We water on Sundays."
+
+
+def test_a_message_of_the_engine_with_what_was_recalled_is_that_row() -> None:
+    message = msgspec.structs.replace(node("m", role="system"), author="engine", blocks=(TWO.recall,))
+    assert node_rows(message, NodeExtras({}, {}, (), is_interrupted=False)) == [RecallRow("m/0", message, TWO.recall)]
+    nothing = msgspec.structs.replace(message, blocks=(RecallBlock(entries=()),))
+    assert node_rows(nothing, NodeExtras({}, {}, (), is_interrupted=False)) == []
