@@ -46,6 +46,7 @@ from app.engine.core.workspace_threads import end_idle
 from app.engine.data.remover import Remover
 from app.engine.event_log import EventLog
 from app.engine.memory.embedding import Embedder, folder_of_model
+from app.engine.memory.facts import Facts
 from app.engine.models.catalog.configured import default_api_base
 from app.engine.models.custom_servers import CustomServers
 from app.engine.models.recovery.retry import RetryPolicy
@@ -241,6 +242,7 @@ async def open_services(
     stack.push_async_callback(models.close)
     grants = Grants(await database.grants.valid())
     stack.callback(grants.subscribe(asks.grants_changed))
+    facts = Facts(log, database, keys.redactor)
     day = DailyBudget(log, database.usage, settings)
     windows = partial(window_of, models=models, settings=settings)
     attachments = Attachments(paths.attachments)
@@ -307,6 +309,7 @@ async def open_services(
         keys=keys,
         settings=settings,
         grants=grants,
+        facts=facts,
         sessions=sessions,
         skills=Skills(paths, Path.home()),
         checkpoints=checkpoints,

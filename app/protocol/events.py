@@ -8,6 +8,7 @@ from app.protocol.background import BackgroundCommand
 from app.protocol.base import Wire
 from app.protocol.changes import Change
 from app.protocol.conversations import Conversation, Node
+from app.protocol.facts import Fact
 from app.protocol.servers import ServerState
 from app.protocol.tasks import AgentPlan, Task
 
@@ -86,6 +87,18 @@ class GrantUpdate(Wire, frozen=True, kw_only=True, tag="grantUpdate"):
     grant: Grant
 
 
+class FactUpdate(Wire, frozen=True, kw_only=True, tag="factUpdate"):
+    """A fact was proposed, pinned or changed; sent to every client."""
+
+    fact: Fact
+
+
+class FactRemoved(Wire, frozen=True, kw_only=True, tag="factRemoved"):
+    """A fact was removed, or a proposed one declined."""
+
+    fact_id: str
+
+
 class McpUpdate(Wire, frozen=True, kw_only=True, tag="mcpUpdate"):
     """An MCP server was added, changed or removed, or its state or its tools have: `mcp/list` gives them."""
 
@@ -117,6 +130,8 @@ Event: TypeAlias = (
     | GrantUpdate
     | PersonalityUpdate
     | PersonalityDeleted
+    | FactUpdate
+    | FactRemoved
     | McpUpdate
     | BackgroundUpdate
 )

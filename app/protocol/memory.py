@@ -1,13 +1,14 @@
-"""Memory: what was said and done, found again across conversations; and the facts that a person pinned."""
+"""Memory: what was said and done, found again across conversations. The facts that a person pinned are in facts.py."""
 
 from typing import Literal
 
 from app.protocol.base import Method, Timestamp, Wire
 from app.protocol.blocks import MemoryRole
 
-FactScope = Literal["always", "me", "folder"]
-FactStatus = Literal["proposed", "pinned"]
-MemoryAction = Literal["forgotten", "pruned", "rebuilt", "pinned", "edited", "unpinned", "proposed", "switched"]
+# `accepted` and `declined` are proposed facts.
+MemoryAction = Literal[
+    "forgotten", "pruned", "rebuilt", "pinned", "edited", "unpinned", "proposed", "accepted", "declined", "switched"
+]
 
 
 class MemoryFilter(Wire, frozen=True, kw_only=True, omit_defaults=True):
@@ -157,57 +158,6 @@ class MemoryForgetResult(Wire, frozen=True, kw_only=True):
     summaries: int
     recalls: int = 0
     copies: tuple[str, ...] = ()
-
-
-class Fact(Wire, frozen=True, kw_only=True, omit_defaults=True):
-    """A sentence that agents are told at the start of every task: `always`, about the person (`me`), or in a `folder`.
-
-    A `proposed` one is told to nobody until a person accepts it. `node_id` is where it was said, if it is known.
-    """
-
-    id: str
-    scope: FactScope
-    text: str
-    status: FactStatus
-    at: Timestamp
-    folder: str = ""
-    by: str = ""
-    conversation_id: str = ""
-    node_id: str = ""
-
-
-class MemoryFactsParams(Wire, frozen=True, kw_only=True):
-    pass
-
-
-class MemoryFactsResult(Wire, frozen=True, kw_only=True):
-    """Oldest first."""
-
-    facts: tuple[Fact, ...]
-
-
-class MemoryPinParams(Wire, frozen=True, kw_only=True):
-    """Pin a new fact; with the `id` of one, change that fact. Pinning a proposed fact accepts it.
-
-    `folder` is an absolute path, needed for the scope `folder` alone.
-    """
-
-    text: str
-    scope: FactScope = "always"
-    folder: str = ""
-    id: str | None = None
-    conversation_id: str = ""
-    node_id: str = ""
-
-
-class MemoryPinResult(Wire, frozen=True, kw_only=True):
-    fact: Fact
-
-
-class MemoryUnpinParams(Wire, frozen=True, kw_only=True):
-    """Remove a fact, or decline a proposed one."""
-
-    id: str
 
 
 class MemorySwitch(Wire, frozen=True, kw_only=True):

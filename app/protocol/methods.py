@@ -14,6 +14,7 @@ from app.protocol import (
     data,
     engine,
     executions,
+    facts,
     memory,
     servers,
     settings,
@@ -39,6 +40,7 @@ METHODS = (
     *usage.METHODS,
     *context.METHODS,
     *memory.METHODS,
+    *facts.METHODS,
     *data.METHODS,
     *skills.METHODS,
 )

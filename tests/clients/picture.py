@@ -24,6 +24,8 @@ from app.protocol.events import (
     ConversationUpdate,
     Delta,
     Event,
+    FactRemoved,
+    FactUpdate,
     GrantUpdate,
     McpUpdate,
     PersonalityDeleted,
@@ -94,6 +96,8 @@ class Picture:
             case (
                 TaskPlan()
                 | ChangeUpdate()
+                | FactUpdate()
+                | FactRemoved()
                 | PersonalityUpdate()
                 | PersonalityDeleted()
                 | McpUpdate()

@@ -22,6 +22,7 @@ from app.engine.core.heartbeat import LoopLatency
 from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import Settings
 from app.engine.event_log import EventLog
+from app.engine.memory.facts import Facts
 from app.engine.models.custom_servers import CustomServers
 from app.engine.models.router import ModelRouter
 from app.engine.permissions.grants import Grants
@@ -247,6 +248,7 @@ async def engine_server(
         keys=keys,
         settings=settings,
         grants=Grants(),
+        facts=Facts(log, database, keys.redactor),
         sessions=ToolSessions(),
         skills=Skills(paths, paths.home / "home"),
         checkpoints=checkpoints,

@@ -21,6 +21,8 @@ from app.protocol.events import (
     ConversationUpdate,
     Delta,
     EventRecord,
+    FactRemoved,
+    FactUpdate,
     GrantUpdate,
     McpUpdate,
     PersonalityDeleted,
@@ -175,7 +177,7 @@ def conversation_of(message: ShownMessage) -> str:
             | BackgroundUpdate(conversation_id=conversation_id)
         ):
             return conversation_id
-        case GrantUpdate() | PersonalityUpdate() | PersonalityDeleted() | McpUpdate():
+        case GrantUpdate() | FactUpdate() | FactRemoved() | PersonalityUpdate() | PersonalityDeleted() | McpUpdate():
             return ""
 
 

@@ -41,6 +41,8 @@ from app.protocol.events import (
     ConversationDeleted,
     ConversationUpdate,
     Event,
+    FactRemoved,
+    FactUpdate,
     GrantUpdate,
     McpUpdate,
     PersonalityDeleted,
@@ -107,6 +109,8 @@ class TranscriptRenderer:
                 | TaskPlan()
                 | ChangeUpdate()
                 | GrantUpdate()
+                | FactUpdate()
+                | FactRemoved()
                 | McpUpdate()
                 | PersonalityUpdate()
                 | PersonalityDeleted()

@@ -16,6 +16,7 @@ from app.engine.core.heartbeat import LoopLatency
 from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import Settings
 from app.engine.event_log import EventLog
+from app.engine.memory.facts import Facts
 from app.engine.models.custom_servers import CustomServers
 from app.engine.models.router import ModelRouter
 from app.engine.permissions.grants import Grants
@@ -99,6 +100,7 @@ class Services:
     keys: KeyStore
     settings: Settings
     grants: Grants
+    facts: Facts
     sessions: ToolSessions
     skills: Skills
     checkpoints: Checkpoints

@@ -17,6 +17,7 @@ from app.engine.storage.records.conversation_tree import TreeStore
 from app.engine.storage.records.conversations import ConversationStore
 from app.engine.storage.records.events import EventStore
 from app.engine.storage.records.executions import ExecutionStore
+from app.engine.storage.records.facts import FactStore
 from app.engine.storage.records.grants import GrantStore
 from app.engine.storage.records.memory_log import MemoryLogStore
 from app.engine.storage.records.nodes import NodeStore
@@ -61,6 +62,7 @@ class Database:
         self.asks = AskStore(reader)
         self.grants = GrantStore(reader)
         self.changes = ChangeStore(reader)
+        self.facts = FactStore(reader)
         self.memory_log = MemoryLogStore(reader)
         self.events = EventStore(reader)
         self.commands = CommandStore(reader)

@@ -8,6 +8,7 @@ from app.engine.storage.records import (
     changes,
     conversations,
     events,
+    facts,
     grants,
     nodes,
     removal,
@@ -24,6 +25,8 @@ from app.protocol.events import (
     ConversationDeleted,
     ConversationUpdate,
     EventRecord,
+    FactRemoved,
+    FactUpdate,
     GrantUpdate,
     McpUpdate,
     PersonalityDeleted,
@@ -56,6 +59,8 @@ def _change(
         | AskUpdate
         | ChangeUpdate
         | GrantUpdate
+        | FactUpdate
+        | FactRemoved
         | PersonalityUpdate
         | PersonalityDeleted
     ),
@@ -77,6 +82,8 @@ def _change(
             return changes.save(change)
         case GrantUpdate(grant=grant):
             return grants.save(grant)
+        case FactUpdate() | FactRemoved():
+            return _fact_change(event)
         case PersonalityUpdate() | PersonalityDeleted():
             return _personality_change(event)
         case _:
@@ -89,6 +96,14 @@ def _agent_change(event: AgentUpdate | AgentDeleted) -> Write:
             return agents.save_agent(agent)
         case AgentDeleted(agent_id=agent_id):
             return agents.delete_agent(agent_id)
+
+
+def _fact_change(event: FactUpdate | FactRemoved) -> Write:
+    match event:
+        case FactUpdate(fact=fact):
+            return facts.save(fact)
+        case FactRemoved(fact_id=fact_id):
+            return facts.delete(fact_id)
 
 
 def _personality_change(event: PersonalityUpdate | PersonalityDeleted) -> Write:

@@ -17,6 +17,8 @@ from app.protocol.events import (
     ConversationUpdate,
     Delta,
     Event,
+    FactRemoved,
+    FactUpdate,
     GrantUpdate,
     McpUpdate,
     PersonalityDeleted,
@@ -96,7 +98,7 @@ class Stores:
                 self.tools.on_event()
             case GrantUpdate():
                 self.grants.apply(event)
-            case ChangeUpdate():
+            case ChangeUpdate() | FactUpdate() | FactRemoved():
                 pass
             case McpUpdate():
                 self.tools.on_event()

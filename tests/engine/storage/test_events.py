@@ -11,15 +11,19 @@ from app.protocol.events import (
     ConversationUpdate,
     Event,
     EventRecord,
+    FactRemoved,
+    FactUpdate,
     GrantUpdate,
     TaskMessage,
     TaskPlan,
     TaskUpdate,
 )
+from app.protocol.facts import Fact
 from app.protocol.tasks import AgentPlan
-from tests.support.records import agent, ask, conversation, grant, node, task
+from tests.support.records import NOW, agent, ask, conversation, grant, node, task
 
 PLAN = AgentPlan(task_id="t1", turn=1, reasoning="", tool_calls=(), question="Which?", is_complete=False)
+FACT = Fact(id="f1", scope="always", text="Use tabs.", status="pinned", at=NOW, conversation_id="c1", node_id="n1")
 ALL: tuple[Event, ...] = (
     ConversationUpdate(conversation=conversation("c1")),
     AgentUpdate(agent=agent()),
@@ -28,6 +32,9 @@ ALL: tuple[Event, ...] = (
     TaskPlan(conversation_id="c1", plan=PLAN),
     AskUpdate(ask=ask()),
     GrantUpdate(grant=grant()),
+    FactUpdate(fact=msgspec.structs.replace(FACT, id="f2")),
+    FactUpdate(fact=FACT),
+    FactRemoved(fact_id="f2"),
 )
 
 
@@ -52,6 +59,7 @@ async def test_every_event_is_logged_and_updates_its_record(database: Database) 
     assert await database.turns.plans("t1") == (PLAN,)
     assert await database.asks.get("k1") == ask()
     assert await database.grants.get("g1") == grant()
+    assert await database.facts.all() == (FACT,)
 
 
 async def test_replay_starts_after_a_sequence_and_stops_at_the_limit(database: Database) -> None:

@@ -25,8 +25,9 @@ from app.engine.storage.records import (
 )
 from app.engine.storage.records.removal import Removal, begin, done, scrub
 from app.protocol.asks import Grant
-from app.protocol.events import ConversationDeleted, EventRecord, GrantUpdate, TaskMessage
+from app.protocol.events import ConversationDeleted, EventRecord, FactUpdate, GrantUpdate, TaskMessage
 from tests.engine.storage.test_audit import finished, started
+from tests.engine.storage.test_events import FACT
 from tests.support.records import NOW, agent, ask, conversation, grant, node, task
 
 _SECRET = "the secret word"
@@ -93,6 +94,16 @@ async def test_removed_conversation_leaves_no_rows_or_text(database: Database, t
         }
         connection.execute("INSERT INTO node_search (node_search) VALUES ('integrity-check')")
     assert left == dict.fromkeys(left, 0) | {"conversations": 1, "tasks": 1}
+
+
+async def test_facts_outlive_the_conversation_in_which_they_were_said(database: Database) -> None:
+    await fill(database)
+    fact = EventRecord(sequence=4, epoch="e", event=FactUpdate(fact=FACT))
+    database.journal.put(*event_writes(fact))
+    database.journal.put(begin(Removal("c1", ())), *event_writes(gone(5)))
+    await scrub(database.journal)
+    assert await database.facts.all() == (FACT,)
+    assert await database.events.after(0) == (OF_NEIGHBOUR, fact, gone(5)), "a client that reconnects learns of it"
 
 
 async def test_removing_a_conversation_does_not_unlock_the_audit_of_others(database: Database, tmp_path: Path) -> None:

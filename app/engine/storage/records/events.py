@@ -42,7 +42,7 @@ def prune(keep: int) -> Write:
 
 
 def conversation_of(event: Event) -> str | None:
-    """The conversation an event belongs to; None if it concerns all (grants, personalities)."""
+    """The conversation an event belongs to; None if it concerns all (grants, facts, personalities)."""
     match event:
         case protocol.ConversationUpdate(conversation=conversation):
             return conversation.id
@@ -65,7 +65,12 @@ def conversation_of(event: Event) -> str | None:
         ):
             return conversation_id
         case (
-            protocol.GrantUpdate() | protocol.PersonalityUpdate() | protocol.PersonalityDeleted() | protocol.McpUpdate()
+            protocol.GrantUpdate()
+            | protocol.FactUpdate()
+            | protocol.FactRemoved()
+            | protocol.PersonalityUpdate()
+            | protocol.PersonalityDeleted()
+            | protocol.McpUpdate()
         ):
             return None
         case _:

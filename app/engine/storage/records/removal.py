@@ -54,9 +54,11 @@ _DELETE_REFERENCES = (
     grants.delete().where(grants.c.body.like(_NAMED, escape="/")),
     commands.delete().where(commands.c.result.like(_NAMED, escape="/")),
 )
-# The deletion event stays, for clients that reconnect. Texts cannot contain this pattern: their quotes are escaped. Ids
-# consist of letters, digits, `-` and `_`, which is a LIKE wildcard.
+# The deletion event stays, for clients that reconnect, and so do facts, which outlive their conversation. Texts cannot
+# contain these patterns: their quotes are escaped. Ids consist of letters, digits, `-` and `_`, which is a LIKE
+# wildcard.
 _DELETED = '"type":"conversationDeleted"'
+_FACT = '"type":"factUpdate"'
 _QUOTED = literal('%"') + func.replace(removals.c.conversation_id, "_", "/_") + literal('"%')
 _MENTIONS_REMOVED = select(removals.c.conversation_id).where(events.c.body.like(_QUOTED, escape="/")).exists()
 _SCRUB = events.delete().where(
@@ -64,7 +66,7 @@ _SCRUB = events.delete().where(
     events.c.sequence <= bindparam("to_sequence"),
     or_(
         and_(events.c.conversation_id.in_(select(removals.c.conversation_id)), ~events.c.body.like(f"%{_DELETED}%")),
-        and_(events.c.conversation_id.is_(None), _MENTIONS_REMOVED),
+        and_(events.c.conversation_id.is_(None), _MENTIONS_REMOVED, ~events.c.body.like(f"%{_FACT}%")),
     ),
 )
 _ENDS_OF_LOG = select(func.min(events.c.sequence).label("first"), func.max(events.c.sequence).label("last"))

@@ -203,6 +203,15 @@ changes = Table(
     Index("changes_by_time", "at"),
 )
 
+# What a person pinned or an agent proposed. The conversation and the node of a fact may have been deleted.
+facts = Table(
+    "facts",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("body", Text, nullable=False),
+)
+
 # Append-only: what was done with memory.
 memory_log = Table(
     "memory_log",

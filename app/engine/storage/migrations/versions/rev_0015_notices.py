@@ -1,4 +1,4 @@
-"""Smaller pages of the search index, the changes of files, and the audit of memory.
+"""Smaller pages of the search index, the changes of files, and the facts and the audit of memory.
 
 From here on nodes, tasks and prompts hold notices as data, which an older Errand cannot read.
 """
@@ -31,6 +31,12 @@ def upgrade() -> None:
     op.create_index("changes_by_conversation", "changes", ["conversation_id", "task_id"])
     op.create_index("changes_by_path", "changes", ["path", "number"])
     op.create_index("changes_by_time", "changes", ["at"])
+    op.create_table(
+        "facts",
+        Column("number", _NUMBER, primary_key=True),
+        Column("id", Text, nullable=False, unique=True),
+        Column("body", Text, nullable=False),
+    )
     op.create_table(
         "memory_log",
         Column("number", _NUMBER, primary_key=True),

@@ -1,0 +1,189 @@
+"""The facts that travel along: checks, adds, changes and removes them, and selects those for a task."""
+
+import asyncio
+import unicodedata
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from app.engine.core.errors import Conflict, InvalidParams, NotFound
+from app.engine.core.ids import new_id
+from app.engine.event_log import EventLog
+from app.engine.storage.database import Database
+from app.engine.storage.records import memory_log
+from app.engine.tools.plain_text import without_hidden
+from app.protocol.events import FactRemoved, FactUpdate
+from app.protocol.facts import LONGEST_FACT, Fact, FactScope, FactStatus
+from app.protocol.memory import MemoryAction
+from app.redaction import Redactor
+
+MOST_PINNED = 100
+# Proposals have a limit of their own, so that agents cannot use up what people may pin.
+MOST_PROPOSED = 50
+
+# They reverse the direction of what follows.
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+@dataclass(frozen=True, slots=True)
+class FactDraft:
+    """A checked fact that has no id yet. `folder` is a real path, empty for the other scopes."""
+
+    text: str
+    scope: FactScope
+    folder: str = ""
+    conversation_id: str = ""
+    node_id: str = ""
+
+
+def checked_text(given: str) -> str:
+    """The text in one line, without characters that nobody sees. Raises `InvalidParams` with the reason."""
+    text = " ".join(without_hidden(given).split())
+    if not text:
+        raise InvalidParams("text: a fact is a sentence or a short paragraph; this one is empty.")
+    for character in text:
+        if unicodedata.category(character) in ("Cc", "Cs") or character in _DIRECTIONS:
+            raise InvalidParams(f"text: it has the control character U+{ord(character):04X}. Leave it out.")
+    if len(text) > LONGEST_FACT:
+        raise InvalidParams(
+            f"text: more than {LONGEST_FACT} characters. A fact is a sentence or a short paragraph; longer "
+            "instructions for a folder belong into its AGENTS.md."
+        )
+    return text
+
+
+def checked_folder(scope: FactScope, folder: str | None) -> str:
+    """The folder of a fact with this scope. Raises `InvalidParams` if there is none, or one that does not belong."""
+    if scope == "folder" and not folder:
+        raise InvalidParams("folder: name the folder that the fact is about by its absolute path.")
+    if scope != "folder" and folder:
+        raise InvalidParams(f"folder: only a fact with the scope `folder` has one, not one with `{scope}`.")
+    return folder or ""
+
+
+class Facts:
+    """All facts. Each change is stored with its line in the audit before a method returns."""
+
+    def __init__(self, log: EventLog, database: Database, redactor: Redactor) -> None:
+        self._log = log
+        self._database = database
+        self._redactor = redactor
+        # Between the check and the commit.
+        self._lock = asyncio.Lock()
+
+    async def all(self) -> tuple[Fact, ...]:
+        """Pinned and proposed ones, oldest first."""
+        return await self._database.facts.all()
+
+    async def for_task(self, workspace: Path) -> tuple[Fact, ...]:
+        """The pinned facts for a task in this folder, oldest first, without secrets."""
+        return tuple(
+            msgspec.structs.replace(fact, text=self._redactor(fact.text))
+            for fact in await self.all()
+            if fact.status == "pinned" and (fact.scope != "folder" or workspace.is_relative_to(fact.folder))
+        )
+
+    async def pin(self, draft: FactDraft, fact_id: str, by: str) -> Fact:
+        """Pin a new fact under this id. One with the id is returned as it is; an equal one is pinned instead."""
+        async with self._lock:
+            known = await self.all()
+            existing = _with_id(known, fact_id) or _equal(known, draft.text, draft.scope, draft.folder)
+            if existing is None:
+                fact = _new(fact_id, draft, "pinned", by)
+                return await self._save(fact, "pinned", by, known)
+            if existing.status == "pinned":
+                return existing
+            return await self._save(msgspec.structs.replace(existing, status="pinned"), "accepted", by, known)
+
+    async def change(
+        self, fact_id: str, by: str, *, text: str | None, scope: FactScope | None, folder: str | None
+    ) -> Fact:
+        """Change what is not None, and accept a proposed fact. Raises `NotFound`, and `Conflict` if it equals another.
+
+        `folder` is a real path, for the scope `folder`.
+        """
+        async with self._lock:
+            known = await self.all()
+            before = _with_id(known, fact_id)
+            if before is None:
+                raise _not_there(fact_id)
+            scope = before.scope if scope is None else scope
+            if folder is None and scope == "folder":
+                folder = before.folder
+            folder = checked_folder(scope, folder)
+            text = before.text if text is None else text
+            fact = msgspec.structs.replace(before, status="pinned", text=text, scope=scope, folder=folder)
+            if fact == before:
+                return before
+            other = _equal(known, fact.text, fact.scope, fact.folder)
+            if other is not None and other.id != fact.id:
+                raise Conflict("There is the same fact already. Remove one of the two.")
+            return await self._save(fact, "edited" if before.status == "pinned" else "accepted", by, known)
+
+    async def unpin(self, fact_id: str, by: str) -> None:
+        """Remove a fact, or decline a proposed one. Raises `NotFound`."""
+        async with self._lock:
+            fact = _with_id(await self.all(), fact_id)
+            if fact is None:
+                raise _not_there(fact_id)
+            action = "unpinned" if fact.status == "pinned" else "declined"
+            self._log.publish(FactRemoved(fact_id=fact.id), also=(memory_log.add(action, by, _about(fact)),))
+            await self._log.flush()
+
+    async def propose(self, draft: FactDraft, by: str) -> tuple[Fact, bool]:
+        """Store it until a person accepts it; an equal fact is returned instead, with False.
+
+        Raises `Conflict` if too many proposals wait.
+        """
+        async with self._lock:
+            known = await self.all()
+            existing = _equal(known, draft.text, draft.scope, draft.folder)
+            if existing is not None:
+                return existing, False
+            fact = _new(new_id("fact"), draft, "proposed", by)
+            return await self._save(fact, "proposed", by, known), True
+
+    async def _save(self, fact: Fact, action: MemoryAction, by: str, known: tuple[Fact, ...]) -> Fact:
+        others = sum(one.status == fact.status and one.id != fact.id for one in known)
+        if fact.status == "pinned" and others >= MOST_PINNED:
+            raise Conflict(f"{MOST_PINNED} facts are pinned, which is the most. Remove one first, or join some.")
+        if fact.status == "proposed" and others >= MOST_PROPOSED:
+            raise Conflict(f"{MOST_PROPOSED} proposed facts wait for a person already, which is the most.")
+        self._log.publish(FactUpdate(fact=fact), also=(memory_log.add(action, by, _about(fact)),))
+        await self._log.flush()
+        return fact
+
+
+def _new(fact_id: str, draft: FactDraft, status: FactStatus, by: str) -> Fact:
+    return Fact(
+        id=fact_id,
+        scope=draft.scope,
+        text=draft.text,
+        status=status,
+        at=datetime.now(UTC),
+        folder=draft.folder,
+        by=by,
+        conversation_id=draft.conversation_id,
+        node_id=draft.node_id,
+    )
+
+
+def _with_id(known: tuple[Fact, ...], fact_id: str) -> Fact | None:
+    return next((fact for fact in known if fact.id == fact_id), None)
+
+
+def _equal(known: tuple[Fact, ...], text: str, scope: FactScope, folder: str) -> Fact | None:
+    """One that says the same for the same place, in capitals or not."""
+    sought = (text.casefold(), scope, folder)
+    return next((fact for fact in known if (fact.text.casefold(), fact.scope, fact.folder) == sought), None)
+
+
+def _not_there(fact_id: str) -> NotFound:
+    return NotFound(f"There is no fact {fact_id!r}. It may have been removed meanwhile.")
+
+
+def _about(fact: Fact) -> str:
+    """For the audit, so without the text."""
+    return f"{fact.id} ({fact.folder or fact.scope})"
