@@ -153,6 +153,9 @@ def prompt_remark_text(remark: PromptRemark) -> str:
             return f"{left_out} left out: a skill begins with a front matter that has a name and a description."
         case "too_many_skills":
             return f"Only {remark.most} skills are named to the agent: {path} and what comes after it is left out."
+        case "too_many_facts":
+            oldest = "oldest pinned fact is" if remark.count == 1 else f"{remark.count} oldest pinned facts are"
+            return f"The {oldest} left out: all together may take {remark.most:,} tokens. Remove or shorten some."
         case _:
             assert_never(remark.code)
 

@@ -175,6 +175,9 @@ OTHERS: dict[str, NoticeData] = {
     "Only 64 skills are named to the agent: /a and what comes after it is left out.": (
         PromptRemark(code="too_many_skills", path="/a", most=64)
     ),
+    "The 2 oldest pinned facts are left out: all together may take 4,000 tokens. Remove or shorten some.": (
+        PromptRemark(code="too_many_facts", path="", count=2, most=4_000)
+    ),
 }
 
 

@@ -32,6 +32,7 @@ PROMPT_PARTS: dict[PromptPartName, str] = {
     "rules": "How agents work",
     "instructions": "AGENTS.md",
     "skills": "Skills",
+    "facts": "Pinned facts",
     "workspace": "Workspace",
     "plan": "Plan mode",
 }

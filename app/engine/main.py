@@ -269,6 +269,7 @@ async def open_services(
         settings,
         asks,
         grants,
+        facts,
         paths,
         attachments,
         contents,

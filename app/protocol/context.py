@@ -7,7 +7,7 @@ from app.protocol.base import DerivedId, Method, Wire
 from app.protocol.conversations import Node
 from app.protocol.notices import PromptRemark
 
-PromptPartName = Literal["role", "rules", "instructions", "skills", "workspace", "plan"]
+PromptPartName = Literal["role", "rules", "instructions", "skills", "facts", "workspace", "plan"]
 
 ContextPart = Literal["system", "tools", "summary", "kept", "history", "results", "memory"]
 
@@ -17,7 +17,7 @@ class PromptPart(Wire, frozen=True, kw_only=True):
     left out; those of older prompts are sentences.
 
     `role` is the personality's prompt, `rules` how agents work, `instructions` the content of AGENTS.md, `skills`
-    the available skills.
+    the available skills, `facts` what a person pinned.
     """
 
     name: PromptPartName

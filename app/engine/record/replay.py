@@ -23,6 +23,7 @@ from app.engine.core.errors import EngineError, InvalidParams
 from app.engine.core.messages import UserMessage
 from app.engine.core.settings import Settings
 from app.engine.event_log import EventLog
+from app.engine.memory.facts import Facts
 from app.engine.permissions.grants import Grants
 from app.engine.record.diff import compare, replies
 from app.engine.record.format import TaskRecord, read
@@ -83,6 +84,7 @@ async def replay(record: TaskRecord, home: Path) -> TaskRecord:
             settings,
             asks,
             Grants(),
+            Facts(log, database, Redactor()),
             paths,
             Attachments(paths.attachments),
             contents,

@@ -1,4 +1,4 @@
-"""The system prompt: role, rules, AGENTS.md, skills, workspace; stable parts first for the provider's cache.
+"""The system prompt: role, rules, AGENTS.md, skills, facts, workspace; stable parts first for the provider's cache.
 
 Built once for each task and stored with it.
 """
@@ -14,10 +14,14 @@ from app.engine.agent.prompt.texts import prompt_text
 from app.engine.agent.prompt.workspace import PromptContext, read_inside, workspace_folders, workspace_part
 from app.engine.core.skill_state import disabled_skills
 from app.engine.core.workspace_threads import in_workspace
+from app.engine.memory.facts import Facts
+from app.engine.models.reply.usage import CHARACTERS_A_TOKEN
 from app.engine.storage.database import Database
 from app.engine.storage.records import tasks
+from app.engine.tools.plain_text import clean_name
 from app.paths import Paths
 from app.protocol.context import PromptPart
+from app.protocol.facts import Fact
 from app.protocol.notices import PromptRemark, Remark
 from app.protocol.tasks import ApproveMode, Task, TaskMode
 
@@ -26,6 +30,8 @@ OWN_FOLDER = Path(".config/errand")
 
 # For all files together. The same limit as in Codex, which defined AGENTS.md (project_doc_max_bytes).
 MOST_BYTES = 32_768
+# For all facts together, by length. A hundred facts of usual length take less.
+MOST_FACT_TOKENS = 4_000
 _PLAN = "plan"
 
 
@@ -71,12 +77,37 @@ def _unread_remarks(file: Path, found: bytes | None) -> tuple[PromptRemark, ...]
     return (PromptRemark(code="unreadable" if found is None else "no_text", path=str(file)),)
 
 
+def facts_part(context: PromptContext) -> PromptPart | None:
+    """Those that a person pinned; over the limit without the oldest."""
+    room, told = MOST_FACT_TOKENS * CHARACTERS_A_TOKEN, list[Fact]()
+    for fact in reversed(context.facts):
+        room -= len(fact.text)
+        if room < 0:
+            break
+        told.insert(0, fact)
+    if not told:
+        return None
+    headings = {"always": "Always:", "me": "About the person:"}
+    groups: dict[str, list[str]] = {heading: [] for heading in headings.values()}
+    for fact in told:
+        heading = headings.get(fact.scope, f"About the folder `{clean_name(fact.folder)}` and what is below it:")
+        groups.setdefault(heading, []).append(f"- {fact.text}")
+    texts = ["\n".join((heading, *lines)) for heading, lines in groups.items() if lines]
+    left_out = len(context.facts) - len(told)
+    remark = PromptRemark(code="too_many_facts", path="", count=left_out, most=MOST_FACT_TOKENS)
+    return PromptPart(
+        name="facts",
+        text=Template(prompt_text("facts")).safe_substitute(facts="\n\n".join(texts)),
+        remarks=(remark,) if left_out else (),
+    )
+
+
 def plan_part(context: PromptContext) -> PromptPart | None:
     """The last part, so that the others stay in the provider's cache. A change during a task is a message instead."""
     return PromptPart(name=_PLAN, text=prompt_text("as_plan")) if context.approve == "plan" else None
 
 
-PARTS = (role_part, rules_part, instructions_part, skills_part, workspace_part, plan_part)
+PARTS = (role_part, rules_part, instructions_part, skills_part, facts_part, workspace_part, plan_part)
 
 
 def read_parts(context: PromptContext) -> tuple[PromptPart, ...]:
@@ -103,9 +134,10 @@ def remarks_of(parts: Iterable[PromptPart]) -> Iterator[PromptRemark | Remark]:
 class TaskSystemPrompt:
     """The system prompt of one task. `role` is the personality's own prompt."""
 
-    def __init__(self, task: Task, role: str, database: Database, paths: Paths) -> None:
+    def __init__(self, task: Task, role: str, facts: Facts, database: Database, paths: Paths) -> None:
         self._task = task
         self._role = role
+        self._facts = facts
         self._paths = paths
         self._database = database
 
@@ -115,19 +147,21 @@ class TaskSystemPrompt:
         if known:
             return known
         task = self._task
-        parts = await current_parts(self._role, Path(task.workspace), task.mode, self._paths, task.approve)
+        workspace = Path(task.workspace)
+        facts = await self._facts.for_task(workspace)
+        parts = await current_parts(self._role, workspace, task.mode, self._paths, facts, task.approve)
         self._database.journal.put(tasks.add(self._task.id, parts))
         return parts
 
 
 async def current_parts(
-    role: str, workspace: Path, mode: TaskMode, paths: Paths, approve: ApproveMode = "ask"
+    role: str, workspace: Path, mode: TaskMode, paths: Paths, facts: tuple[Fact, ...], approve: ApproveMode = "ask"
 ) -> tuple[PromptPart, ...]:
     """The parts that a task would get if it started now. Raises `FolderNotAnswering` if they cannot be read."""
     now = datetime.now(UTC).astimezone()
 
     def read() -> tuple[PromptPart, ...]:
         disabled = disabled_skills(paths.skills)
-        return read_parts(PromptContext(role, workspace, mode, Path.home(), now, approve, disabled))
+        return read_parts(PromptContext(role, workspace, mode, Path.home(), now, approve, disabled, facts))
 
     return await in_workspace(workspace, read)

@@ -12,6 +12,7 @@ from string import Template
 from app.engine.agent.prompt.texts import prompt_text
 from app.engine.tools.file_walk import is_folder
 from app.protocol.context import PromptPart
+from app.protocol.facts import Fact
 from app.protocol.tasks import ApproveMode, TaskMode
 from app.regular_file import read_beginning
 
@@ -24,7 +25,8 @@ _LONGEST_NAME = 80
 class PromptContext:
     """`role` is the personality's own prompt. `workspace` is a real path, `home` the user's home directory.
 
-    `disabled_skills` are the SKILL.md files of skills that are switched off.
+    `disabled_skills` are the SKILL.md files of skills that are switched off. `facts` are those for this
+    workspace, oldest first.
     """
 
     role: str
@@ -34,6 +36,7 @@ class PromptContext:
     now: datetime
     approve: ApproveMode = "ask"
     disabled_skills: frozenset[str] = frozenset()
+    facts: tuple[Fact, ...] = ()
 
 
 def workspace_folders(workspace: Path, home: Path) -> tuple[Path, ...]:

@@ -35,6 +35,7 @@ from app.engine.checkpoints.recorder import TaskCheckpoints
 from app.engine.core.messages import Message
 from app.engine.core.settings import Settings, folders_of, hosts_of
 from app.engine.event_log import EventLog
+from app.engine.memory.facts import Facts
 from app.engine.models.base import ChatModel
 from app.engine.permissions.grants import Grants
 from app.engine.permissions.network import judge_connection, own_port
@@ -83,6 +84,7 @@ class TaskBuilder:
     settings: Settings
     asks: PendingAsks
     grants: Grants
+    facts: Facts
     paths: Paths
     attachments: Attachments
     contents: ContentStore
@@ -199,7 +201,7 @@ class TaskBuilder:
         for listener in listeners_of(features):
             agent.subscribe(listener)
         queue.attach(agent)
-        prompt = TaskSystemPrompt(task, personality.system_prompt, self.database, self.paths)
+        prompt = TaskSystemPrompt(task, personality.system_prompt, self.facts, self.database, self.paths)
         return TaskRun(
             context,
             gate,

@@ -137,7 +137,8 @@ async def get(services: Services, session: ClientSession, params: PromptGetParam
     given = params.workspace or ""
     workspace = await in_workspace(Path(given), lambda: _workspace(given))
     mode = "chat" if params.chat else "auto"
-    return PromptGetResult(parts=await current_parts(personality.system_prompt, workspace, mode, services.paths))
+    facts = await services.facts.for_task(workspace)
+    return PromptGetResult(parts=await current_parts(personality.system_prompt, workspace, mode, services.paths, facts))
 
 
 def _workspace(given: str) -> Path:

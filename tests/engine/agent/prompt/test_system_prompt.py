@@ -9,10 +9,12 @@ import pytest
 
 from app.engine.agent.prompt.system_prompt import MOST_BYTES, join_parts, read_parts
 from app.engine.agent.prompt.workspace import PromptContext
+from app.engine.memory.facts import FactDraft
 from app.engine.permissions.policy import decide
 from app.engine.tools.base import Access
 from app.notice_text import prompt_remark_text
 from app.protocol.context import PromptPart
+from app.protocol.facts import Fact, FactScope
 from app.protocol.notices import PromptRemark
 from app.protocol.tasks import TaskMode
 from tests.support.engine_parts import crash, engine_parts
@@ -35,9 +37,15 @@ def write(file: Path, said: str) -> Path:
     return file
 
 
-def parts(home: Path, workspace: Path, role: str = "", mode: TaskMode = "auto") -> dict[str, PromptPart]:
+def parts(
+    home: Path, workspace: Path, role: str = "", mode: TaskMode = "auto", facts: tuple[Fact, ...] = ()
+) -> dict[str, PromptPart]:
     now = datetime(2026, 11, 22, tzinfo=UTC)
-    return {part.name: part for part in read_parts(PromptContext(role, workspace, mode, home, now))}
+    return {part.name: part for part in read_parts(PromptContext(role, workspace, mode, home, now, facts=facts))}
+
+
+def fact(text: str, scope: FactScope = "always", folder: str = "") -> Fact:
+    return Fact(id=text, scope=scope, text=text, status="pinned", at=datetime(2026, 11, 22, tzinfo=UTC), folder=folder)
 
 
 def project(home: Path, branch: str = "main") -> Path:
@@ -52,7 +60,30 @@ def test_prompt_parts_are_ordered_by_how_rarely_they_change(home: Path) -> None:
     root = project(home)
     write(root / "AGENTS.md", "Use tabs.")
     write(root / ".agents" / "skills" / "release" / "SKILL.md", SKILL.format("release", "How to release."))
-    assert list(parts(home, root)) == ["role", "rules", "instructions", "skills", "workspace"]
+    order = ["role", "rules", "instructions", "skills", "facts", "workspace"]
+    assert list(parts(home, root, facts=(fact("Use tabs."),))) == order
+    assert list(parts(home, root)) == [name for name in order if name != "facts"]
+
+
+def test_facts_are_told_by_what_they_are_about(home: Path) -> None:
+    facts = (
+        fact("The CI is slow.", "folder", "/work/a\nb"),
+        fact("My name is Ada $x.", "me"),
+        fact("Answer in German."),
+    )
+    text = parts(home, home, facts=facts)["facts"].text
+    assert text.endswith(
+        "Always:\n- Answer in German.\n\nAbout the person:\n- My name is Ada $x.\n\n"
+        "About the folder `/work/a\ufffdb` and what is below it:\n- The CI is slow."
+    )
+
+
+def test_the_oldest_facts_are_left_out_if_all_together_are_too_long(home: Path) -> None:
+    facts = tuple(fact(f"{number:03} {'x' * 496}") for number in range(40))
+    part = parts(home, home, facts=facts)["facts"]
+    assert part.text.count("- 0") == 32
+    assert "- 007 " not in part.text and "- 008 " in part.text and part.text.rstrip().endswith("x")
+    assert part.remarks == (PromptRemark(code="too_many_facts", path="", count=8, most=4_000),)
 
 
 def test_role_comes_from_the_personality_and_rules_from_the_mode(home: Path) -> None:
@@ -257,3 +288,25 @@ async def test_prompt_remark_is_shown_once_per_conversation(tmp_path: Path) -> N
         first = await engine.watcher.end((await engine.start()).id)
         await engine.watcher.end((await engine.start(conversation_id=first.conversation_id)).id)
         assert [node.role for node in engine.watcher.nodes()] == ["user", "assistant", "system", "user", "assistant"]
+
+
+async def test_every_task_is_told_the_pinned_facts_for_its_folder_without_secrets(tmp_path: Path) -> None:
+    server = ModelServer(replies=[Reply(text="One."), Reply(text="Two.")])
+    async with engine_parts(tmp_path, server) as engine:
+        facts, elsewhere = engine.services.facts, str(tmp_path / "elsewhere")
+        await facts.pin(FactDraft("Answer in German.", "always"), "f1", "me")
+        await facts.pin(FactDraft("My token is ghp_0123456789abcdefghij, keep it.", "me"), "f2", "me")
+        await facts.pin(FactDraft("All tests pass.", "folder", str(tmp_path)), "f3", "me")
+        await facts.pin(FactDraft("All tests fail.", "folder", elsewhere), "f4", "me")
+        proposed, _ = await facts.propose(FactDraft("Use tabs.", "always"), "Assistant")
+        task = await engine.watcher.end((await engine.start(mode="chat")).id)
+        kept = await engine.services.database.prompts.of_task(task.id)
+        (told,) = (part.text for part in kept if part.name == "facts")
+        assert "- Answer in German." in told and "- My token is [key removed], keep it." in told
+        assert "- All tests pass." in told and "All tests fail." not in told and "Use tabs." not in told
+        assert told in str(server.requests[0].messages[0]["content"])
+        await facts.change(proposed.id, "me", text=None, scope=None, folder=None)
+        await facts.unpin("f1", "me")
+        await engine.watcher.end((await engine.start(conversation_id=task.conversation_id, mode="chat")).id)
+        later = str(server.requests[1].messages[0]["content"])
+        assert "- Use tabs." in later and "Answer in German." not in later
