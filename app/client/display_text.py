@@ -66,6 +66,7 @@ _TOOL_ACTIVITIES = {
     "python": "running Python",
     "python_inference": "asking a model",
     "search_memory": "searching memory",
+    "propose_memory": "proposing a fact",
     "browser": "using the browser",
     "task": "waiting for sub-agents",
 }

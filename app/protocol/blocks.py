@@ -63,6 +63,7 @@ ToolIcon = Literal[
     "completion",
     "plan",
     "sub_agent",
+    "memory",
 ]
 CallRole = Literal["call", "message", "question", "completion"]
 

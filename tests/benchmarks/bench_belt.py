@@ -61,6 +61,7 @@ def _all_tools(url: str) -> list[tuple[str, Mapping[str, JsonValue]]]:
         ("python", {"code": "1 + 1"}),
         ("python_inference", {"action": "complete", "prompt": "Hello"}),
         ("search_memory", {"query": "text"}),
+        ("propose_memory", {"text": "Use tabs.", "scope": "always"}),
         ("todo", {"items": [{"text": "One", "status": "done"}]}),
         *((f"server{number}__echo", {"text": "x"}) for number in range(_SERVERS)),
     ]

@@ -2,6 +2,7 @@
 
 import asyncio
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,15 +14,19 @@ from app.engine.core.ids import new_id
 from app.engine.event_log import EventLog
 from app.engine.storage.database import Database
 from app.engine.storage.records import memory_log
+from app.engine.tools.base import Proposal
 from app.engine.tools.plain_text import without_hidden
+from app.protocol.conversations import Position
 from app.protocol.events import FactRemoved, FactUpdate
 from app.protocol.facts import LONGEST_FACT, Fact, FactScope, FactStatus
 from app.protocol.memory import MemoryAction
+from app.protocol.tasks import Task
 from app.redaction import Redactor
 
 MOST_PINNED = 100
 # Proposals have a limit of their own, so that agents cannot use up what people may pin.
 MOST_PROPOSED = 50
+MOST_PROPOSED_BY_TASK = 5
 
 # They reverse the direction of what follows.
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -43,14 +48,14 @@ def checked_text(given: str) -> str:
     text = " ".join(without_hidden(given).split())
     if not text:
         raise InvalidParams("text: a fact is a sentence or a short paragraph; this one is empty.")
-    for character in text:
-        if unicodedata.category(character) in ("Cc", "Cs") or character in _DIRECTIONS:
-            raise InvalidParams(f"text: it has the control character U+{ord(character):04X}. Leave it out.")
     if len(text) > LONGEST_FACT:
         raise InvalidParams(
             f"text: more than {LONGEST_FACT} characters. A fact is a sentence or a short paragraph; longer "
             "instructions for a folder belong into its AGENTS.md."
         )
+    for character in text:
+        if unicodedata.category(character) in ("Cc", "Cs") or character in _DIRECTIONS:
+            raise InvalidParams(f"text: it has the control character U+{ord(character):04X}. Leave it out.")
     return text
 
 
@@ -84,6 +89,9 @@ class Facts:
             for fact in await self.all()
             if fact.status == "pinned" and (fact.scope != "folder" or workspace.is_relative_to(fact.folder))
         )
+
+    def has_secret(self, text: str) -> bool:
+        return self._redactor(text) != text
 
     async def pin(self, draft: FactDraft, fact_id: str, by: str) -> Fact:
         """Pin a new fact under this id. One with the id is returned as it is; an equal one is pinned instead."""
@@ -154,6 +162,36 @@ class Facts:
         self._log.publish(FactUpdate(fact=fact), also=(memory_log.add(action, by, _about(fact)),))
         await self._log.flush()
         return fact
+
+
+class FactProposals:
+    """What the agent of one task proposes. `position` is where it is now."""
+
+    def __init__(self, facts: Facts, task: Task, agent: str, position: Callable[[], Position]) -> None:
+        self._facts = facts
+        self._workspace = task.workspace
+        self._agent = agent
+        self._position = position
+        self._count = 0
+
+    async def propose(self, text: str, scope: FactScope) -> Proposal:
+        """Store a fact until a person accepts it. Raises `InvalidParams` and `Conflict` with what is wrong."""
+        text, place = checked_text(text), self._position()
+        if self._facts.has_secret(text):
+            raise InvalidParams("text: it holds what looks like a key or a password. Those are never remembered.")
+        if self._count >= MOST_PROPOSED_BY_TASK:
+            raise Conflict(
+                f"This task has proposed {MOST_PROPOSED_BY_TASK} facts, which is the most. Go on with the work."
+            )
+        folder = self._workspace if scope == "folder" else ""
+        draft = FactDraft(text, scope, folder, place.conversation_id, place.node_id or "")
+        self._count += 1  # before the wait: calls of one reply run in parallel
+        is_new = False
+        try:
+            fact, is_new = await self._facts.propose(draft, self._agent)
+        finally:
+            self._count -= not is_new
+        return "new" if is_new else "waiting" if fact.status == "proposed" else "pinned"
 
 
 def _new(fact_id: str, draft: FactDraft, status: FactStatus, by: str) -> Fact:

@@ -18,6 +18,7 @@ from app.protocol.background import BackgroundCommand
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import CallDisplay, ResultMark
 from app.protocol.conversations import SearchHit
+from app.protocol.facts import FactScope
 from app.protocol.tasks import Task
 from app.redaction import Redactor
 
@@ -182,6 +183,15 @@ async def no_messages(query: str, limit: int) -> tuple[SearchHit, ...]:
     return ()
 
 
+# `new`: it waits for a person now; `waiting`: an equal one does already; `pinned`: a person pinned an equal one.
+Proposal = Literal["new", "waiting", "pinned"]
+ProposeFact: TypeAlias = Callable[[str, FactScope], Awaitable[Proposal]]
+
+
+async def no_proposals(text: str, scope: FactScope) -> Proposal:
+    raise ToolError("Nothing can be proposed here.")
+
+
 @dataclass(frozen=True, slots=True)
 class SubAgentOrder:
     """The work of one sub-agent. Empty fields are those of the agent that gives it; `tools` are a part of its own."""
@@ -268,6 +278,7 @@ class ToolContext:
     opened if `addresses` lets them. `working_dir` is the folder in which the conversation's last shell ended, empty for
     the workspace; `keep_working_dir` stores another one. `background_changed` shows clients the background commands.
     `find_messages` finds at most that many earlier messages by a query.
+    `propose_fact` stores a fact until a person accepts it; raises `EngineError` with the reason if it cannot.
     `sub_agents` is None where none can be started, `model_calls` where no model can be asked.
     `embed` gives a vector for each text.
     """
@@ -287,6 +298,7 @@ class ToolContext:
     background_changed: Callable[[tuple[BackgroundCommand, ...]], None] = _show_nobody
     sub_agents: SubAgents | None = None
     find_messages: FindMessages = no_messages
+    propose_fact: ProposeFact = no_proposals
     model_calls: ModelCalls | None = None
     embed: Embed = no_embedding
 

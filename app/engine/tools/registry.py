@@ -10,6 +10,7 @@ from app.engine.tools.code.tool import Code
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from app.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
 from app.engine.tools.mcp.tool import McpResources
+from app.engine.tools.propose_memory import ProposeMemory
 from app.engine.tools.python.tool import Python
 from app.engine.tools.python_inference import PythonInference
 from app.engine.tools.search_memory import SearchMemory
@@ -20,7 +21,7 @@ from app.engine.tools.web.fetch import WebFetch
 from app.protocol.base import JsonObject, JsonValue
 
 # Chosen by a personality, and allowed by the policy.
-TOOLS = (Shell, Code, WebFetch, Python, PythonInference, SearchMemory, Browser, TaskTool)
+TOOLS = (Shell, Code, WebFetch, Python, PythonInference, SearchMemory, ProposeMemory, Browser, TaskTool)
 # Of every task: they only control it.
 CONTROL_TOOLS = (TaskComplete, AskUser, SendUpdate, Todo)
 # The highest permission that a call of a tool may need; `run` for those that are not named.
@@ -29,6 +30,7 @@ TIERS: dict[str, PermissionTier] = {
     WebFetch.name: "read",
     PythonInference.name: "free",
     SearchMemory.name: "free",
+    ProposeMemory.name: "free",
     TaskTool.name: "free",
 }
 # Stands for every tool of every MCP server, in a personality and in rules.

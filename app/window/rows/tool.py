@@ -39,6 +39,7 @@ TOOL_ICONS: dict[ToolIcon, str] = {
     "completion": "flag",
     "plan": "list-checks",
     "sub_agent": "git-branch",
+    "memory": "pin",
 }
 
 _MAX_LINES = 20

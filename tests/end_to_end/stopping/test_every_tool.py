@@ -62,7 +62,7 @@ def works(marker: str, trap: str) -> dict[str, Work]:
 
 
 # What they start is no process of the task: their own tests stop them.
-_ELSEWHERE = {"web_fetch", "browser", "search_memory", "task", "python_inference"}
+_ELSEWHERE = {"web_fetch", "browser", "search_memory", "propose_memory", "task", "python_inference"}
 
 
 def test_every_tool_that_runs_something_is_stopped_here() -> None:

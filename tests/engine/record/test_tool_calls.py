@@ -39,6 +39,7 @@ def calls(site: WebSite) -> dict[str, tuple[Call, ...]]:
             Call("browser", {"action": "evaluate", "script": "document.title"}),
         ),
         "search_memory": (Call("search_memory", {"query": "a page"}),),
+        "propose_memory": (Call("propose_memory", {"text": "Use tabs.", "scope": "always"}),),
         "python_inference": (Call("python_inference", {"action": "complete", "prompt": "Say yes."}),),
         "todo": (Call("todo", {"items": [{"text": "one"}, {"text": "two"}]}),),
         "task": (Call("task", {"description": "a part", "prompt": "part"}),),

@@ -35,7 +35,7 @@ from app.engine.checkpoints.recorder import TaskCheckpoints
 from app.engine.core.messages import Message
 from app.engine.core.settings import Settings, folders_of, hosts_of
 from app.engine.event_log import EventLog
-from app.engine.memory.facts import Facts
+from app.engine.memory.facts import FactProposals, Facts
 from app.engine.models.base import ChatModel
 from app.engine.permissions.grants import Grants
 from app.engine.permissions.network import judge_connection, own_port
@@ -149,6 +149,7 @@ class TaskBuilder:
             background_changed=partial(self._show_background, task.conversation_id),
             sub_agents=delegation,
             find_messages=MessageRecall(self.database.search, task).find,
+            propose_fact=FactProposals(self.facts, task, branch.agent.name, lambda: branch.position).propose,
             model_calls=calls,
             embed=self.embed,
         )
