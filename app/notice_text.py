@@ -24,6 +24,7 @@ from app.protocol.notices import (
     ReplyCut,
     ReplyNotice,
     RoundEnded,
+    SummaryForgotten,
     TaskCompleted,
     TaskEndNotice,
     TaskFailed,
@@ -34,6 +35,9 @@ from app.protocol.notices import (
     UnknownPrice,
 )
 from app.protocol.tasks import LimitKind
+
+# Stands in the place of each text that a person had removed for good.
+FORGOTTEN = "Forgotten by you"
 
 _COUNTS = {3: "three"}
 
@@ -83,6 +87,8 @@ def data_text(data: NoticeData) -> str:
             return prompt_remark_text(data)
         case Remark(text=text):
             return text
+        case SummaryForgotten():
+            return "The summary that was here is removed, because you had a text forgotten that it was made from."
         case _:
             assert_never(data)
 

@@ -43,6 +43,7 @@ from app.engine.core.resources import DescriptorLimit, keep_disk_reserve, releas
 from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import Settings
 from app.engine.core.workspace_threads import end_idle
+from app.engine.data.forgetter import Forgetter, NoEntries
 from app.engine.data.remover import Remover
 from app.engine.event_log import EventLog
 from app.engine.memory.embedding import Embedder, folder_of_model
@@ -286,6 +287,8 @@ async def open_services(
     runner = AgentTaskRunner(builder, locks, models, background)
     stack.push_async_callback(runner.close)
     conversation_agents = ConversationAgents(log, database, locks, paths)
+    forgetter = Forgetter(log, database, locks, NoEntries(), paths)
+    background.start(forgetter.sweep(), name="texts that an earlier engine was forgetting")
     background.start(Remover(log, database, locks, grants, contents, paths).sweep(), name="sweep of left files")
     background.keep(
         partial(checkpoints.run_pruning, lambda: settings.values.keep_changes_days), "pruning of changes", _RESTART_S
@@ -315,6 +318,7 @@ async def open_services(
         skills=Skills(paths, Path.home()),
         checkpoints=checkpoints,
         contents=contents,
+        forgetter=forgetter,
         mcp=ServerAdministration(settings, keys, servers),
         paths=paths,
         instance_id=new_id("engine"),

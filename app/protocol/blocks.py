@@ -14,11 +14,13 @@ class TextBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="text")
     """Text in Markdown. `engine_message` is set in a message that the engine wrote to the agent during a task.
 
     `task_from` is the name of the agent that gave this text to its sub-agent as the task; empty in all other messages.
+    `forgotten`: a person had the text removed for good; `text` says so.
     """
 
     text: str
     engine_message: EngineMessageKind | None = None
     task_from: str = ""
+    forgotten: bool = False
 
 
 class ThinkingBlock(Wire, frozen=True, kw_only=True, tag="thinking"):
@@ -119,8 +121,8 @@ class ResultFacts(Wire, frozen=True, kw_only=True, omit_defaults=True):
 
 
 # `skipped`: the call was not run, because a queued message came; `repeated`: the text ends with a hint that the same
-# call, or the same calls in turn, were made several times.
-ResultMark = Literal["skipped", "repeated"]
+# call, or the same calls in turn, were made several times; `forgotten`: a person had the text removed for good.
+ResultMark = Literal["skipped", "repeated", "forgotten"]
 
 
 class ToolResultBlock(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="toolResult"):

@@ -141,15 +141,22 @@ class MemoryPruneResult(Wire, frozen=True, kw_only=True):
 
 
 class MemoryForgetParams(Wire, frozen=True, kw_only=True):
-    """Remove the text of these nodes for good: from the conversation, the search, the indexes and summaries."""
+    """Remove the text of these nodes for good. A call and its result are forgotten together.
+
+    The nodes stay in their conversations without it. Refused while an agent works in one of the conversations
+    concerned. Forgetting again what is forgotten removes nothing.
+    """
 
     node_ids: tuple[str, ...]
 
 
 class MemoryForgetResult(Wire, frozen=True, kw_only=True):
-    """What was removed: texts of nodes, entries of memory, records of tool calls, and summaries made from them.
+    """What was removed: texts of `nodes`, `entries` of memory, records of tool calls (`executions`), and `summaries`
+    made from them; `recalls` are nodes in which an agent was given or found such a text; `asks` were about a call,
+    `titles` and texts of `tasks` were derived, `files` are long outputs and pictures.
 
     `copies` are copies of the database that were made before and may still have the text; they are not changed.
+    `problem` says what could not be cleared at once, and when it will be; usually empty.
     """
 
     nodes: int
@@ -157,7 +164,39 @@ class MemoryForgetResult(Wire, frozen=True, kw_only=True):
     executions: int
     summaries: int
     recalls: int = 0
+    asks: int = 0
+    tasks: int = 0
+    titles: int = 0
+    files: int = 0
     copies: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class ForgettableNode(Wire, frozen=True, kw_only=True):
+    """A node that would be forgotten; `text` is its beginning, in one line."""
+
+    node_id: str
+    conversation_id: str
+    conversation_title: str
+    role: MemoryRole
+    at: Timestamp
+    text: str
+
+
+class MemoryPreviewForgetParams(Wire, frozen=True, kw_only=True):
+    """What `memory/forget` would remove."""
+
+    node_ids: tuple[str, ...]
+
+
+class MemoryPreviewForgetResult(Wire, frozen=True, kw_only=True):
+    """`nodes` are those whose text is still there, including calls and results that go with the given ones.
+
+    At most 100 are listed; `removes` counts all. Its `entries` is 0: entries are counted when they are removed.
+    """
+
+    nodes: tuple[ForgettableNode, ...]
+    removes: MemoryForgetResult
 
 
 class MemorySwitch(Wire, frozen=True, kw_only=True):
@@ -211,4 +250,16 @@ class MemoryLogResult(Wire, frozen=True, kw_only=True):
 
 MEMORY_LOG = Method("memory/log", MemoryLogParams, MemoryLogResult, False, "What was done with memory, by whom.")
 
-METHODS = (MEMORY_LOG,)
+MEMORY_PREVIEW_FORGET = Method(
+    "memory/preview_forget",
+    MemoryPreviewForgetParams,
+    MemoryPreviewForgetResult,
+    False,
+    "What would be removed with the text of nodes.",
+)
+
+MEMORY_FORGET = Method(
+    "memory/forget", MemoryForgetParams, MemoryForgetResult, True, "Remove the text of nodes for good."
+)
+
+METHODS = (MEMORY_LOG, MEMORY_PREVIEW_FORGET, MEMORY_FORGET)

@@ -206,6 +206,10 @@ class Remark(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="remark"):
     text: str
 
 
+class SummaryForgotten(Wire, frozen=True, kw_only=True, omit_defaults=True, tag="summaryForgotten"):
+    """A summary was here. It was removed, since a person had a text removed from which it was made."""
+
+
 ContextNotice: TypeAlias = ContextNearlyFull | ContextTruncated | NoSummary
 ReplyNotice: TypeAlias = ReplyCut | ModelChanged | ToolsAsText | TemperatureLeftOut | UnknownPrice
 NoticeData: TypeAlias = (
@@ -218,4 +222,5 @@ NoticeData: TypeAlias = (
     | AnsweredBeside
     | PromptRemark
     | Remark
+    | SummaryForgotten
 )

@@ -15,6 +15,7 @@ from app.engine.checkpoints.undo import Checkpoints
 from app.engine.core.heartbeat import LoopLatency
 from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import Settings
+from app.engine.data.forgetter import Forgetter
 from app.engine.event_log import EventLog
 from app.engine.memory.facts import Facts
 from app.engine.models.custom_servers import CustomServers
@@ -105,6 +106,7 @@ class Services:
     skills: Skills
     checkpoints: Checkpoints
     contents: ContentStore
+    forgetter: Forgetter
     mcp: ServerAdministration
     paths: Paths
     instance_id: str

@@ -18,6 +18,7 @@ from app.engine.storage.records.conversations import ConversationStore
 from app.engine.storage.records.events import EventStore
 from app.engine.storage.records.executions import ExecutionStore
 from app.engine.storage.records.facts import FactStore
+from app.engine.storage.records.forgetting import ForgetStore
 from app.engine.storage.records.grants import GrantStore
 from app.engine.storage.records.memory_log import MemoryLogStore
 from app.engine.storage.records.nodes import NodeStore
@@ -34,6 +35,7 @@ from app.engine.storage.search.titles import FtsTitleSearch, LikeTitleSearch, Ti
 from app.engine.storage.sqlite.engines import open_engine
 from app.engine.storage.sqlite.journal import Journal
 from app.engine.storage.sqlite.reader import Reader
+from app.engine.storage.sqlite.remains import clear_remains, mark_secure
 from app.engine.storage.sqlite.statements import Write, upsert
 from app.engine.storage.sqlite.tables import meta
 
@@ -67,6 +69,7 @@ class Database:
         self.events = EventStore(reader)
         self.commands = CommandStore(reader)
         self.removals = RemovalStore(reader)
+        self.forgets = ForgetStore(reader)
         self.storage_stats = StorageStatsStore(reader)
         self.transfer = TransferStore(reader)
         has_index = engine.dialect.name == "sqlite"
@@ -93,6 +96,10 @@ class Database:
             ) from error
         return cls(engine, journal, epoch)
 
+    async def clear_remains(self) -> str:
+        """Clear what is left of removed texts in the file; see `remains.clear_remains`."""
+        return await clear_remains(self.journal, self._engine)
+
     async def close(self) -> None:
         """Commit queued changes and close all connections."""
         await self.journal.close()
@@ -105,6 +112,7 @@ async def _ensure_epoch(journal: Journal, reader: Reader) -> str:
         return epoch
     journal.put(
         Write(_ADD_META, {"name": "epoch", "value": uuid4().hex}),
+        mark_secure(),
         agents.add_personality(agents.ASSISTANT),
     )
     await journal.flush()

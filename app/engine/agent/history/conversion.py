@@ -130,7 +130,7 @@ def user_message(blocks: Sequence[Block]) -> UserMessage:
 def _user_content(blocks: Iterable[Block]) -> Iterable[UserContent]:
     for block in blocks:
         if isinstance(block, TextBlock):
-            yield Text(block.text)
+            yield _text_of(block)
         elif isinstance(block, ImageBlock):
             yield image_of(block)
         elif isinstance(block, FileBlock):
@@ -142,7 +142,7 @@ def _assistant_content(blocks: Iterable[Block]) -> Iterable[AssistantContent]:
     for block in blocks:
         match block:
             case TextBlock():
-                yield Text(block.text)
+                yield _text_of(block)
             case ThinkingBlock():
                 yield Thinking(block.text, block.signature)
             case ToolCallBlock():
@@ -151,6 +151,10 @@ def _assistant_content(blocks: Iterable[Block]) -> Iterable[AssistantContent]:
                 pass
             case _:
                 assert_never(block)
+
+
+def _text_of(block: TextBlock) -> Text:
+    return Text(prompt_text("forgotten") if block.forgotten else block.text)
 
 
 def _result_message(node: Node) -> ToolResultMessage | None:
@@ -165,7 +169,8 @@ def _result_message(node: Node) -> ToolResultMessage | None:
 def result_of(block: ToolResultBlock) -> ToolResult:
     """The tool result that a stored block was made from."""
     images = map(image_of, block.images)
-    return ToolResult((Text(block.text), *images), block.details, block.summary, block.is_error, marks=block.marks)
+    text = prompt_text("forgotten") if "forgotten" in block.marks else block.text
+    return ToolResult((Text(text), *images), block.details, block.summary, block.is_error, marks=block.marks)
 
 
 def image_of(block: ImageBlock) -> Image:

@@ -57,7 +57,7 @@ class AgentLocks:
                     f"The agent {agent.name!r} works on a task of this conversation. Steer it, wait for it, or stop it."
                 )
             if agent.conversation_id in self._locked_conversations:
-                raise AgentBusy("This conversation is being deleted.")
+                raise AgentBusy("This conversation is being deleted, or a text of it is being forgotten.")
             self._busy[agent.id] = agent.conversation_id
 
     def release(self, agent_id: str) -> None:

@@ -21,6 +21,8 @@ SHARED_SETTINGS = (
     "PRAGMA foreign_keys = ON",
     # A commit is on disk when it returns and survives a power failure.
     "PRAGMA synchronous = FULL",
+    # What is deleted is overwritten with zeros, so that a forgotten text is not left in the file.
+    "PRAGMA secure_delete = ON",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA recursive_triggers = ON",  # INSERT OR REPLACE must not bypass the append-only triggers
 )

@@ -173,27 +173,28 @@ class Journal:
         The journal is blocked meanwhile: `work` must not wait for a flush. If not `durable`, the transaction is on
         disk only with the next durable commit. Raises `CannotSave` at once while saving fails.
         """
+
+        async def in_transaction() -> T:
+            result = await _transact(self._engine, work, durable=durable)
+            self._is_behind = self._is_behind or not durable
+            return result
+
+        return await self.while_idle(in_transaction)
+
+    async def while_idle(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run `work`, in queue order, while nothing else is written; it must not wait for a flush.
+
+        Raises `CannotSave` at once while saving fails.
+        """
         if self.health.blocking_condition is not None:
             raise self._refusal()
         turn = _ExclusiveTurn(self._loop.create_future(), self._loop.create_future())
         self._add(turn)
         try:
             await turn.granted
-            result = await self._transact(work, durable=durable)
-            self._is_behind = self._is_behind or not durable
-            return result
+            return await work()
         finally:
             turn.finished.set_result(None)
-
-    async def _transact(self, work: Callable[[AsyncConnection], Awaitable[T]], *, durable: bool) -> T:
-        try:
-            async with self._engine.begin() as connection:
-                if connection.dialect.name == "sqlite":
-                    await connection.exec_driver_sql(synchronous(durable=durable))
-                    await connection.exec_driver_sql("BEGIN IMMEDIATE")
-                return await work(connection)
-        except SQLAlchemyError as error:
-            raise save_error(error_text(error)) from error
 
     async def close(self) -> None:
         """Commit queued changes, then stop. Later changes are refused; a second call only waits."""
@@ -389,6 +390,17 @@ class Journal:
                     await over
             case _:
                 assert_never(entry)
+
+
+async def _transact(engine: AsyncEngine, work: Callable[[AsyncConnection], Awaitable[T]], *, durable: bool) -> T:
+    try:
+        async with engine.begin() as connection:
+            if connection.dialect.name == "sqlite":
+                await connection.exec_driver_sql(synchronous(durable=durable))
+                await connection.exec_driver_sql("BEGIN IMMEDIATE")
+            return await work(connection)
+    except SQLAlchemyError as error:
+        raise save_error(error_text(error)) from error
 
 
 def _empty_change() -> Write:

@@ -15,6 +15,12 @@ WHEN NOT EXISTS (
 )
 """
 
+_EXECUTION_IS_KEPT = """
+WHEN NOT EXISTS (
+    SELECT 1 FROM forgets JOIN tasks ON tasks.conversation_id = forgets.conversation_id WHERE tasks.id = old.task_id
+)
+"""
+
 # A grant for a workspace belongs to no conversation, wherever it was granted.
 _GRANT_STAYS = """
 WHEN NOT EXISTS (
@@ -25,12 +31,12 @@ WHEN NOT EXISTS (
 
 CREATE_GUARDS = tuple(
     f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} {condition} {_REFUSE.format(table)}"
-    for table, condition_of_delete in (
-        ("tool_executions", _EXECUTION_STAYS),
-        ("grants", _GRANT_STAYS),
-        ("memory_log", ""),
+    for table, condition_of_update, condition_of_delete in (
+        ("tool_executions", _EXECUTION_IS_KEPT, _EXECUTION_STAYS),
+        ("grants", "", _GRANT_STAYS),
+        ("memory_log", "", ""),
     )
-    for verb, condition in (("UPDATE", ""), ("DELETE", condition_of_delete))
+    for verb, condition in (("UPDATE", condition_of_update), ("DELETE", condition_of_delete))
 )
 
 # Oldest first; a test compares them with the migrations.

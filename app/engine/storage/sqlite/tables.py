@@ -236,6 +236,16 @@ commands = Table(
     Index("commands_by_time", "at"),
 )
 
+# Texts that are being forgotten: `node_ids` of a conversation, and the absolute paths of `files`, as JSON.
+forgets = Table(
+    "forgets",
+    metadata,
+    Column("conversation_id", Text, primary_key=True),
+    Column("node_ids", Text, nullable=False),
+    Column("files", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+)
+
 # Removed conversations whose files may still exist.
 removals = Table(
     "removals",

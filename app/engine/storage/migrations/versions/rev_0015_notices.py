@@ -1,4 +1,4 @@
-"""Smaller pages of the search index, the changes of files, and the facts and the audit of memory.
+"""Smaller pages of the search index, changes of files, facts and the audit of memory, texts that are forgotten.
 
 From here on nodes, tasks and prompts hold notices as data, which an older Errand cannot read.
 """
@@ -10,6 +10,12 @@ revision = "0015"
 down_revision = "0014"
 branch_labels = None
 depends_on = None
+
+_FORGETTING = """
+WHEN NOT EXISTS (
+    SELECT 1 FROM forgets JOIN tasks ON tasks.conversation_id = forgets.conversation_id WHERE tasks.id = old.task_id
+)
+"""
 
 _NUMBER = BigInteger().with_variant(Integer(), "sqlite")
 
@@ -45,8 +51,20 @@ def upgrade() -> None:
         Column("actor", Text, nullable=False),
         Column("about", Text, nullable=False),
     )
+    op.create_table(
+        "forgets",
+        Column("conversation_id", Text, primary_key=True),
+        Column("node_ids", Text, nullable=False),
+        Column("files", Text, nullable=False),
+        Column("actor", Text, nullable=False),
+    )
     connection = op.get_bind()
     if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("DROP TRIGGER tool_executions_no_update")
+        connection.exec_driver_sql(
+            f"CREATE TRIGGER tool_executions_no_update BEFORE UPDATE ON tool_executions {_FORGETTING} "
+            "BEGIN SELECT RAISE(ABORT, 'tool_executions is append-only'); END"
+        )
         for verb in ("UPDATE", "DELETE"):
             connection.exec_driver_sql(
                 f"CREATE TRIGGER memory_log_no_{verb.lower()} BEFORE {verb} ON memory_log "
