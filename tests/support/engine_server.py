@@ -21,6 +21,7 @@ from app.engine.core.errors import AgentBusy, Conflict, NotFound
 from app.engine.core.heartbeat import LoopLatency
 from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import Settings
+from app.engine.data.forgetter import Forgetter, NoEntries
 from app.engine.event_log import EventLog
 from app.engine.memory.facts import Facts
 from app.engine.models.custom_servers import CustomServers
@@ -249,6 +250,7 @@ async def engine_server(
         settings=settings,
         grants=Grants(),
         facts=Facts(log, database, keys.redactor),
+        forgetter=Forgetter(log, database, locks, NoEntries(), paths),
         sessions=ToolSessions(),
         skills=Skills(paths, paths.home / "home"),
         checkpoints=checkpoints,
