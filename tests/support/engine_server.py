@@ -232,6 +232,7 @@ async def engine_server(
     contents = ContentStore(paths.replaced)
     checkpoints = Checkpoints(log, database, contents)
     await checkpoints.recover()
+    facts = Facts(log, database, keys.redactor)
     services = Services(
         log=log,
         database=database,
@@ -249,8 +250,8 @@ async def engine_server(
         keys=keys,
         settings=settings,
         grants=Grants(),
-        facts=Facts(log, database, keys.redactor),
-        forgetter=Forgetter(log, database, locks, NoEntries(), paths),
+        facts=facts,
+        forgetter=Forgetter(log, database, locks, NoEntries(), facts, paths),
         sessions=ToolSessions(),
         skills=Skills(paths, paths.home / "home"),
         checkpoints=checkpoints,

@@ -15,6 +15,7 @@ from app.paths import Paths
 from app.protocol.asks import Ask
 from app.protocol.blocks import SummaryBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Conversation, Node
+from app.protocol.facts import Fact
 from app.protocol.tasks import Task
 
 _MOST = 1_000
@@ -27,7 +28,7 @@ class ForgetPlan:
     """What will change. `nodes` are the forgotten ones, `replies` those of which only calls go.
 
     `quoting` are nodes that quote a forgotten one, in any conversation. `executions` are the ids of the records of
-    forgotten calls; `outputs` and `pictures` are absolute paths.
+    forgotten calls; `outputs` and `pictures` are absolute paths. `facts` were proposed there, and nobody accepted them.
     """
 
     forgotten: Forgotten
@@ -41,6 +42,7 @@ class ForgetPlan:
     executions: frozenset[str]
     outputs: frozenset[str]
     pictures: frozenset[str]
+    facts: tuple[Fact, ...]
     scrubber: Scrubber
 
     @property
@@ -109,8 +111,16 @@ async def forget_plan(database: Database, paths: Paths, requested: Sequence[Node
         pictures=frozenset(
             path for node in nodes for path in pictures_of(node.blocks) if _is_below(Path(path), paths.attachments, 2)
         ),
+        facts=tuple(fact for fact in await database.facts.all() if _was_proposed_there(fact, forgotten)),
         scrubber=Scrubber(forgotten),
     )
+
+
+def _was_proposed_there(fact: Fact, forgotten: Forgotten) -> bool:
+    if fact.status != "proposed":
+        return False  # a person has made it an own sentence
+    of_call = fact.node_id in forgotten.calls and any(fact.text == " ".join(one.split()) for one in forgotten.arguments)
+    return of_call or fact.node_id in forgotten.nodes
 
 
 class _Selection:

@@ -14,12 +14,13 @@ from typing import Protocol
 import msgspec
 
 from app.database_file import list_copies
-from app.engine.core.errors import AgentBusy, EngineError
+from app.engine.core.errors import AgentBusy, EngineError, NotFound
 from app.engine.data import conversation_files
 from app.engine.data.forget_plan import ForgetPlan, forget_plan, requested_nodes
 from app.engine.data.remover import ConversationLocks
 from app.engine.data.scrubbing import is_forgotten
 from app.engine.event_log import EventLog
+from app.engine.memory.facts import Facts
 from app.engine.storage.database import Database
 from app.engine.storage.records import forgetting, memory_log
 from app.engine.storage.records.conversation_tree import first_words
@@ -57,12 +58,19 @@ class Forgetter:
     """One forgetting at a time. Make one for an engine."""
 
     def __init__(
-        self, log: EventLog, database: Database, locks: ConversationLocks, memory: MemoryEntries, paths: Paths
+        self,
+        log: EventLog,
+        database: Database,
+        locks: ConversationLocks,
+        memory: MemoryEntries,
+        facts: Facts,
+        paths: Paths,
     ) -> None:
         self._log = log
         self._database = database
         self._locks = locks
         self._memory = memory
+        self._facts = facts
         self._paths = paths
         self._turn = asyncio.Lock()
 
@@ -111,6 +119,9 @@ class Forgetter:
             files = plan.outputs | plan.pictures | frozenset(earlier.files if earlier is not None else ())
             await self._begin(plan, files, by)
             await self._rewrite(plan)
+            for fact in plan.facts:
+                with suppress(NotFound):  # declined meanwhile
+                    await self._facts.unpin(fact.id, by)
             await self._publish(plan)
         await self._delete_files(files)
         entries = await self._memory.forget_entries(sorted(plan.forgotten.quoted))
@@ -197,6 +208,7 @@ class Forgetter:
             tasks=len(plan.changed_tasks),
             titles=len(plan.changed_titles),
             files=len(plan.outputs | plan.pictures),
+            facts=len(plan.facts),
             copies=await asyncio.to_thread(_copies, self._paths),
         )
 
@@ -265,5 +277,6 @@ def _counted(result: MemoryForgetResult) -> str:
         (result.summaries, "summaries"),
         (result.recalls, "quotes"),
         (result.files, "files"),
+        (result.facts, "proposed facts"),
     )
     return ", ".join(f"{count} {what}" for count, what in counts if count) or "the rest"

@@ -13,7 +13,7 @@ from app.engine.core.errors import Conflict, InvalidParams, NotFound
 from app.engine.core.ids import new_id
 from app.engine.event_log import EventLog
 from app.engine.storage.database import Database
-from app.engine.storage.records import memory_log
+from app.engine.storage.records import events, memory_log
 from app.engine.tools.base import Proposal
 from app.engine.tools.plain_text import without_hidden
 from app.protocol.conversations import Position
@@ -137,8 +137,7 @@ class Facts:
             if fact is None:
                 raise _not_there(fact_id)
             action = "unpinned" if fact.status == "pinned" else "declined"
-            self._log.publish(FactRemoved(fact_id=fact.id), also=(memory_log.add(action, by, _about(fact)),))
-            await self._log.flush()
+            await self._supersede(FactRemoved(fact_id=fact.id), fact, action, by)
 
     async def propose(self, draft: FactDraft, by: str) -> tuple[Fact, bool]:
         """Store it until a person accepts it; an equal fact is returned instead, with False.
@@ -159,9 +158,18 @@ class Facts:
             raise Conflict(f"{MOST_PINNED} facts are pinned, which is the most. Remove one first, or join some.")
         if fact.status == "proposed" and others >= MOST_PROPOSED:
             raise Conflict(f"{MOST_PROPOSED} proposed facts wait for a person already, which is the most.")
-        self._log.publish(FactUpdate(fact=fact), also=(memory_log.add(action, by, _about(fact)),))
-        await self._log.flush()
+        if _with_id(known, fact.id) is not None:
+            await self._supersede(FactUpdate(fact=fact), fact, action, by)
+        else:
+            self._log.publish(FactUpdate(fact=fact), also=(memory_log.add(action, by, _about(fact)),))
+            await self._log.flush()
         return fact
+
+    async def _supersede(self, event: FactUpdate | FactRemoved, fact: Fact, action: MemoryAction, by: str) -> None:
+        """Earlier texts of the fact leave the event log: a client that replays it needs only the newest state."""
+        earlier = map(events.delete, await self._database.events.of_fact(fact.id))
+        self._log.publish(event, also=(*earlier, memory_log.add(action, by, _about(fact))))
+        await self._log.flush()
 
 
 class FactProposals:

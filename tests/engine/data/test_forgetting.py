@@ -25,7 +25,7 @@ from app.protocol.blocks import (
 )
 from app.protocol.context import ConversationSummariseParams
 from app.protocol.conversations import Node
-from app.protocol.events import TaskMessage, TaskUpdate
+from app.protocol.events import FactRemoved, TaskMessage, TaskUpdate
 from app.protocol.memory import MemoryForgetResult
 from app.protocol.notices import SummaryForgotten
 from app.protocol.tasks import TASK_START, Task, TaskStartResult
@@ -205,6 +205,24 @@ async def test_what_an_agent_was_given_or_found_in_memory_is_forgotten_in_any_co
         assert [(one.text, one.conversation_title) for one in stored.blocks[0].entries] == [
             (FORGOTTEN, "New conversation")
         ]
+
+
+async def test_a_fact_that_was_proposed_there_is_forgotten_and_a_pinned_one_stays(tmp_path: Path) -> None:
+    secret, kept = "The walrus  Ethelbert has a zeppelin.", "Answer in German."
+    calls = tuple(Call("propose_memory", {"text": text, "scope": "always"}) for text in (secret, kept))
+    async with engine_parts(tmp_path, says(Reply(calls=calls), Reply(text="Done."))) as engine:
+        task = await worked(engine, "go")
+        path = await branch(engine, task.conversation_id)
+        first, second = await engine.services.facts.all()
+        result = next(node for node in path if node.role == "tool_result")
+        assert (await engine.services.forgetter.preview([result.id])).removes.facts == 1
+        assert (await forget(engine, result)).facts == 1
+        assert await engine.services.facts.all() == (second,)
+        await engine.services.facts.change(second.id, "me", text=None, scope=None, folder=None)
+        assert (await forget(engine, *path)).facts == 0
+        assert [fact.text for fact in await engine.services.facts.all()] == [kept]
+        assert FactRemoved(fact_id=first.id) in engine.watcher.events
+        assert places(engine.services.paths.home, "Ethelbert", "zeppelin") == {}
 
 
 async def test_clients_get_the_nodes_again_and_a_search_finds_nothing(tmp_path: Path) -> None:

@@ -45,6 +45,21 @@ async def test_a_fact_is_pinned_changed_removed_and_announced_to_every_client(en
     assert {one.by for one in log.entries} == {pinned.by}
 
 
+async def test_the_event_log_keeps_the_newest_text_of_a_fact_alone(engine: EngineServer) -> None:
+    engine.log.publish(ConversationUpdate(conversation=conversation()))
+    async with raw_client(engine) as client:
+        await client.ask("memory/pin", 1, text="One.", newId="fact_a")
+        await client.ask("memory/pin", 2, text="Two.", newId="factxa")
+        edited = fact_in(await client.ask("memory/pin", 3, id="fact_a", text="Three."))
+        stored = [record.event for record in await engine.database.events.after(0)]
+        assert [event.fact.text for event in stored if isinstance(event, FactUpdate)] == ["Two.", "Three."]
+        assert stored[-1] == FactUpdate(fact=edited)
+        await client.ask("memory/unpin", 4, id="fact_a")
+    *first, last = [record.event for record in await engine.database.events.after(0)]
+    assert last == FactRemoved(fact_id="fact_a")
+    assert [event.fact.text for event in first if isinstance(event, FactUpdate)] == ["Two."]
+
+
 async def test_a_repeated_command_finds_the_fact_that_it_made(engine: EngineServer) -> None:
     async with raw_client(engine) as client:
         first = fact_in(await client.ask("memory/pin", 1, text="Use tabs.", newId="fact_own"))

@@ -24,6 +24,14 @@ _OF_CONVERSATION = _AFTER.where(
     or_(events.c.conversation_id == bindparam("conversation_id"), events.c.conversation_id.is_(None))
 )
 
+# Most events belong to a conversation. Texts cannot contain these patterns: their quotes are escaped.
+_OF_FACT = select(events.c.sequence).where(
+    events.c.conversation_id.is_(None),
+    events.c.body.like('%"type":"factUpdate"%'),
+    events.c.body.like(bindparam("fact"), escape="/"),
+)
+_DELETE = events.delete().where(events.c.sequence == bindparam("deleted"))
+
 
 def save(record: EventRecord) -> Write:
     return Write(
@@ -39,6 +47,10 @@ def save(record: EventRecord) -> Write:
 def prune(keep: int) -> Write:
     """Drop all but about the newest `keep` events."""
     return Write(_PRUNE, {"keep": keep})
+
+
+def delete(sequence: int) -> Write:
+    return Write(_DELETE, {"deleted": sequence})
 
 
 def conversation_of(event: Event) -> str | None:
@@ -91,6 +103,11 @@ class EventStore:
         return await self._reader.structs(
             _OF_CONVERSATION, EventRecord, parameters | {"conversation_id": conversation_id}
         )
+
+    async def of_fact(self, fact_id: str) -> tuple[int, ...]:
+        """The numbers of the events with states of a fact. Reads the whole log, which may take 0.1 s."""
+        rows = await self._reader.rows(_OF_FACT, {"fact": f'%"id":"{fact_id.replace("_", "/_")}"%'})
+        return tuple(row.sequence for row in rows)
 
     async def bounds(self) -> tuple[int, int]:
         """The oldest and the newest stored sequence number; (0, 0) without events."""
