@@ -1,4 +1,4 @@
-"""`errand memory`: the facts that every task is told, and the log of what was done with memory."""
+"""`errand memory`: the facts that every task is told, forgetting, and the log of what was done with memory."""
 
 from typing import Annotated
 
@@ -6,6 +6,7 @@ import msgspec
 
 from app.cli.arguments import UsageError, workspace_path
 from app.cli.command import Command
+from app.cli.commands.forgetting import forget
 from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import escape_hidden_line, short_id
@@ -33,13 +34,15 @@ _USAGE = """Say what to do:
   errand memory accept ID          tasks are told a proposed fact from now on;
                                    with a TEXT, in these words
   errand memory unpin ID           remove a fact, or decline a proposed one
+  errand memory forget NODE…       remove the text of messages for good, from
+                                   everywhere; `errand search --json` has the ids
   errand memory log                what was done with memory, and by whom"""
 _SCOPES: dict[FactScope, str] = {"always": "always", "me": "about you", "folder": "in"}
 
 
 class MemoryOptions(CommandOptions, frozen=True, kw_only=True):
     words: Annotated[
-        tuple[str, ...], Argument("WHAT", "facts (the default), pin, edit, accept, unpin or log, and which")
+        tuple[str, ...], Argument("WHAT", "facts (the default), pin, edit, accept, unpin, forget or log, and which")
     ] = ()
     scope: Annotated[
         FactScope | None,
@@ -47,6 +50,7 @@ class MemoryOptions(CommandOptions, frozen=True, kw_only=True):
     ] = None
     folder: Annotated[str | None, Option("--folder", "the fact is about another folder", "DIR")] = None
     limit: Annotated[int, Option("--limit", "with log: how many lines (default: 50)", "N")] = 50
+    yes: Annotated[bool, Flag("--yes", "with forget: do not ask")] = False
     json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
 
 
@@ -68,6 +72,8 @@ async def memory(options: MemoryOptions, paths: Paths, terminal: Terminal) -> in
                 await _pin(connection, _place(_change(fact, words), options), options, terminal)
             case ["unpin", part]:
                 await _unpin(connection, await _matching(connection, part), options, terminal)
+            case ["forget", *node_ids] if node_ids:
+                await forget(connection, tuple(node_ids), terminal, asks=not options.yes, as_json=options.json)
             case ["log"]:
                 await _log(connection, options, terminal)
             case _:

@@ -1,7 +1,7 @@
 """What goes with a text that is forgotten: calls with their results, tasks of sub-agents, summaries, quotes, files."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from app.engine.core.errors import AgentBusy, InvalidParams, NotFound
 from app.engine.data.scrubbing import Forgotten, Scrubber, arguments_of, is_forgotten, quotes, texts_of
 from app.engine.storage.database import Database
 from app.engine.storage.records.executions import StoredExecution
+from app.engine.storage.records.forgetting import NodeTree
 from app.engine.storage.records.storage_stats import pictures_of
 from app.engine.storage.sqlite.statements import to_json
 from app.paths import Paths
@@ -129,6 +130,7 @@ class _Selection:
     def __init__(self, database: Database, tasks: Sequence[Task]) -> None:
         self._database = database
         self._tasks = tasks
+        self._trees: dict[str, NodeTree] = {}
         self.whole: dict[str, Node] = {}
         self.replies: dict[str, Node] = {}
         self.calls: dict[str, set[str]] = {}
@@ -136,9 +138,9 @@ class _Selection:
     async def select(self, requested: Iterable[Node]) -> "_Selection":
         waiting = list(requested)
         while waiting:
-            new = [node for node in waiting if node.id not in self.whole]
-            self.whole |= {node.id: node for node in new}
-            waiting = [node for one in new for node in await self._going_with(one)]
+            new = {node.id: node for node in waiting if node.id not in self.whole}
+            self.whole |= new
+            waiting = await self._going_with(tuple(new.values()))
         self.replies = {node_id: node for node_id, node in self.replies.items() if node_id not in self.whole}
         return self
 
@@ -170,21 +172,28 @@ class _Selection:
             arguments=tuple(arguments),
         )
 
-    async def _going_with(self, node: Node) -> list[Node]:
-        """Results of its calls, tasks given by them, or the call whose result or task it is."""
-        if node.role == "tool_result":
-            results = [block for block in node.blocks if isinstance(block, ToolResultBlock)]
-            reply = await self._reply_above(node) if results else None
-            return await self._call(reply, {block.call_id for block in results}) if reply is not None else []
-        if node.task_from:
-            return await self._calling(node)
-        calls = _calls(node)
-        if not calls:
-            return []
-        return [*await self._results_below(node), *await self._orders(node, {call.call_id for call in calls})]
+    async def _going_with(self, nodes: Sequence[Node]) -> list[Node]:
+        """Results of their calls, tasks given by them, and the calls whose results or tasks they are."""
+        found: list[Node] = []
+        results = await self._results({node.id: node for node in nodes if _calls(node)})
+        for node in nodes:
+            if calls := _calls(node):
+                found += await self._orders(node, {call.call_id for call in calls})
+            elif node.task_from:
+                found += await self._calling(node)
+        return [*found, *results, *await self._calls_above([node for node in nodes if node.role == "tool_result"])]
 
-    async def _call(self, reply: Node, call_ids: set[str]) -> list[Node]:
-        """The call of a result goes too; returns the tasks that it gave to sub-agents."""
+    async def _calls_above(self, results: Sequence[Node]) -> list[Node]:
+        """The call of a result goes too; returns the tasks that these calls gave to sub-agents."""
+        above = {node.id: (await self._tree(node)).reply_above(node.id) for node in results}
+        replies = {one.id: one for one in await self._database.forgets.nodes([*filter(None, above.values())])}
+        found: list[Node] = []
+        for node in results:
+            if (reply := replies.get(above[node.id] or "")) is not None:
+                found += await self._take_calls(reply, {block.call_id for block in _results(node)})
+        return found
+
+    async def _take_calls(self, reply: Node, call_ids: set[str]) -> list[Node]:
         self.replies[reply.id] = reply
         self.calls.setdefault(reply.id, set()).update(call_ids)
         return await self._orders(reply, call_ids)
@@ -197,8 +206,9 @@ class _Selection:
         reply = await self._database.nodes.get(reply_id) if reply_id is not None else None
         if reply is None or child is None:
             return []
-        await self._call(reply, {child.call_id})
-        return [node for node in await self._results_below(reply) if _answers(node, child.call_id)]
+        await self._take_calls(reply, {child.call_id})
+        below = await self._results({reply.id: reply})
+        return [node for node in below if any(block.call_id == child.call_id for block in _results(node))]
 
     async def _orders(self, reply: Node, call_ids: set[str]) -> list[Node]:
         """The first nodes of the sub-agents that these calls started."""
@@ -212,21 +222,15 @@ class _Selection:
         orders = await self._database.forgets.orders(reply.conversation_id)
         return [node for node in orders if node.task_from and node.task_id in children]
 
-    async def _results_below(self, reply: Node) -> list[Node]:
-        """They follow their reply, one after the other, with remarks of the engine between them."""
-        found: list[Node] = []
-        level = [reply]
-        while level:
-            below = await self._database.forgets.children([node.id for node in level])
-            level = [node for node in below if node.role in ("tool_result", "system")]
-            found += [node for node in level if node.role == "tool_result"]
-        return found
+    async def _results(self, replies: Mapping[str, Node]) -> tuple[Node, ...]:
+        ids = [one for reply in replies.values() for one in (await self._tree(reply)).results(reply.id)]
+        return await self._database.forgets.nodes(ids)
 
-    async def _reply_above(self, result: Node) -> Node | None:
-        node: Node | None = result
-        while node is not None and node.role in ("tool_result", "system"):
-            node = await self._database.nodes.get(node.parent_id) if node.parent_id is not None else None
-        return node if node is not None and node.role == "assistant" else None
+    async def _tree(self, node: Node) -> NodeTree:
+        tree = self._trees.get(node.conversation_id)
+        if tree is None:
+            tree = self._trees[node.conversation_id] = await self._database.forgets.tree(node.conversation_id)
+        return tree
 
 
 async def _with_summaries(database: Database, forgotten: Forgotten) -> Forgotten:
@@ -237,10 +241,7 @@ async def _with_summaries(database: Database, forgotten: Forgotten) -> Forgotten
         nodes = await database.forgets.summaries(conversation_id)
         if not nodes:
             continue
-        below = set(gone)
-        for node_id, parent_id in await database.nodes.links(conversation_id):
-            if parent_id in below:
-                below.add(node_id)
+        below = (await database.forgets.tree(conversation_id)).below(gone)
         summaries.update(
             node.id
             for node in nodes
@@ -301,10 +302,10 @@ def _calls(node: Node) -> list[ToolCallBlock]:
     return [block for block in node.blocks if isinstance(block, ToolCallBlock)]
 
 
+def _results(node: Node) -> list[ToolResultBlock]:
+    return [block for block in node.blocks if isinstance(block, ToolResultBlock)]
+
+
 def _numbers(node: Node, call_ids: frozenset[str]) -> frozenset[int]:
     """The places of these calls among the calls of a reply, as in its plan."""
     return frozenset(number for number, call in enumerate(_calls(node)) if call.call_id in call_ids)
-
-
-def _answers(node: Node, call_id: str) -> bool:
-    return any(isinstance(block, ToolResultBlock) and block.call_id == call_id for block in node.blocks)

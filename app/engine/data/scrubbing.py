@@ -137,7 +137,7 @@ class Scrubber:
                 return node
             return msgspec.structs.replace(node, blocks=tuple(_without_text(node)), error=None)
         if node.id in self._forgotten.summaries:
-            return msgspec.structs.replace(node, blocks=(NoticeBlock(kind="info", data=SummaryForgotten()),))
+            return msgspec.structs.replace(node, blocks=(NoticeBlock(kind="model", data=SummaryForgotten()),))
         if (calls := self._forgotten.calls.get(node.id)) is not None:
             return msgspec.structs.replace(node, blocks=tuple(_without_calls(node.blocks, calls)))
         if node.role in ("system", "tool_result"):
@@ -388,7 +388,7 @@ def _without_text(node: Node) -> Iterable[Block]:
             case RecallBlock(entries=entries):
                 yield RecallBlock(entries=tuple(msgspec.structs.replace(one, text=FORGOTTEN) for one in entries))
             case SummaryBlock():
-                yield NoticeBlock(kind="info", data=SummaryForgotten())
+                yield NoticeBlock(kind="model", data=SummaryForgotten())
             case NoticeBlock():
                 yield NoticeBlock(kind=block.kind, text=FORGOTTEN)
             case _:

@@ -168,7 +168,7 @@ async def test_a_summary_made_from_a_forgotten_text_is_removed_and_the_branch_is
         assert places(engine.services.paths.home, "Timbuktu", "walrus") == {}
         stored = await engine.services.database.nodes.get(summaries[0].id)
         assert stored is not None
-        assert stored.blocks == (NoticeBlock(kind="info", data=SummaryForgotten()),)
+        assert stored.blocks == (NoticeBlock(kind="model", data=SummaryForgotten()),)
         await worked(engine, "go on", first.conversation_id)
         asked = to_json(engine.model.requests[-1].body)
         assert "and then" in asked and long.strip() in asked and "removed what stood here" in asked

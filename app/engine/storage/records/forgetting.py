@@ -4,7 +4,7 @@ A row in `forgets` lets the audit trigger of tool executions pass, and stays unt
 forgetting is completed at the next start. Nodes and other records that clients know are changed by events instead.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,6 @@ from app.engine.storage.sqlite.statements import Write, from_json, to_json, upse
 from app.engine.storage.sqlite.tables import (
     asks,
     commands,
-    conversations,
     events,
     forgets,
     nodes,
@@ -25,7 +24,7 @@ from app.engine.storage.sqlite.tables import (
     turns,
 )
 from app.protocol.asks import Ask
-from app.protocol.conversations import Node
+from app.protocol.conversations import Node, Role
 from app.protocol.tasks import AgentPlan
 
 # Rows per step, which takes about a millisecond.
@@ -70,7 +69,11 @@ _SUMMARIES = select(nodes.c.body).where(
 _ORDERS = select(nodes.c.body).where(
     nodes.c.conversation_id == bindparam("conversation_id"), nodes.c.parent_id.is_(None), nodes.c.role == "user"
 )
-_TITLES = select(conversations.c.id, conversations.c.title)
+_SHAPE = (
+    select(nodes.c.id, nodes.c.parent_id, nodes.c.role)
+    .where(nodes.c.conversation_id == bindparam("conversation_id"))
+    .order_by(nodes.c.number)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,42 @@ def _groups(ids: Collection[str]) -> list[list[str]]:
     return [every[at : at + _READ] for at in range(0, len(every), _READ)]
 
 
+class NodeTree:
+    """Where the nodes of a conversation stand, by id."""
+
+    def __init__(self, nodes: Mapping[str, tuple[str | None, Role]]) -> None:
+        """`nodes` are the parent and the role of each."""
+        self._nodes = nodes
+        self._children: dict[str, list[str]] = {}
+        for node_id, (parent_id, _) in nodes.items():
+            if parent_id is not None:
+                self._children.setdefault(parent_id, []).append(node_id)
+
+    def below(self, node_ids: Collection[str]) -> set[str]:
+        """These nodes and all below them."""
+        found = set(node_ids)
+        for node_id, (parent_id, _) in self._nodes.items():
+            if parent_id in found:
+                found.add(node_id)
+        return found
+
+    def results(self, reply_id: str) -> list[str]:
+        """Results follow their reply, one after the other, with remarks of the engine between them."""
+        found: list[str] = []
+        level = [reply_id]
+        while level:
+            below = (child for node_id in level for child in self._children.get(node_id, ()))
+            level = [node_id for node_id in below if self._nodes[node_id][1] in ("tool_result", "system")]
+            found += [node_id for node_id in level if self._nodes[node_id][1] == "tool_result"]
+        return found
+
+    def reply_above(self, result_id: str) -> str | None:
+        node_id: str | None = result_id
+        while node_id is not None and self._nodes[node_id][1] in ("tool_result", "system"):
+            node_id = self._nodes[node_id][0]
+        return node_id if node_id is not None and self._nodes[node_id][1] == "assistant" else None
+
+
 class ForgetStore:
     """Finds where a text may stand."""
 
@@ -191,11 +230,10 @@ class ForgetStore:
             found += await self._reader.structs(select(nodes.c.body).where(nodes.c.id.in_(group)), Node)
         return tuple(found)
 
-    async def children(self, node_ids: Collection[str]) -> tuple[Node, ...]:
-        found: list[Node] = []
-        for group in _groups(node_ids):
-            found += await self._reader.structs(select(nodes.c.body).where(nodes.c.parent_id.in_(group)), Node)
-        return tuple(found)
+    async def tree(self, conversation_id: str) -> "NodeTree":
+        """The shape of a conversation; a parent comes before its children."""
+        rows = await self._reader.rows(_SHAPE, {"conversation_id": conversation_id})
+        return NodeTree({row.id: (row.parent_id, row.role) for row in rows})
 
     async def summaries(self, conversation_id: str) -> tuple[Node, ...]:
         """The nodes with a summary of a branch."""
@@ -236,10 +274,3 @@ class ForgetStore:
         names = or_(*(commands.c.result.contains(to_json(one), autoescape=True) for one in conversation_ids))
         rows = await self._reader.rows(select(commands).where(names))
         return tuple(StoredResult(row.client_id, row.command_id, row.method, row.result) for row in rows)
-
-    async def titles(self, conversation_ids: Collection[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for group in _groups(conversation_ids):
-            rows = await self._reader.rows(_TITLES.where(conversations.c.id.in_(group)))
-            found.update({row.id: row.title for row in rows})
-        return found

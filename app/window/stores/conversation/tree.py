@@ -177,7 +177,7 @@ class TreeStore(QObject):
         if node.parent_id is not None and node.parent_id not in self._nearest_listed:
             self._is_stale = True  # its parent, a result or a notice, is unknown here: reload
             return
-        if node.task_from and node.id not in self._nodes:
+        if node.task_from:
             self._is_stale = True  # the engine knows the reply that called the sub-agent
             return
         above = self._nearest_listed[node.parent_id] if node.parent_id is not None else None
