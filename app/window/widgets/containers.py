@@ -1,4 +1,4 @@
-"""Containers: card, flow layout, scroll area that is as high as its content."""
+"""Containers: card, flow layout, scroll area that is as high as its content; a line between rows."""
 
 from typing import Literal
 
@@ -6,6 +6,7 @@ from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLayout, QLayoutItem, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
+from app.window.theme.style import set_style
 from app.window.theme.theme import Theme
 
 CardTone = Literal["plain", "waiting", "failed", "done"]
@@ -150,3 +151,20 @@ class FitContentScrollView(QScrollArea):
         if layout is not None and layout.hasHeightForWidth():
             return layout.totalHeightForWidth(self.viewport().width())
         return self._inner.sizeHint().height()
+
+
+def clear_layout(layout: QLayout, first: int = 0) -> None:
+    """Delete the widgets of a layout from this one on."""
+    while (item := layout.takeAt(first)) is not None:
+        widget = item.widget()
+        if widget is not None:
+            widget.hide()
+            widget.deleteLater()
+
+
+def hairline() -> QFrame:
+    """A line between rows."""
+    line = QFrame()
+    line.setFixedHeight(1)
+    set_style(line, "look", "hairline")
+    return line

@@ -6,8 +6,9 @@ from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QButtonGroup, QFormLayout, QRadioButton
 
 from app.window.theme.theme import Mode, Theme
-from app.window.views.settings.page import SettingsPageView, hairline
+from app.window.views.settings.page import SettingsPageView
 from app.window.widgets.combo_box import ComboBox
+from app.window.widgets.containers import hairline
 from app.window.widgets.labels import TextLabel
 
 _MODES: tuple[tuple[Mode, str], ...] = (

@@ -18,8 +18,9 @@ from app.protocol.data import (
 )
 from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
-from app.window.views.settings.page import ConfirmationView, EngineCalls
+from app.window.views.settings.page import EngineCalls
 from app.window.widgets.combo_box import ComboBox
+from app.window.widgets.confirmation import ConfirmationView
 from app.window.widgets.labels import TextLabel
 
 # The most that one request returns; repeat after deleting these.

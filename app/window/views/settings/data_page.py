@@ -25,7 +25,8 @@ from app.protocol.data import (
 from app.window.theme.style import push_button, set_tool_tip
 from app.window.theme.theme import Theme
 from app.window.views.settings.cleanup import OrphansView, PruneView
-from app.window.views.settings.page import EngineCalls, SettingsPageView, hairline
+from app.window.views.settings.page import EngineCalls, SettingsPageView
+from app.window.widgets.containers import hairline
 from app.window.widgets.labels import ElidedLabel, TextLabel
 
 _BAR_HEIGHT = 4

@@ -13,9 +13,10 @@ from app.protocol.engine import ENGINE_STATUS
 from app.window.stores.asks import GrantStore
 from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
-from app.window.views.settings.page import EngineCalls, SettingsPageView, hairline, open_in_place
+from app.window.views.settings.page import EngineCalls, SettingsPageView, open_in_place
 from app.window.views.settings.rule_form import RuleFormView
 from app.window.widgets.code_excerpt import CodeExcerptView
+from app.window.widgets.containers import hairline
 from app.window.widgets.empty_state import EmptyStateView
 from app.window.widgets.labels import TextLabel
 

@@ -12,8 +12,8 @@ from app.client.safe_text import escape_hidden, escape_hidden_line
 from app.protocol.servers import McpSaveParams, McpServer
 from app.window.theme.style import ButtonStyle, Tone, push_button
 from app.window.theme.theme import Theme
-from app.window.views.settings.page import ConfirmationView
 from app.window.widgets.code_excerpt import CodeExcerptView
+from app.window.widgets.confirmation import ConfirmationView
 from app.window.widgets.containers import Card
 from app.window.widgets.labels import TextLabel
 

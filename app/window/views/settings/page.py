@@ -1,15 +1,16 @@
-"""Shared by settings pages: heading, scrolling rows, the engine-call protocol, inline confirmation."""
+"""Shared by settings pages: heading, scrolling rows, the engine-call protocol, forms in place."""
 
 from collections.abc import Callable, Coroutine
 from typing import Protocol, TypeVar
 
 from PySide6.QtCore import Qt, QTimer, SignalInstance
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.protocol.base import Method, Wire
 from app.window.theme.style import set_style
 from app.window.theme.theme import Theme
 from app.window.widgets.banner import BannerView
+from app.window.widgets.containers import clear_layout
 from app.window.widgets.labels import TextLabel
 
 P = TypeVar("P", bound=Wire)
@@ -63,15 +64,6 @@ class SettingsPageView(QWidget):
         clear_layout(self.rows, first)
 
 
-def clear_layout(layout: QLayout, first: int = 0) -> None:
-    """Delete the widgets of a layout from this one on."""
-    while (item := layout.takeAt(first)) is not None:
-        widget = item.widget()
-        if widget is not None:
-            widget.hide()
-            widget.deleteLater()
-
-
 def open_in_place(button: QPushButton, open_form: Callable[[], None], closed: SignalInstance) -> None:
     """The button gives way to its form, and comes back with the focus when the form is closed."""
     button.clicked.connect(button.hide)
@@ -80,50 +72,9 @@ def open_in_place(button: QPushButton, open_form: Callable[[], None], closed: Si
     closed.connect(button.setFocus)
 
 
-def hairline() -> QFrame:
-    """A line between rows."""
-    line = QFrame()
-    line.setFixedHeight(1)
-    set_style(line, "look", "hairline")
-    return line
-
-
 class EngineCalls(Protocol):
     """`spawn` runs the coroutine of a slot and passes an error text to `failed`. `Session` implements it."""
 
     async def call(self, method: Method[P, R], params: P) -> R: ...
 
     def spawn(self, work: Coroutine[None, None, None], failed: Callable[[str], None] | None = None) -> None: ...
-
-
-class ConfirmationView(QWidget):
-    """Hidden until `show_text` or `ask` is called."""
-
-    def __init__(self, theme: Theme, *answers: QPushButton) -> None:
-        super().__init__()
-        self._label = TextLabel(theme, wrap=True)
-        self._answers = QWidget()
-        row = QHBoxLayout(self._answers)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.tokens.space_close)
-        for answer in answers:
-            row.addWidget(answer)
-        row.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.tokens.space_close)
-        column.addWidget(self._label)
-        column.addWidget(self._answers)
-        self.hide()
-
-    def show_text(self, text: str) -> None:
-        """Show a message without answers."""
-        self._answers.hide()
-        self._label.setText(text)
-        self.show()
-
-    def ask(self, text: str, safe: QPushButton) -> None:
-        """Ask, with the focus on the answer that changes nothing."""
-        self.show_text(text)
-        self._answers.show()
-        safe.setFocus()

@@ -14,9 +14,10 @@ from app.protocol.agents import Personality
 from app.window.stores.catalog import PersonalityStore
 from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
-from app.window.views.settings.page import SettingsPageView, hairline
+from app.window.views.settings.page import SettingsPageView
 from app.window.views.settings.personality_editor import PersonalityEditorView
 from app.window.widgets.agent_dot import AgentDotView
+from app.window.widgets.containers import hairline
 from app.window.widgets.labels import ElidedLabel, TextLabel
 
 _TEXT = "Who an agent is: its prompt, model, tools and thinking level. Choose one where you start a task."

@@ -22,9 +22,10 @@ from app.protocol.settings import (
 )
 from app.window.theme.style import push_button, set_tool_tip
 from app.window.theme.theme import Theme
-from app.window.views.settings.page import EngineCalls, SettingsPageView, hairline
+from app.window.views.settings.page import EngineCalls, SettingsPageView
 from app.window.views.settings.provider_row import ProviderRowView, TestableRowView
 from app.window.views.settings.server_form import ServerFormCard, ServerRowView
+from app.window.widgets.containers import hairline
 
 _TEXT = (
     "Keys are found in the environment, the system's keyring, or an encrypted file. A key you add here goes to the "

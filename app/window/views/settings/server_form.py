@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout
 from app.protocol.settings import ModelServerSaveParams, ModelServerTestParams, ModelServerTestResult, Provider
 from app.window.theme.style import Tone, push_button, set_tool_tip
 from app.window.theme.theme import Theme
-from app.window.views.settings.page import ConfirmationView
 from app.window.views.settings.provider_row import TestableRowView
+from app.window.widgets.confirmation import ConfirmationView
 from app.window.widgets.containers import Card
 from app.window.widgets.labels import TextLabel
 

@@ -25,8 +25,10 @@ from app.protocol.skills import (
 from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
 from app.window.views.settings.folder_choice import FolderChoiceView
-from app.window.views.settings.page import ConfirmationView, EngineCalls, SettingsPageView, hairline, open_in_place
+from app.window.views.settings.page import EngineCalls, SettingsPageView, open_in_place
 from app.window.views.settings.skill_preview import SkillInstallView, SkillPreviewView
+from app.window.widgets.confirmation import ConfirmationView
+from app.window.widgets.containers import hairline
 from app.window.widgets.empty_state import EmptyStateView
 from app.window.widgets.labels import TextLabel
 

@@ -15,8 +15,9 @@ from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
 from app.window.views.settings.folder_choice import FolderChoiceView
 from app.window.views.settings.mcp_servers import McpServerForm, McpServerRowView
-from app.window.views.settings.page import EngineCalls, SettingsPageView, clear_layout, hairline, open_in_place
+from app.window.views.settings.page import EngineCalls, SettingsPageView, open_in_place
 from app.window.widgets.combo_box import ComboBox
+from app.window.widgets.containers import clear_layout, hairline
 from app.window.widgets.empty_state import EmptyStateView
 from app.window.widgets.labels import TextLabel, one_line
 
