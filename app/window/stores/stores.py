@@ -32,6 +32,7 @@ from app.window.stores.asks import AskStore, GrantStore
 from app.window.stores.catalog import PersonalityStore, SandboxStore
 from app.window.stores.conversation.store import ConversationStore
 from app.window.stores.conversation_list import ConversationListStore
+from app.window.stores.facts import FactStore
 from app.window.stores.session import EngineSession
 from app.window.stores.tasks import TaskStore
 from app.window.stores.tools import ToolStore
@@ -52,6 +53,7 @@ class Stores:
     grants: GrantStore
     sandbox: SandboxStore
     tools: ToolStore
+    facts: FactStore
     _opened: list[ConversationStore] = field(default_factory=list[ConversationStore])
 
     def open(self, conversation_id: str | None, agent_id: str | None = None) -> ConversationStore:
@@ -98,15 +100,15 @@ class Stores:
                 self.tools.on_event()
             case GrantUpdate():
                 self.grants.apply(event)
-            case ChangeUpdate() | FactUpdate() | FactRemoved():
-                pass
+            case FactUpdate() | FactRemoved():
+                self.facts.apply(event)
             case McpUpdate():
                 self.tools.on_event()
             case BackgroundUpdate(conversation_id=conversation_id, commands=commands):
                 for store in self._of(conversation_id):
                     store.background.put(commands)
-            case TaskPlan():
-                pass  # the transcript shows its effects
+            case ChangeUpdate() | TaskPlan():
+                pass  # what shows changes asks for them; the transcript shows the effects of a plan
             case _:
                 assert_never(event)
 
@@ -124,6 +126,7 @@ class Stores:
         self.tasks.put_snapshot(snapshot.tasks)
         self.asks.put_snapshot(snapshot.asks)
         self.grants.put_snapshot(snapshot.grants)
+        self.facts.load()
         self.conversations.load()
 
     def follow_again(self) -> None:
@@ -177,6 +180,7 @@ def make_stores(connect: Callable[[], "Awaitable[Connection]"]) -> Stores:
         GrantStore(session),
         SandboxStore(session),
         ToolStore(session),
+        FactStore(session),
     )
     session.event_received.connect(stores.apply)
     session.delta_received.connect(stores.apply_delta)

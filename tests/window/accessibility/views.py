@@ -28,7 +28,7 @@ from app.window.views.sidebar.archive import DeleteDialog
 from app.window.views.usage.dialog import UsageDialog
 from tests.support.rows import KeptActions, RowList
 from tests.support.window import press, until
-from tests.window.accessibility import agents_views
+from tests.window.accessibility import agents_views, memory_views
 from tests.window.accessibility.every_row import every_row
 from tests.window.accessibility.full_window import Office, top
 
@@ -201,6 +201,7 @@ VIEWS = (
     View("the palette", partial(_action, name="palette", kind=PickerDialog)),
     View("all tabs", partial(_action, name="all_tabs", kind=PickerDialog)),
     View("usage", partial(_action, name="usage", kind=UsageDialog)),
+    View("memory: facts", memory_views.facts),
     View("the sheet of shortcuts", partial(_action, name="shortcuts", kind=ShortcutsDialog)),
     *(View(f"settings: {page}", partial(_settings, page=page)) for page in _PAGES),
     View("settings: a model server's form", _server_form),

@@ -1,4 +1,4 @@
-"""The dialogs of the window (settings, usage, shortcuts), each loaded when it is first opened."""
+"""The dialogs of the window (settings, usage, memory, shortcuts), each loaded when it is first opened."""
 
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from app.window.views.shared.actions import ACTIONS, ShortcutStore, native_text
 from app.window.widgets.labels import TextLabel
 
 if TYPE_CHECKING:
+    from app.window.views.memory.dialog import MemoryDialog
     from app.window.views.settings.dialog import SettingsDialog
     from app.window.views.usage.dialog import UsageDialog
 
@@ -28,10 +29,14 @@ _COMPOSER_KEYS = (
 
 
 class WindowDialogs(QObject):
-    """Emits `settings_closed` when keys may have changed, and `conversation_requested` with a conversation to open."""
+    """Emits `settings_closed` when keys may have changed, and `conversation_requested` with a conversation to open.
+
+    `source_requested` gives a conversation and one of its nodes.
+    """
 
     settings_closed = Signal()
     conversation_requested = Signal(str)
+    source_requested = Signal(str, str)
 
     def __init__(
         self, stores: Stores, theme: Theme, shortcuts: ShortcutStore, clipboard: QClipboard, window: QWidget
@@ -39,6 +44,7 @@ class WindowDialogs(QObject):
         super().__init__(window)
         self._clipboard = clipboard
         self._usage: UsageDialog | None = None
+        self._memory: MemoryDialog | None = None
         self._stores = stores
         self._theme = theme
         self._shortcuts = shortcuts
@@ -70,6 +76,14 @@ class WindowDialogs(QObject):
         self._usage.show()
         self._usage.raise_()
         self._usage.activateWindow()
+
+    def open_memory(self) -> None:
+        from app.window.views.memory.dialog import MemoryDialog
+
+        if self._memory is None:
+            self._memory = MemoryDialog(self._stores, self._theme, self._window)
+            self._memory.source_requested.connect(self.source_requested)
+        self._memory.open_facts()
 
     def open_shortcuts(self) -> None:
         ShortcutsDialog(self._theme, self._shortcuts, self._window).open()

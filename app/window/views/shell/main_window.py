@@ -173,6 +173,7 @@ class MainWindow(QMainWindow):
             "tour": self._tour.play,
             "settings": lambda: self.dialogs.settings.open_page("general"),
             "usage": self.dialogs.open_usage,
+            "memory": self.dialogs.open_memory,
             "theme": self._on_change_theme,
             "shortcuts": self.dialogs.open_shortcuts,
             "quick": self.quick_task_requested.emit,
@@ -212,6 +213,7 @@ class MainWindow(QMainWindow):
         self.sidebar.opened_in_background.connect(partial(self.conversations.open, in_background=True))
         self.sidebar.hit_opened.connect(self._on_hit_opened)
         self.sidebar.new_task_requested.connect(self.conversations.new)
+        self.sidebar.facts_requested.connect(self.dialogs.open_memory)
         self.sidebar.stop_requested.connect(self._control.stop)
         self.sidebar.resume_requested.connect(self._control.resume)
         self._factory.resume_requested.connect(self._control.resume)
@@ -221,6 +223,7 @@ class MainWindow(QMainWindow):
         self.dialogs.settings_closed.connect(self._factory.models.reload)
         self.dialogs.settings_closed.connect(self.stores.sandbox.reload)
         self.dialogs.conversation_requested.connect(self.conversations.open)
+        self.dialogs.source_requested.connect(self.conversations.open_at)
         self.conversations.active_changed.connect(self._on_active_changed)
         self.conversations.main_window_requested.connect(self._on_main_window_requested)
         self.conversations.window_made.connect(self.commands.add_to_conversation_window)

@@ -1,4 +1,4 @@
-"""The sidebar: search field, inbox, conversation list, archive, undo banner."""
+"""The sidebar: search field, inbox, conversation list, archive, banners of what can be undone and of proposed facts."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from app.client.safe_text import escape_hidden_line
 from app.protocol.conversations import Conversation, ConversationSearchResult
 from app.window.stores.conversation_list import ConversationListStore
+from app.window.stores.facts import FactStore
 from app.window.stores.stores import Stores
 from app.window.stores.tasks import UnreadStore
 from app.window.theme.style import push_button, set_tool_tip
@@ -57,11 +59,36 @@ class UndoBannerView(BannerView):
         self._leave.start()
 
 
+class FactBannerView(BannerView):
+    """Shown while a fact that an agent proposed waits for a person, until it is dismissed."""
+
+    def __init__(self, facts: FactStore, theme: Theme) -> None:
+        super().__init__(theme)
+        self._facts = facts
+        self._seen: frozenset[str] = frozenset()
+        self.dismissed.connect(self._on_seen)
+        self.action_clicked.connect(self._on_seen)
+        facts.changed.connect(self._on_changed)
+
+    def _on_seen(self) -> None:
+        self._seen = frozenset(fact.id for fact in self._facts.proposed)
+        self.hide()
+
+    def _on_changed(self) -> None:
+        waiting = [fact for fact in self._facts.proposed if fact.id not in self._seen]
+        if not waiting:
+            self.hide()
+        elif len(waiting) == 1:
+            self.show_message(f"An agent proposes a fact: “{escape_hidden_line(waiting[0].text)}”", action="Look")
+        else:
+            self.show_message(f"Agents propose {len(waiting)} facts.", action="Look")
+
+
 class SidebarView(QFrame):
     """Requests a conversation with `opened` or `opened_in_background`, one of its nodes with `hit_opened`.
 
-    `hit_opened` also gives the search words. `stop_requested`, `resume_requested` and `new_task_requested` request
-    what their names say.
+    `hit_opened` also gives the search words. `stop_requested`, `resume_requested`, `new_task_requested` and
+    `facts_requested` request what their names say.
     """
 
     opened = Signal(str)
@@ -70,6 +97,7 @@ class SidebarView(QFrame):
     stop_requested = Signal(str)
     resume_requested = Signal(str)
     new_task_requested = Signal()
+    facts_requested = Signal()
 
     def __init__(self, stores: Stores, unread: UnreadStore, theme: Theme, pulse: PulseTimer) -> None:
         super().__init__()
@@ -90,6 +118,7 @@ class SidebarView(QFrame):
         self.results = SearchResultsView(theme)
         self.undo = UndoBannerView(stores.conversations, theme)
         self.notice = BannerView(theme)
+        self.proposed = FactBannerView(stores.facts, theme)
         self._archived = push_button("Archived", "quiet")
         self._empty = TextLabel(theme, tone="muted", wrap=True)
         self._empty.setMargin(theme.tokens.space_close)
@@ -141,12 +170,14 @@ class SidebarView(QFrame):
         column.addWidget(self._stack, 1)
         column.addWidget(self.undo)
         column.addWidget(self.notice)
+        column.addWidget(self.proposed)
 
     def _connect(self) -> None:
         self.search.searched.connect(self._on_searched)
         self.search.returnPressed.connect(self._on_search_entered)
         self.search.down_pressed.connect(self._on_down_pressed)
         self.new.clicked.connect(self.new_task_requested)
+        self.proposed.action_clicked.connect(self.facts_requested)
         self.inbox.opened.connect(self.opened)
         self.inbox.stop_requested.connect(self.stop_requested)
         self.inbox.resume_requested.connect(self.resume_requested)

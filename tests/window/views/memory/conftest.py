@@ -1,0 +1,48 @@
+"""The pages of memory on a real engine server."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
+
+from app.client.connection import Connection
+from app.window.stores.stores import Stores, make_stores
+from tests.support.engine_server import EngineServer, engine_server
+from tests.support.window import until
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncGenerator[EngineServer]:
+    async with engine_server(tmp_path / "home") as running:
+        yield running
+
+
+@pytest.fixture
+async def stores(engine: EngineServer) -> AsyncGenerator[Stores]:
+    async def connect() -> Connection:
+        connection = Connection(engine.endpoint, "window")
+        await connection.open()
+        return connection
+
+    made = make_stores(connect)
+    await made.session.start()
+    yield made
+    await made.session.close()
+
+
+def visible(place: QWidget) -> dict[str, QAbstractButton]:
+    """The visible buttons by their names."""
+    found = [one for one in place.findChildren(QAbstractButton) if one.isVisible() and one.isEnabled()]
+    return {one.accessibleName() or one.text(): one for one in found}
+
+
+async def press(place: QWidget, name: str) -> None:
+    """Click the button with that name once it is there."""
+    await until(lambda: name in visible(place))
+    visible(place)[name].click()
+
+
+def has(place: QWidget, text: str) -> bool:
+    """A visible label has this text, among others."""
+    return any(text in label.text() for label in place.findChildren(QLabel) if label.isVisible())

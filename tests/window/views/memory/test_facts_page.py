@@ -1,0 +1,187 @@
+"""The page of facts on a real engine: adding, changing, accepting, declining, removing and putting back."""
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QComboBox, QLineEdit, QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.engine.memory.facts import FactDraft
+from app.protocol.facts import MEMORY_FACTS, MEMORY_PIN, Fact, MemoryFactsParams, MemoryPinParams
+from app.window.stores.stores import Stores
+from app.window.theme.theme import Theme
+from app.window.views.memory.facts_page import FactsPageView
+from app.window.views.sidebar.sidebar import FactBannerView
+from tests.support.engine_server import EngineServer
+from tests.support.window import until
+from tests.window.views.memory.conftest import has, press, visible
+
+
+@pytest.fixture
+def said() -> list[tuple[str, bool]]:
+    return []
+
+
+@pytest.fixture
+async def page(stores: Stores, theme: Theme, qtbot: QtBot, said: list[tuple[str, bool]]) -> FactsPageView:
+    view = FactsPageView(theme, stores.facts)
+
+    def on_said(text: str, can_undo: bool) -> None:
+        said.append((text, can_undo))
+
+    view.said.connect(on_said)
+    qtbot.addWidget(view)
+    view.resize(900, 600)
+    view.show()
+    view.open()
+    await until(lambda: stores.facts.is_loaded)
+    return view
+
+
+def field(page: FactsPageView, name: str) -> QLineEdit:
+    return next(one for one in page.findChildren(QLineEdit) if one.accessibleName() == name)
+
+
+async def add(page: FactsPageView, text: str) -> None:
+    await press(page, "Add a fact …")
+    QTest.keyClicks(field(page, "Fact"), text)
+    QTest.keyClick(field(page, "Fact"), Qt.Key.Key_Return)
+    await until(lambda: has(page, text))
+
+
+async def known(stores: Stores) -> list[tuple[str, str, str]]:
+    facts = (await stores.session.call(MEMORY_FACTS, MemoryFactsParams())).facts
+    return [(fact.text, fact.scope, fact.folder) for fact in facts]
+
+
+async def test_an_empty_page_says_what_facts_are_for(page: FactsPageView) -> None:
+    assert has(page, "No facts yet") and has(page, "Pin what should always hold")
+
+
+async def test_a_fact_is_added_by_keyboard_and_the_engine_has_it(
+    page: FactsPageView, stores: Stores, said: list[tuple[str, bool]]
+) -> None:
+    await add(page, "Use tabs.")
+    await until(lambda: bool(said))
+    assert await known(stores) == [("Use tabs.", "always", "")]
+    assert said == [("Pinned. Agents are told of it from the next task on.", False)]
+    assert not field(page, "Fact").isVisible() and not has(page, "No facts yet")
+
+
+async def test_a_fact_of_a_folder_needs_the_folder_and_a_refusal_is_shown_in_the_form(
+    page: FactsPageView, stores: Stores, tmp_path: Path
+) -> None:
+    await press(page, "Add a fact …")
+    field(page, "Fact").setText("The build is slow.")
+    box = next(one for one in page.findChildren(QComboBox))
+    box.setCurrentText("In one folder")
+    assert "Pin the fact" not in visible(page)
+    field(page, "Folder of the fact").setText("not/absolute")
+    await press(page, "Pin the fact")
+    await until(lambda: "Pin the fact" in visible(page))
+    assert has(page, "absolute") and await known(stores) == []
+    field(page, "Folder of the fact").setText(str(tmp_path))
+    await press(page, "Pin the fact")
+    await until(lambda: has(page, f"In {tmp_path}"))
+    assert await known(stores) == [("The build is slow.", "folder", str(tmp_path))]
+
+
+async def test_a_removed_fact_is_put_back_by_undo(
+    page: FactsPageView, stores: Stores, said: list[tuple[str, bool]]
+) -> None:
+    await add(page, "Use tabs.")
+    await press(page, "Remove: Use tabs.")
+    await until(lambda: said[-1:] == [("Removed. Agents are no longer told of it from the next task on.", True)])
+    assert await known(stores) == []
+    await until(lambda: has(page, "No facts yet"))
+    page.undo()
+    await until(lambda: has(page, "Use tabs."))
+    assert await known(stores) == [("Use tabs.", "always", "")]
+
+
+async def test_a_changed_fact_is_as_before_after_undo(
+    page: FactsPageView, stores: Stores, said: list[tuple[str, bool]]
+) -> None:
+    await add(page, "Use tabs.")
+    await press(page, "Edit: Use tabs.")
+    assert field(page, "Fact").text() == "Use tabs."
+    field(page, "Fact").setText("Use spaces.")
+    await press(page, "Save the fact")
+    await until(lambda: said[-1:] == [("Changed.", True)])
+    assert await known(stores) == [("Use spaces.", "always", "")]
+    page.undo()
+    await until(lambda: has(page, "Use tabs."))
+    assert await known(stores) == [("Use tabs.", "always", "")]
+
+
+async def test_facts_of_other_clients_appear_and_go(page: FactsPageView, stores: Stores) -> None:
+    fact: Fact = (await stores.session.call(MEMORY_PIN, MemoryPinParams(text="From elsewhere."))).fact
+    await until(lambda: has(page, "From elsewhere."))
+    assert [one.id for one in stores.facts.pinned] == [fact.id]
+    assert has(page, "Always · pinned by window on")
+
+
+async def test_escape_closes_the_form_and_keeps_what_is_around_it(page: FactsPageView) -> None:
+    await press(page, "Add a fact …")
+    QTest.keyClicks(field(page, "Fact"), "half a")
+    QTest.keyClick(field(page, "Fact"), Qt.Key.Key_Escape)
+    assert page.isVisible() and not field(page, "Fact").isVisible()
+    await press(page, "Add a fact …")
+    assert field(page, "Fact").text() == ""
+
+
+async def test_markup_in_a_fact_is_shown_as_text(page: FactsPageView, stores: Stores) -> None:
+    await stores.session.call(MEMORY_PIN, MemoryPinParams(text="Use <b>tabs</b>."))
+    await until(lambda: has(page, "Use <b>tabs</b>."))
+
+
+async def test_a_proposed_fact_is_accepted_or_declined(
+    page: FactsPageView, engine: EngineServer, stores: Stores, said: list[tuple[str, bool]]
+) -> None:
+    for text in ("Nadia is on leave.", "Ivo likes tea."):
+        await engine.services.facts.propose(FactDraft(text, "me"), "Assistant")
+    await until(lambda: has(page, "Ivo likes tea."))
+    assert has(page, "Proposed by agents") and has(page, "About me · proposed by Assistant on")
+    await press(page, "Accept: Nadia is on leave.")
+    await until(lambda: bool(said))
+    await press(page, "Decline: Ivo likes tea.")
+    await until(lambda: len(said) == 2)
+    assert said == [("Accepted. Agents are told of it from the next task on.", False), ("Declined.", False)]
+    assert [fact.text for fact in stores.facts.pinned] == ["Nadia is on leave."]
+    assert await known(stores) == [("Nadia is on leave.", "me", "")]
+    await until(lambda: not has(page, "Proposed by agents"))
+
+
+async def test_a_proposed_fact_can_be_accepted_with_other_words(
+    page: FactsPageView, engine: EngineServer, stores: Stores, said: list[tuple[str, bool]]
+) -> None:
+    await engine.services.facts.propose(FactDraft("Nadia is away.", "me"), "Assistant")
+    await press(page, "Edit: Nadia is away.")
+    field(page, "Fact").setText("Nadia is away until May.")
+    await press(page, "Accept the fact")
+    await until(lambda: bool(said))
+    assert [(fact.text, fact.status) for fact in stores.facts.pinned] == [("Nadia is away until May.", "pinned")]
+    assert stores.facts.proposed == ()
+
+
+async def test_the_side_bar_says_that_a_fact_is_proposed_until_it_is_settled_or_dismissed(
+    engine: EngineServer, stores: Stores, theme: Theme, qtbot: QtBot
+) -> None:
+    holder = QWidget()
+    qtbot.addWidget(holder)
+    banner = FactBannerView(stores.facts, theme)
+    QVBoxLayout(holder).addWidget(banner)
+    holder.show()
+    first, _ = await engine.services.facts.propose(FactDraft("Ivo likes tea.", "me"), "Assistant")
+    await until(lambda: has(banner, "An agent proposes a fact: “Ivo likes tea.”"))
+    await engine.services.facts.propose(FactDraft("Nadia likes coffee.", "me"), "Assistant")
+    await until(lambda: has(banner, "Agents propose 2 facts."))
+    stores.facts.remove(first.id, lambda: None)
+    await until(lambda: has(banner, "An agent proposes a fact: “Nadia likes coffee.”"))
+    await press(banner, "Dismiss")
+    stores.facts.load()
+    await until(lambda: banner.isHidden())
+    await engine.services.facts.propose(FactDraft("Ivo has a dog.", "me"), "Assistant")
+    await until(lambda: has(banner, "An agent proposes a fact: “Ivo has a dog.”"))
