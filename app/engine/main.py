@@ -287,7 +287,7 @@ async def open_services(
     runner = AgentTaskRunner(builder, locks, models, background)
     stack.push_async_callback(runner.close)
     conversation_agents = ConversationAgents(log, database, locks, paths)
-    forgetter = Forgetter(log, database, locks, NoEntries(), facts, paths)
+    forgetter = Forgetter(log, database, locks, NoEntries(), facts, sessions, paths)
     background.start(forgetter.sweep(), name="texts that an earlier engine was forgetting")
     background.start(Remover(log, database, locks, grants, contents, paths).sweep(), name="sweep of left files")
     background.keep(

@@ -154,7 +154,8 @@ class MemoryForgetResult(Wire, frozen=True, kw_only=True):
     """What was removed: texts of `nodes`, `entries` of memory, records of tool calls (`executions`), and `summaries`
     made from them; `recalls` are nodes in which an agent was given or found such a text; `asks` were about a call,
     `titles` and texts of `tasks` were derived, `files` are long outputs and pictures,
-    `facts` were proposed there and not accepted.
+    `facts` were proposed there and not accepted. `rules` counts permission rules that a person made from a call: they
+    stay, with its command.
 
     `copies` are copies of the database that were made before and may still have the text; they are not changed.
     `problem` says what could not be cleared at once, and when it will be; usually empty.
@@ -170,6 +171,7 @@ class MemoryForgetResult(Wire, frozen=True, kw_only=True):
     titles: int = 0
     files: int = 0
     facts: int = 0
+    rules: int = 0
     copies: tuple[str, ...] = ()
     problem: str = ""
 

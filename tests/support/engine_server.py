@@ -233,6 +233,7 @@ async def engine_server(
     checkpoints = Checkpoints(log, database, contents)
     await checkpoints.recover()
     facts = Facts(log, database, keys.redactor)
+    sessions = ToolSessions()
     services = Services(
         log=log,
         database=database,
@@ -251,8 +252,8 @@ async def engine_server(
         settings=settings,
         grants=Grants(),
         facts=facts,
-        forgetter=Forgetter(log, database, locks, NoEntries(), facts, paths),
-        sessions=ToolSessions(),
+        forgetter=Forgetter(log, database, locks, NoEntries(), facts, sessions, paths),
+        sessions=sessions,
         skills=Skills(paths, paths.home / "home"),
         checkpoints=checkpoints,
         contents=contents,

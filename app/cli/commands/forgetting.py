@@ -89,6 +89,8 @@ def _parts(result: MemoryForgetResult) -> list[str]:
 
 def _remarks(result: MemoryForgetResult) -> list[str]:
     lines = [result.problem] if result.problem else []
+    if result.rules:
+        lines.append(f"{count(result.rules, 'permission rule')} made from it stay until revoked: errand grants")
     if result.copies:
         lines.append("These copies of the database were made before and may still have it. Delete them if you must:")
         lines += [f"  {escape_hidden(copy)}" for copy in result.copies]

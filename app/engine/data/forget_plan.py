@@ -5,14 +5,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from app.engine.core.errors import AgentBusy, InvalidParams, NotFound
-from app.engine.data.scrubbing import Forgotten, Scrubber, arguments_of, is_forgotten, quotes, texts_of
+from app.engine.data.scrubbing import Forgotten, Scrubber, arguments_of, calls_of, is_forgotten, quotes, texts_of
 from app.engine.storage.database import Database
 from app.engine.storage.records.executions import StoredExecution
 from app.engine.storage.records.forgetting import NodeTree
 from app.engine.storage.records.storage_stats import pictures_of
 from app.engine.storage.sqlite.statements import to_json
 from app.paths import Paths
+from app.protocol.agents import Agent
 from app.protocol.asks import Ask
 from app.protocol.blocks import SummaryBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Conversation, Node
@@ -29,7 +32,8 @@ class ForgetPlan:
     """What will change. `nodes` are the forgotten ones, `replies` those of which only calls go.
 
     `quoting` are nodes that quote a forgotten one, in any conversation. `executions` are the ids of the records of
-    forgotten calls; `outputs` and `pictures` are absolute paths. `facts` were proposed there, and nobody accepted them.
+    forgotten calls; `outputs` and `pictures` are absolute paths. `rules` counts the permission rules that a person made
+    from a forgotten call: they stay. `facts` were proposed there, and nobody accepted them.
     """
 
     forgotten: Forgotten
@@ -39,7 +43,9 @@ class ForgetPlan:
     quoting: tuple[Node, ...]
     conversations: tuple[Conversation, ...]
     tasks: tuple[Task, ...]
+    agents: tuple[Agent, ...]
     asks: tuple[Ask, ...]
+    rules: int
     executions: frozenset[str]
     outputs: frozenset[str]
     pictures: frozenset[str]
@@ -62,6 +68,12 @@ class ForgetPlan:
         """Settled ones: those of a task that has not ended are still needed."""
         settled = (ask for ask in self.asks if ask.status != "waiting")
         return tuple(new for ask in settled if (new := self.scrubber.ask(ask)) != ask)
+
+    @property
+    def changed_agents(self) -> tuple[Agent, ...]:
+        """With a higher version, as storage requires; nobody moves them meanwhile."""
+        changed = ((agent, self.scrubber.agent(agent)) for agent in self.agents)
+        return tuple(msgspec.structs.replace(new, version=new.version + 1) for old, new in changed if new != old)
 
     @property
     def changed_titles(self) -> tuple[Conversation, ...]:
@@ -95,6 +107,7 @@ async def forget_plan(database: Database, paths: Paths, requested: Sequence[Node
     _check_ended((*chosen.whole.values(), *chosen.replies.values()), tasks)
     forgotten = await _with_summaries(database, chosen.forgotten(conversation_ids))
     asks = await database.forgets.asks([task.id for task in tasks])
+    asked = {ask.id for ask in asks if any((ask.task_id, one) in forgotten.asked for one in calls_of(ask))}
     executions = await _executions(database, chosen)
     conversations = [await database.conversations.get(one) for one in sorted(conversation_ids)]
     nodes = tuple(chosen.whole.values())
@@ -106,7 +119,9 @@ async def forget_plan(database: Database, paths: Paths, requested: Sequence[Node
         quoting=tuple([node async for node in database.forgets.quoting() if quotes(node, forgotten)]),
         conversations=tuple(one for one in conversations if one is not None),
         tasks=tuple(tasks),
+        agents=tuple([agent for one in sorted(conversation_ids) for agent in await database.agents.list(one)]),
         asks=asks,
+        rules=len([grant for grant in await database.grants.valid() if grant.ask_id in asked]),
         executions=frozenset(one.started.execution_id for one in executions if not _is_bare(one)),
         outputs=await asyncio.to_thread(_outputs, paths, executions),
         pictures=frozenset(

@@ -6,7 +6,7 @@ them, rules that a person made from a call, exports, other machines and the mode
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Protocol
@@ -27,10 +27,20 @@ from app.engine.storage.records.conversation_tree import first_words
 from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart
 from app.engine.storage.records.forgetting import Forget, StoredResult
 from app.engine.storage.sqlite.statements import Write, from_json, to_json
+from app.engine.tools.sessions import ToolSessions
+from app.engine.tools.shell.background import Background, BackgroundCommands
 from app.paths import Paths
 from app.protocol.blocks import MemoryRole
 from app.protocol.conversations import Node, Role
-from app.protocol.events import AskUpdate, ConversationUpdate, EventRecord, TaskMessage, TaskUpdate
+from app.protocol.events import (
+    AgentUpdate,
+    AskUpdate,
+    BackgroundUpdate,
+    ConversationUpdate,
+    EventRecord,
+    TaskMessage,
+    TaskUpdate,
+)
 from app.protocol.memory import ForgettableNode, MemoryForgetResult, MemoryPreviewForgetResult
 from app.protocol.methods import METHODS
 
@@ -64,6 +74,7 @@ class Forgetter:
         locks: ConversationLocks,
         memory: MemoryEntries,
         facts: Facts,
+        sessions: ToolSessions,
         paths: Paths,
     ) -> None:
         self._log = log
@@ -71,6 +82,7 @@ class Forgetter:
         self._locks = locks
         self._memory = memory
         self._facts = facts
+        self._sessions = sessions
         self._paths = paths
         self._turn = asyncio.Lock()
 
@@ -116,8 +128,10 @@ class Forgetter:
                     await self._lock(stack, conversation_id)
                     locked.add(conversation_id)
                 plan = await forget_plan(self._database, self._paths, requested)
+            self._check_background(plan)
             files = plan.outputs | plan.pictures | frozenset(earlier.files if earlier is not None else ())
             await self._begin(plan, files, by)
+            await self._drop_background(plan)
             await self._rewrite(plan)
             for fact in plan.facts:
                 with suppress(NotFound):  # declined meanwhile
@@ -140,6 +154,27 @@ class Forgetter:
                 f"Nothing was forgotten: an agent works in “{title}”, where this text stands or was recalled. Wait for "
                 "it, or stop it, then try again."
             ) from error
+
+    def _background(self, plan: ForgetPlan) -> Iterator[tuple[BackgroundCommands, Background]]:
+        """The commands in the background that a forgotten call started, of which the engine still knows."""
+        for conversation_id in sorted(plan.forgotten.conversations):
+            commands = self._sessions.find(conversation_id, BackgroundCommands)
+            for shown in commands.commands() if commands is not None else ():
+                if commands is not None and plan.scrubber.struct(shown).command != shown.command:
+                    yield commands, commands.get(shown.id)
+
+    def _check_background(self, plan: ForgetPlan) -> None:
+        for _, one in self._background(plan):
+            if one.is_running:
+                raise AgentBusy(
+                    f"Nothing was forgotten: background command {one.shown.id} of the conversation still runs. Stop it "
+                    "first (errand background)."
+                )
+
+    async def _drop_background(self, plan: ForgetPlan) -> None:
+        for commands, one in tuple(self._background(plan)):
+            await commands.forget(one)
+            self._log.publish(BackgroundUpdate(conversation_id=one.shown.conversation_id, commands=commands.commands()))
 
     async def _begin(self, plan: ForgetPlan, files: frozenset[str], by: str) -> None:
         for conversation_id in sorted(plan.forgotten.conversations):
@@ -164,6 +199,8 @@ class Forgetter:
     async def _publish(self, plan: ForgetPlan) -> None:
         for ask in plan.changed_asks:
             self._log.publish(AskUpdate(ask=ask), also=(forgetting.save_ask(ask),))
+        for agent in plan.changed_agents:
+            self._log.publish(AgentUpdate(agent=agent))
         for task in plan.changed_tasks:
             self._log.publish(TaskUpdate(task=task))
         for conversation in plan.changed_titles:
@@ -209,6 +246,7 @@ class Forgetter:
             titles=len(plan.changed_titles),
             files=len(plan.outputs | plan.pictures),
             facts=len(plan.facts),
+            rules=plan.rules,
             copies=await asyncio.to_thread(_copies, self._paths),
         )
 

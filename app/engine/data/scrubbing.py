@@ -13,6 +13,7 @@ import msgspec
 from app.engine.agent.tasks.task_target import NO_TITLE, title_of
 from app.engine.storage.records.executions import ExecutionEnd, ExecutionStart
 from app.notice_text import FORGOTTEN
+from app.protocol.agents import Agent
 from app.protocol.asks import Approval, Ask, UnknownCall
 from app.protocol.background import BackgroundCommand
 from app.protocol.base import JsonObject, JsonValue
@@ -47,6 +48,7 @@ _TELLING = 16
 # A field that begins with so much of a text is that text, shortened.
 _BEGINNING = 200
 SEARCH_TOOL = "search_memory"
+SUB_AGENT = "Sub-agent"
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -117,6 +119,8 @@ class Scrubber:
                 changed = self.conversation(record)
             case BackgroundCommand():
                 changed = self._background(record)
+            case Agent():
+                changed = self.agent(record)
             case _:
                 return None
         assert isinstance(changed, type(record))
@@ -162,7 +166,7 @@ class Scrubber:
     def ask(self, ask: Ask) -> Ask:
         if ask.conversation_id not in self._forgotten.conversations:
             return ask
-        if any((ask.task_id, call_id) in self._forgotten.asked for call_id in _calls_of(ask)):
+        if any((ask.task_id, call_id) in self._forgotten.asked for call_id in calls_of(ask)):
             return msgspec.structs.replace(
                 ask,
                 text=FORGOTTEN,
@@ -191,6 +195,14 @@ class Scrubber:
     def conversation(self, conversation: Conversation) -> Conversation:
         """Without a title that is the beginning of a forgotten text."""
         return msgspec.structs.replace(conversation, title=self._title(conversation.id, conversation.title))
+
+    def agent(self, agent: Agent) -> Agent:
+        """A sub-agent is named by its task; a number tells it from others of the same name."""
+        if agent.conversation_id not in self._forgotten.conversations or agent.called_by is None:
+            return agent
+        name = agent.name.rstrip("0123456789").rstrip()
+        is_named_by = self.text(agent.name) != agent.name or self.text(name) != name
+        return msgspec.structs.replace(agent, name=SUB_AGENT) if is_named_by else agent
 
     def execution(self, row: ExecutionStart | ExecutionEnd, ids: frozenset[str]) -> ExecutionStart | ExecutionEnd:
         """`ids` are those of the executions of forgotten calls."""
@@ -252,9 +264,9 @@ class Scrubber:
     def _background(self, command: BackgroundCommand) -> BackgroundCommand:
         if command.conversation_id not in self._forgotten.conversations:
             return command
-        return msgspec.structs.replace(
-            command, command=self.text(command.command), last_lines=self.text(command.last_lines)
-        )
+        line = self.text(command.command)
+        last_lines = self.text(command.last_lines) if line == command.command else ""
+        return msgspec.structs.replace(command, command=line, last_lines=last_lines)
 
     def _quoting(self, block: Block) -> Block:
         """A block of the engine or of a tool without quotes of what is forgotten."""
@@ -407,7 +419,8 @@ def _without_calls(blocks: Sequence[Block], call_ids: frozenset[str]) -> Iterabl
                 yield block
 
 
-def _calls_of(ask: Ask) -> tuple[str, ...]:
+def calls_of(ask: Ask) -> tuple[str, ...]:
+    """The ids of the calls that it is about."""
     named = (ask.call_id, ask.approval and ask.approval.call_id, ask.unknown and ask.unknown.call_id)
     return tuple(one for one in named if one)
 

@@ -12,8 +12,10 @@ from app.engine.core.errors import AgentBusy, InvalidParams, NotFound
 from app.engine.core.messages import ToolResultMessage, text_of
 from app.engine.storage.records import commands
 from app.engine.storage.sqlite.statements import to_json
+from app.engine.tools.shell.background import BackgroundCommands
 from app.notice_text import FORGOTTEN
 from app.paths import Paths
+from app.protocol.asks import Ask, AskAnswerParams
 from app.protocol.blocks import (
     NoticeBlock,
     RecallBlock,
@@ -25,7 +27,7 @@ from app.protocol.blocks import (
 )
 from app.protocol.context import ConversationSummariseParams
 from app.protocol.conversations import Node
-from app.protocol.events import FactRemoved, TaskMessage, TaskUpdate
+from app.protocol.events import AskUpdate, FactRemoved, TaskMessage, TaskUpdate
 from app.protocol.memory import MemoryForgetResult
 from app.protocol.notices import SummaryForgotten
 from app.protocol.tasks import TASK_START, Task, TaskStartResult
@@ -343,3 +345,74 @@ async def test_a_database_in_which_deleted_rows_were_not_overwritten_is_rewritte
         task = await worked(engine, "go")
         await forget(engine, *await branch(engine, task.conversation_id))
         assert places(file.parent, "dromedary") == {}
+
+
+async def test_of_all_that_a_task_does_only_rules_and_replaced_files_keep_what_was_forgotten(tmp_path: Path) -> None:
+    """Each text has a word of its own."""
+    word = [f"mzarkq{number:02}zz" for number in range(13)]
+    calls = (
+        Call("todo", {"items": [{"text": f"step {word[0]} to do"}]}),
+        Call("shell", {"command": f"curl -s http://127.0.0.1:9/{word[1]}; true"}),
+        Call("ask_user", {"question": f"what about {word[2]} then?"}),
+        Call("shell", {"command": f"sleep 0.1; echo {word[4]}", "background": True}),
+        Call("code", {"action": "write", "path": "f.txt", "content": f"{word[5]}\n"}),
+        Call("code", {"action": "write", "path": "f.txt", "content": f"{word[6]}\n"}),
+        Call("send_update", {"message": f"update {word[7]} now"}),
+        Call("python", {"code": f"print('{word[8]}')"}),
+        Call("task", {"title": f"The {word[9]}", "prompt": f"order {word[9]} look"}),
+        Call("task_complete", {"summary": f"sub {word[10]} done"}),
+        Call("task_complete", {"summary": f"all {word[11]} done"}),
+    )
+    replies = [Reply(thinking=f"about {word[12]}" if number == 0 else "", calls=(c,)) for number, c in enumerate(calls)]
+    async with engine_parts(tmp_path, says(*replies)) as engine:
+        task = await engine.start("go", approve="ask", mode="task")
+        answered: set[str] = set()
+        while True:
+            await engine.watcher.until(lambda: _open_ask(engine, answered) is not None or _is_over(engine, task))
+            if (ask := _open_ask(engine, answered)) is None:
+                break
+            answered.add(ask.id)
+            approval = ask.approval
+            remembers = (
+                approval is not None and approval.tool == "shell" and "conversation" in approval.offers[0].scopes
+            )
+            answer = AskAnswerParams(
+                ask_id=ask.id,
+                text=f"answer {word[3]}" if ask.kind == "question" else "",
+                allow=None if ask.kind == "question" else True,
+                remember="conversation" if remembers else "once",
+            )
+            await engine.services.asks.answer(answer, "a person")
+        home, database = engine.services.paths.home, engine.services.database
+        assert {one for has in places(home, *word).values() for one in has} == set(word)
+        ids = [node_id for node_id, _ in await database.nodes.links(task.conversation_id)]
+        done = await engine.services.forgetter.forget(ids, "a person")
+        assert (done.rules > 0, done.files, done.tasks, done.asks > 2) == (True, 1, 2, True)
+        left = places(home, *word)
+        assert left.pop("errand.db") == [word[1]]  # the rule
+        assert [*left] == ["replaced/contents.db-wal"]
+        agents = await database.agents.list(task.conversation_id)
+        assert [agent.name for agent in agents if agent.called_by] == ["Sub-agent"]
+
+
+def _open_ask(engine: EngineParts, answered: set[str]) -> Ask | None:
+    asks = {event.ask.id: event.ask for event in engine.watcher.events if isinstance(event, AskUpdate)}
+    return next((ask for ask in asks.values() if ask.status == "waiting" and ask.id not in answered), None)
+
+
+def _is_over(engine: EngineParts, task: Task) -> bool:
+    return engine.watcher.tasks(task.id)[-1].ended_at is not None
+
+
+async def test_a_command_that_runs_in_the_background_is_stopped_before_its_text_is_forgotten(tmp_path: Path) -> None:
+    run = Call("shell", {"command": "echo okapi-calliope; sleep 60", "background": True})
+    async with engine_parts(tmp_path, says(Reply(calls=(run,)), Reply(text="Done."))) as engine:
+        task = await worked(engine, "go")
+        path = await branch(engine, task.conversation_id)
+        with pytest.raises(AgentBusy, match="background command 1 of the conversation still runs"):
+            await forget(engine, path[1])
+        commands = engine.services.sessions.find(task.conversation_id, BackgroundCommands)
+        assert commands is not None
+        await commands.stop(commands.get("1"), "a person")
+        await forget(engine, path[1])
+        assert commands.commands() == () and places(engine.services.paths.home, "calliope") == {}

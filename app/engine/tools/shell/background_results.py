@@ -128,4 +128,4 @@ def _result(background: BackgroundCommands, one: Background, output: str, head: 
     shown = output.strip("\n")[: LIMIT * 2]
     text = "\n".join(part for part in (shown or "(no new output)", head, *ended) if part)
     state = "running" if one.is_running else f"exit {one.shown.exit_code}" if not one.shown.stopped_by else "stopped"
-    return text_result(text, state, {"stdout": output})
+    return text_result(text, state, {"stdout": output, "background_file": str(one.output.path)})
