@@ -12,6 +12,7 @@ from app.protocol.conversations import CONVERSATION_CHANGE, ConversationChangePa
 from tests.engine.agent.compaction.test_context_window import (
     LONG,
     SUMMARY,
+    WINDOW,
     echo,
     is_summary,
     narrow,
@@ -69,7 +70,7 @@ async def test_turn_larger_than_the_window_still_leaves_the_request_of_the_user(
         engine.services.settings.set("summarise_at", 0)
         ended = await engine.watcher.end((await engine.start("Look into the harbour")).id)
         assert ended.status == "completed"
-        assert max(map(size, engine.model.requests)) < 8_000
+        assert max(map(size, engine.model.requests)) < WINDOW
         assert all("Look into the harbour" in contents(request) for request in engine.model.requests)
         after = engine.model.requests[2].messages
         assert [message["role"] for message in after] == ["system", "user", "user", "assistant", "tool"]
