@@ -60,6 +60,11 @@ class Paths:
         return self.home / "embedding"
 
     @property
+    def memory(self) -> Path:
+        """The indexes of memory, made from the database: they can be deleted at any time."""
+        return self.home / "memory"
+
+    @property
     def mcp_known(self) -> Path:
         """The MCP servers of workspaces that a person trusts, and what the tools of servers said when last seen."""
         return self.home / "mcp.json"

@@ -60,6 +60,7 @@ def _forget_this_machine() -> None:
         LITELLM_LOCAL_MODEL_COST_MAP="True",
         LANG="C.UTF-8",
         PYTHON_KEYRING_BACKEND="keyring.backends.fail.Keyring",
+        HF_HUB_OFFLINE="1",  # no engine of a test downloads a model
     )
 
 

@@ -191,8 +191,8 @@ class EventLog:
         self.deltas = DeltaStream(self._on_delta, head)
 
     @property
-    def listener_count(self) -> int:
-        return len(self._on_event)
+    def client_count(self) -> int:
+        return len(self._on_delta)
 
     def publish(
         self,
@@ -221,6 +221,10 @@ class EventLog:
     async def flush(self, *, durable: bool = True) -> None:
         """Return when all events so far are committed, see `Journal.flush`. Raises `StorageError` on failure."""
         await self._journal.flush(durable=durable)
+
+    def follow(self, listener: Callable[[Event], None]) -> Callable[[], None]:
+        """Call `listener` with every event from now on, once it is stored; returns the unsubscriber."""
+        return self._on_event.add(lambda record, frame: listener(record.event))
 
     def attach(self, listener: EventListener) -> Callable[[], None]:
         """Pass every event and delta from now on to `listener`; returns the unsubscriber."""

@@ -43,11 +43,12 @@ from app.engine.core.resources import DescriptorLimit, keep_disk_reserve, releas
 from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import Settings
 from app.engine.core.workspace_threads import end_idle
-from app.engine.data.forgetter import Forgetter, NoEntries
+from app.engine.data.forgetter import Forgetter
 from app.engine.data.remover import Remover
 from app.engine.event_log import EventLog
 from app.engine.memory.embedding import Embedder, folder_of_model
 from app.engine.memory.facts import Facts
+from app.engine.memory.memory import open_memory
 from app.engine.models.catalog.configured import default_api_base
 from app.engine.models.custom_servers import CustomServers
 from app.engine.models.recovery.retry import RetryPolicy
@@ -264,6 +265,7 @@ async def open_services(
     servers.changed = partial(_publish_server, log)
     embedder = Embedder(lambda: folder_of_model(settings.values.embedding_folder, paths))
     stack.push_async_callback(embedder.close)
+    memory = await open_memory(database, log, settings, paths, keys, embedder, stack)
     builder = TaskBuilder(
         log,
         database,
@@ -282,12 +284,15 @@ async def open_services(
         servers=servers,
         open_model=lambda name: models.open_again(name, default_api_base(name, settings.values)),
         embed=embedder.embed,
+        memory=memory,
     )
     locks = AgentLocks(database, asks)
     runner = AgentTaskRunner(builder, locks, models, background)
     stack.push_async_callback(runner.close)
+    memory.is_busy = lambda: bool(runner.running.shown())
+    memory.start(background)
     conversation_agents = ConversationAgents(log, database, locks, paths)
-    forgetter = Forgetter(log, database, locks, NoEntries(), facts, sessions, paths)
+    forgetter = Forgetter(log, database, locks, memory, facts, sessions, paths)
     background.start(forgetter.sweep(), name="texts that an earlier engine was forgetting")
     background.start(Remover(log, database, locks, grants, contents, paths).sweep(), name="sweep of left files")
     background.keep(
@@ -319,6 +324,7 @@ async def open_services(
         checkpoints=checkpoints,
         contents=contents,
         forgetter=forgetter,
+        memory=memory,
         mcp=ServerAdministration(settings, keys, servers),
         paths=paths,
         instance_id=new_id("engine"),

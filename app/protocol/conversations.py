@@ -43,7 +43,8 @@ class Conversation(Wire, frozen=True, kw_only=True):
     until a person confirms that folder or chooses another one (`workspace` of `conversation/change`, or of a start).
     `kept` are nodes whose text stays in the model's context when the branch is summarised. `former` are the deleted
     agents, oldest first. `approve` is the approval mode of its tasks, `network` says which of their commands have the
-    network.
+    network. Without `remembers`, nothing of it is kept in memory; without `recalls`, its agents are given nothing from
+    memory.
     """
 
     id: str
@@ -60,6 +61,8 @@ class Conversation(Wire, frozen=True, kw_only=True):
     former: tuple[FormerAgent, ...] = ()
     approve: ApproveMode = "ask"
     network: NetworkMode = "asked"
+    remembers: bool = True
+    recalls: bool = True
 
 
 class Node(Wire, frozen=True, kw_only=True):
@@ -271,6 +274,8 @@ class ConversationChangeParams(Wire, frozen=True, kw_only=True):
     workspace: str | None = None
     approve: ApproveMode | None = None
     network: NetworkMode | None = None
+    remembers: bool | None = None
+    recalls: bool | None = None
 
 
 class ConversationChangeResult(Wire, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from app.protocol.base import Method, Timestamp, Wire
+from app.protocol.base import EmptyResult, Method, Timestamp, Wire
 from app.protocol.blocks import MemoryRole
 
 # `accepted` and `declined` are proposed facts.
@@ -108,7 +108,6 @@ class MemoryStatsResult(Wire, frozen=True, kw_only=True):
     to_index: int
     to_embed: int
     pruned: int
-    facts: int
     index_bytes: int
     vector_bytes: int
     model: EmbeddingModel
@@ -203,33 +202,6 @@ class MemoryPreviewForgetResult(Wire, frozen=True, kw_only=True):
     removes: MemoryForgetResult
 
 
-class MemorySwitch(Wire, frozen=True, kw_only=True):
-    """What memory does with a conversation, or with all that work in a folder and below it.
-
-    Without `remembers`, nothing of it is kept in memory. Without `recalls`, its agents are given nothing from memory.
-    Exactly one of `conversation_id` and `folder` is set.
-    """
-
-    conversation_id: str = ""
-    folder: str = ""
-    remembers: bool = True
-    recalls: bool = True
-
-
-class MemorySwitchesParams(Wire, frozen=True, kw_only=True):
-    pass
-
-
-class MemorySwitchesResult(Wire, frozen=True, kw_only=True):
-    """All switches that differ from the default."""
-
-    switches: tuple[MemorySwitch, ...]
-
-
-class MemorySetSwitchParams(Wire, frozen=True, kw_only=True):
-    switch: MemorySwitch
-
-
 class MemoryLogEntry(Wire, frozen=True, kw_only=True):
     """One line of the audit: what was done with memory, by whom. It never holds what was forgotten."""
 
@@ -252,6 +224,20 @@ class MemoryLogResult(Wire, frozen=True, kw_only=True):
     has_more: bool
 
 
+MEMORY_SEARCH = Method("memory/search", MemorySearchParams, MemorySearchResult, False, "Find entries by a question.")
+
+MEMORY_LIST = Method("memory/list", MemoryListParams, MemoryListResult, False, "Get a page of entries.")
+
+MEMORY_GET = Method("memory/get", MemoryGetParams, MemoryGetResult, False, "Get one entry with its whole text.")
+
+MEMORY_STATS = Method("memory/stats", MemoryStatsParams, MemoryStatsResult, False, "Sizes, progress and the model.")
+
+MEMORY_REBUILD = Method("memory/rebuild", MemoryRebuildParams, EmptyResult, True, "Make the indexes again.")
+
+MEMORY_MODEL = Method("memory/model", MemoryModelParams, EmptyResult, True, "Download the embedding model.")
+
+MEMORY_PRUNE = Method("memory/prune", MemoryPruneParams, MemoryPruneResult, True, "Remove old vectors.")
+
 MEMORY_LOG = Method("memory/log", MemoryLogParams, MemoryLogResult, False, "What was done with memory, by whom.")
 
 MEMORY_PREVIEW_FORGET = Method(
@@ -266,4 +252,15 @@ MEMORY_FORGET = Method(
     "memory/forget", MemoryForgetParams, MemoryForgetResult, True, "Remove the text of nodes for good."
 )
 
-METHODS = (MEMORY_LOG, MEMORY_PREVIEW_FORGET, MEMORY_FORGET)
+METHODS = (
+    MEMORY_SEARCH,
+    MEMORY_LIST,
+    MEMORY_GET,
+    MEMORY_STATS,
+    MEMORY_REBUILD,
+    MEMORY_MODEL,
+    MEMORY_PRUNE,
+    MEMORY_LOG,
+    MEMORY_PREVIEW_FORGET,
+    MEMORY_FORGET,
+)

@@ -17,14 +17,15 @@ from typing import Literal
 import msgspec
 
 from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import DIMENSIONS, Embedder
-from app.engine.memory.entries import EntryRole, MemoryEntry
-from app.engine.memory.search import MemorySearch, Semantics
+from app.engine.memory.embedding import DIMENSIONS, MODEL_NAME, Embedder
+from app.engine.memory.entries import MemoryEntry, embedded_text
+from app.engine.memory.index_thread import IndexThread
+from app.engine.memory.search import MemorySearch, Semantics, point_of
 from app.engine.memory.vectors.embedded import EmbeddedVectors
+from app.protocol.blocks import MemoryRole
 from tests.support.minilm import minilm
 
-MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
-_ROLES: dict[str, EntryRole] = {"user": "user", "assistant": "agent", "agent": "agent", "tool": "tool", "task": "task"}
+_ROLES: dict[str, MemoryRole] = {"user": "user", "assistant": "agent", "agent": "agent", "tool": "tool", "task": "task"}
 _DATE_FORMATS = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d %B, %Y", "%d %B %Y")
 _UNKNOWN = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -46,13 +47,39 @@ class Request(msgspec.Struct):
     k: int = 10
 
 
+class Store:
+    """Memory in a folder, without a record. `open_files` closes it."""
+
+    def __init__(self, folder: Path, embedder: Embedder | None, open_files: AsyncExitStack) -> None:
+        self._index = IndexThread(folder / "memory.db")
+        self._semantics: Semantics | None = None
+        open_files.push_async_callback(self._index.close)
+        if embedder is not None:
+            vectors = EmbeddedVectors(folder / "vectors", DIMENSIONS, MODEL_NAME)
+            open_files.push_async_callback(vectors.close)
+            self._semantics = Semantics(embedder, vectors)
+        self._search = MemorySearch(self._index, self._semantics)
+
+    async def add(self, entries: list[MemoryEntry]) -> None:
+        await self._index.run(lambda index: index.add(entries))
+        if self._semantics is not None and entries:
+            texts = tuple(map(embedded_text, entries))
+            vectors = await self._semantics.embedder.embed(texts, CancelSignal(), background=True)
+            await self._semantics.vectors.upsert(list(map(point_of, entries, vectors)))
+
+    async def find(self, query: str, limit: int) -> list[str]:
+        """The ids of the best entries, best first."""
+        found = await self._search.find(query, limit, CancelSignal())
+        return [one.found.entry.id for one in found.candidates]
+
+
 class Retrieval:
     """One store at a time, in a folder of its own."""
 
     def __init__(self, embedder: Embedder | None) -> None:
         self._embedder = embedder
         self._open = AsyncExitStack()
-        self._search: MemorySearch | None = None
+        self._current: Store | None = None
         self._count = 0
 
     async def answer(self, request: Request) -> object:
@@ -60,29 +87,20 @@ class Retrieval:
             case "reset":
                 await self.reset()
             case "index":
-                await (await self._store()).add([self._entry(turn) for turn in request.turns], CancelSignal())
+                await self._store().add([self._entry(turn) for turn in request.turns])
             case "search":
-                found = await (await self._store()).find(request.query, request.k, CancelSignal())
-                return {"ids": [one.found.entry.id for one in found]}
+                return {"ids": await self._store().find(request.query, request.k)}
         return {"ok": True}
 
     async def reset(self) -> None:
         await self._open.aclose()
-        self._search, self._count = None, 0
+        self._current, self._count = None, 0
 
-    async def _store(self) -> MemorySearch:
-        if self._search is None:
-            folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="errand-retrieval-")))
-            self._search = MemorySearch(folder / "memory.db", self._semantics(folder))
-            self._open.push_async_callback(self._search.close)
-        return self._search
-
-    def _semantics(self, folder: Path) -> Semantics | None:
-        if self._embedder is None:
-            return None
-        vectors = EmbeddedVectors(folder / "vectors", DIMENSIONS, MODEL_NAME)
-        self._open.push_async_callback(vectors.close)
-        return Semantics(self._embedder, vectors)
+    def _store(self) -> Store:
+        if self._current is None:
+            folder = self._open.enter_context(tempfile.TemporaryDirectory(prefix="errand-retrieval-"))
+            self._current = Store(Path(folder), self._embedder, self._open)
+        return self._current
 
     def _entry(self, turn: Turn) -> MemoryEntry:
         self._count += 1

@@ -136,6 +136,13 @@ async def engine_parts(home: Path, model: ModelServer, retry: RetryPolicy = _RET
         yield EngineParts(services, watcher, model, workspace)
 
 
+async def remembered(engine: EngineParts) -> None:
+    """Wait until memory has all that is stored."""
+    async with asyncio.timeout(LONGEST_S):
+        while not await engine.services.memory.is_current():  # noqa: ASYNC110 -- it sets no event
+            await asyncio.sleep(0.02)
+
+
 def crash(engine: EngineParts, home: Path) -> int:
     """Copy the current files into another home, as if the engine had been killed; returns the model server's port."""
     shutil.copytree(engine.services.paths.home, home / "data", ignore=shutil.ignore_patterns("run"))

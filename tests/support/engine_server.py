@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,9 +21,11 @@ from app.engine.core.errors import AgentBusy, Conflict, NotFound
 from app.engine.core.heartbeat import LoopLatency
 from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import Settings
-from app.engine.data.forgetter import Forgetter, NoEntries
+from app.engine.data.forgetter import Forgetter
 from app.engine.event_log import EventLog
+from app.engine.memory.embedding import Embedder
 from app.engine.memory.facts import Facts
+from app.engine.memory.memory import open_memory
 from app.engine.models.custom_servers import CustomServers
 from app.engine.models.router import ModelRouter
 from app.engine.permissions.grants import Grants
@@ -234,6 +236,9 @@ async def engine_server(
     await checkpoints.recover()
     facts = Facts(log, database, keys.redactor)
     sessions = ToolSessions()
+    stack = AsyncExitStack()
+    embedder = Embedder(lambda: paths.embedding)
+    memory = await open_memory(database, log, settings, paths, keys, embedder, stack)
     services = Services(
         log=log,
         database=database,
@@ -252,7 +257,8 @@ async def engine_server(
         settings=settings,
         grants=Grants(),
         facts=facts,
-        forgetter=Forgetter(log, database, locks, NoEntries(), facts, sessions, paths),
+        forgetter=Forgetter(log, database, locks, memory, facts, sessions, paths),
+        memory=memory,
         sessions=sessions,
         skills=Skills(paths, paths.home / "home"),
         checkpoints=checkpoints,
@@ -271,6 +277,7 @@ async def engine_server(
         yield EngineServer(services, runner, server, token, ended)
     finally:
         await server.close()
+        await stack.aclose()
         await pool.close()
         await models.close()
         contents.close()

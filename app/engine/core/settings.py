@@ -26,7 +26,7 @@ _Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 _Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000_000)]
 _Kind = Literal["string", "integer", "number", "boolean", "null"]
 _SERVERS = ("model_servers", "mcp_servers")
-_ADDRESSES = ("default_api_base", "proxy_url")
+_ADDRESSES = ("default_api_base", "proxy_url", "vector_server")
 _KINDS: dict[object, _Kind] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -52,15 +52,22 @@ def hosts_of(text: str) -> tuple[str, ...]:
     return tuple(host for part in re.split(r"[\s,;]", text) if (host := part.strip().lower()))
 
 
-def folders_of(text: str) -> tuple[Path, ...]:
-    """Parse the setting `writable_folders`. Raises `InvalidParams` that names the folder."""
+def folders_of(text: str, title: str = "Writable folders") -> tuple[Path, ...]:
+    """Parse a setting that lists folders. Raises `InvalidParams` that names the folder."""
     named = [part.strip() for part in re.split(r"[\n;]", text) if part.strip()]
     folders = tuple(Path(os.path.normpath(os.path.expanduser(name))) for name in named)
     for name, folder in zip(named, folders, strict=True):
         if not folder.is_absolute():
-            raise InvalidParams(f"Writable folders, “{name[:80]}”: begin it with / or ~/.")
+            raise InvalidParams(f"{title}, “{name[:80]}”: begin it with / or ~/.")
+    return folders
+
+
+def writable_folders_of(text: str) -> tuple[Path, ...]:
+    """Parse the setting `writable_folders`. Raises `InvalidParams` that names the folder."""
+    folders = folders_of(text)
+    for folder in folders:
         if Path.home().is_relative_to(folder) or is_secret(str(folder)) or _is_of_the_system(folder):
-            raise InvalidParams(f"Writable folders, “{name[:80]}”: it holds what commands must not change.")
+            raise InvalidParams(f"Writable folders, “{folder}”: it holds what commands must not change.")
     return folders
 
 
@@ -244,6 +251,47 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "Folder with the files of all-MiniLM-L6-v2 (ONNX); empty is `embedding` in the data directory.",
         ),
     ] = ""
+    recall_tokens: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=20_000),
+        _setting(
+            "Recall",
+            "Tokens of earlier conversations that an agent may be given with a message, because they seem to bear on "
+            "it; 0 for none.",
+        ),
+    ] = 1_500
+    not_remembered_folders: Annotated[
+        str,
+        _setting(
+            "Folders not remembered",
+            "Conversations that work in these folders, or below them, are left out of memory; with ; between.",
+        ),
+    ] = ""
+    not_recalled_folders: Annotated[
+        str,
+        _setting(
+            "Folders without recall",
+            "Agents that work in these folders, or below them, are given nothing from memory; with ; between.",
+        ),
+    ] = ""
+    keep_vectors: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=100_000_000),
+        _setting("Vectors", "The newest entries of memory that can be found by their meaning; 0 for all."),
+    ] = 0
+    keep_vectors_days: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=36_500),
+        _setting("Age of vectors", "Days for which entries can be found by their meaning; 0 for ever."),
+    ] = 0
+    vector_server: Annotated[
+        str,
+        _setting(
+            "Vector server",
+            "Address of a Qdrant server that keeps the vectors of memory; empty to keep them on this machine. Its key "
+            "is that of the provider qdrant. Takes effect at the next start.",
+        ),
+    ] = ""
     keep_changes_days: Annotated[
         int,
         msgspec.Meta(ge=1, le=3_650),
@@ -293,7 +341,9 @@ class Settings:
             reason = str(error).partition(" - at ")[0].replace("`", "")
             raise InvalidParams(f"Setting {name}: {reason}.") from error
         parse(values.own_models)
-        folders_of(values.writable_folders)
+        writable_folders_of(values.writable_folders)
+        folders_of(values.not_remembered_folders, "Folders not remembered")
+        folders_of(values.not_recalled_folders, "Folders without recall")
         if name in _ADDRESSES:
             check_address(str(value))
         self._store(values)

@@ -59,11 +59,6 @@ class MemoryEntries(Protocol):
         ...
 
 
-class NoEntries:
-    async def forget_entries(self, node_ids: Sequence[str]) -> int:
-        return 0
-
-
 class Forgetter:
     """One forgetting at a time. Make one for an engine."""
 

@@ -27,6 +27,7 @@ from app.paths import Paths
 
 DIMENSIONS = 384
 IDLE_S = 60.0
+MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGE = "fastembed"
 MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json")
 MODEL_SOURCE = "https://huggingface.co/Qdrant/all-MiniLM-L6-v2-onnx"
@@ -222,6 +223,11 @@ def _batches(sizes: Sequence[int]) -> Iterator[Sequence[int]]:
         batch.append(number)
     if batch:
         yield batch
+
+
+def is_installed() -> bool:
+    """True if the package that runs the model is there."""
+    return find_spec(_PACKAGE) is not None
 
 
 def folder_of_model(setting: str, paths: Paths) -> Path:

@@ -2,13 +2,14 @@
 
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from app.engine.memory.entries import MemoryEntry
+from app.engine.memory.vectors.base import VectorFilter
 
 # Of a question, the words that the fewest entries have: common ones only blur the order.
 _RAREST_WORDS = 8
@@ -18,29 +19,45 @@ SHORT_WORDS = 40
 _LONGEST_NEIGHBOUR = 400
 _WORD = re.compile(r"\w+")
 _IN_ONE_STATEMENT = 500
+# A file of another version is thrown away and made again.
+_VERSION = 1
 
-_SCHEMA = """
-PRAGMA journal_mode = WAL;
-PRAGMA synchronous = NORMAL;
-CREATE TABLE IF NOT EXISTS entries (
-    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, conversation_id TEXT NOT NULL, position INTEGER NOT NULL,
-    speaker TEXT NOT NULL, role TEXT NOT NULL, at REAL NOT NULL, folder TEXT NOT NULL, words INTEGER NOT NULL,
-    text TEXT NOT NULL
+_OPEN = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;"
+_SCHEMA = f"""
+BEGIN;
+CREATE TABLE entries (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, conversation_id TEXT NOT NULL,
+    position INTEGER NOT NULL, speaker TEXT NOT NULL, role TEXT NOT NULL, at REAL NOT NULL, folder TEXT NOT NULL,
+    words INTEGER NOT NULL, text TEXT NOT NULL, vector TEXT NOT NULL DEFAULT 'wanted'
 );
-CREATE UNIQUE INDEX IF NOT EXISTS entries_in_order ON entries (conversation_id, position);
-CREATE VIRTUAL TABLE IF NOT EXISTS entry_words USING fts5(
+CREATE UNIQUE INDEX entries_in_order ON entries (conversation_id, position);
+CREATE INDEX entries_by_time ON entries (at);
+CREATE INDEX entries_by_vector ON entries (vector, number);
+CREATE VIRTUAL TABLE entry_words USING fts5(
     text, content='', tokenize='porter unicode61 remove_diacritics 2'
 );
-CREATE VIRTUAL TABLE IF NOT EXISTS window_words USING fts5(
+CREATE VIRTUAL TABLE window_words USING fts5(
     text, content='', tokenize='porter unicode61 remove_diacritics 2'
 );
+CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+PRAGMA user_version = {_VERSION};
+COMMIT;
 """
 _ENTRY = "number, id, conversation_id, speaker, role, at, text, folder, position, words"
 _BEST = """
-    SELECT rowid, -bm25({table}) AS score FROM {table} WHERE {table} MATCH ? ORDER BY bm25({table}) LIMIT ?
+    SELECT rowid, -bm25({table}) AS score FROM {table} WHERE {table} MATCH ?{also} ORDER BY bm25({table}) LIMIT ?
 """
+_AMONG = " AND rowid IN (SELECT number FROM entries WHERE {condition})"
+
+V = TypeVar("V")
 
 Place: TypeAlias = tuple[str, int]
+# `wanted`: to be made; `pruned`: removed, and not made again.
+VectorState: TypeAlias = Literal["wanted", "made", "pruned"]
+
+
+class IndexOutdated(Exception):
+    """The file is of another version of the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +67,10 @@ class IndexedEntry:
     entry: MemoryEntry
     position: int
     words: int
+
+    @property
+    def place(self) -> Place:
+        return self.entry.conversation_id, self.position
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +82,57 @@ class WordHits:
 
 
 class WordIndex:
+    """Raises `sqlite3.Error`, and `IndexOutdated` when a file of another version is opened."""
+
     def __init__(self, file: Path) -> None:
-        self._connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
-        self._connection.executescript(_SCHEMA)
+        self.connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+        try:
+            version = self._one("PRAGMA user_version")
+            if version not in (0, _VERSION):
+                raise IndexOutdated
+            self.connection.executescript(_OPEN if version else f"{_OPEN}{_SCHEMA}")
+        except BaseException:
+            self.connection.close()
+            raise
 
     def close(self) -> None:
-        self._connection.close()
+        self.connection.close()
 
     def add(self, entries: Iterable[MemoryEntry]) -> None:
         """In order of time within each conversation. Entries that are there already are left as they are."""
-        with _Transaction(self._connection):
+        with Transaction(self.connection):
             for entry in entries:
                 self._add(entry)
 
-    def hits(self, words: Sequence[str]) -> WordHits:
-        """The best for the rarest of these words."""
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Remove entries, and their words from the windows of their neighbours."""
+        for part in _parts(numbers):
+            with Transaction(self.connection):
+                self._remove(self.entries(part))
+
+    def compact(self) -> None:
+        """Overwrite what removed entries left in the file. Takes seconds for 100,000 entries."""
+        for table in ("entry_words", "window_words"):
+            self.connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def hits(self, words: Sequence[str], where: VectorFilter | None = None) -> WordHits:
+        """The best for the rarest of these words, among the entries that the filter lets through."""
         match = " OR ".join(_quoted(word) for word in self._rarest(words))
         if not match:
             return WordHits({}, {})
-        return WordHits(*(self._best(table, match) for table in ("entry_words", "window_words")))
+        return WordHits(*(self._best(table, match, where) for table in ("entry_words", "window_words")))
 
-    def entries(self, numbers: Iterable[int]) -> list[IndexedEntry]:
-        return [one for part in _parts(numbers) for one in self._where(f"number IN ({_marks(part)})", part)]
+    def entries(
+        self, numbers: Iterable[int], condition: str = "", values: Sequence[str | float] = ()
+    ) -> list[IndexedEntry]:
+        """Those of these numbers for which the condition holds, too."""
+        also = f" AND {condition}" if condition else ""
+        return [
+            one
+            for part in _parts(numbers)
+            for one in self.select(f"number IN ({_marks(part)}){also}", (*part, *values))
+        ]
 
     def at_places(self, places: Iterable[Place]) -> list[IndexedEntry]:
         """The entries at these positions of conversations, where there are any."""
@@ -93,61 +143,12 @@ class WordIndex:
             one
             for conversation_id, positions in wanted.items()
             for part in _parts(positions)
-            for one in self._where(f"conversation_id = ? AND position IN ({_marks(part)})", (conversation_id, *part))
+            for one in self.select(f"conversation_id = ? AND position IN ({_marks(part)})", (conversation_id, *part))
         ]
 
-    def _add(self, entry: MemoryEntry) -> None:
-        if self._connection.execute("SELECT 1 FROM entries WHERE id = ?", (entry.id,)).fetchone():
-            return
-        before = self._where("conversation_id = ? ORDER BY position DESC LIMIT 2", (entry.conversation_id,))
-        position = before[0].position + 1 if before else 0
-        words = len(_WORD.findall(entry.text))
-        self._connection.execute(
-            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                entry.number,
-                entry.id,
-                entry.conversation_id,
-                position,
-                entry.speaker,
-                entry.role,
-                entry.at.timestamp(),
-                entry.folder,
-                words,
-                entry.text,
-            ),
-        )
-        added = IndexedEntry(entry, position, words)
-        self._insert("entry_words", entry.number, _own(entry))
-        if before and _is_short(before[0]):
-            earlier = before[1] if len(before) > 1 else None
-            old, new = _window(earlier, before[0], None), _window(earlier, before[0], added)
-            number = before[0].entry.number
-            self._connection.execute(
-                "INSERT INTO window_words (window_words, rowid, text) VALUES ('delete', ?, ?)", (number, old)
-            )
-            self._insert("window_words", number, new)
-        if _is_short(added):
-            self._insert("window_words", entry.number, _window(before[0] if before else None, added, None))
-
-    def _insert(self, table: str, number: int, text: str) -> None:
-        self._connection.execute(f"INSERT INTO {table} (rowid, text) VALUES (?, ?)", (number, text))
-
-    def _rarest(self, words: Sequence[str]) -> list[str]:
-        counts = {word: self._count(word) for word in dict.fromkeys(words)}
-        found = [word for word, count in counts.items() if count]
-        return sorted(found, key=lambda word: counts[word])[:_RAREST_WORDS]
-
-    def _count(self, word: str) -> int:
-        counted = "SELECT count(*) FROM entry_words WHERE entry_words MATCH ?"
-        return int(self._connection.execute(counted, (_quoted(word),)).fetchone()[0])
-
-    def _best(self, table: str, match: str) -> dict[int, float]:
-        rows = self._connection.execute(_BEST.format(table=table), (match, _MOST_HITS))
-        return {int(number): float(score) for number, score in rows}
-
-    def _where(self, condition: str, values: Sequence[str | int]) -> list[IndexedEntry]:
-        rows = self._connection.execute(f"SELECT {_ENTRY} FROM entries WHERE {condition}", values)
+    def select(self, condition: str, values: Sequence[str | int | float]) -> list[IndexedEntry]:
+        """The entries for which an SQL condition holds; it may end with an order and a limit."""
+        rows = self.connection.execute(f"SELECT {_ENTRY} FROM entries WHERE {condition}", values)
         return [
             IndexedEntry(
                 MemoryEntry(number, key, conversation, speaker, role, datetime.fromtimestamp(at, UTC), text, folder),
@@ -157,8 +158,102 @@ class WordIndex:
             for number, key, conversation, speaker, role, at, text, folder, position, words in rows
         ]
 
+    def next_number(self) -> int:
+        """A number that no entry ever had."""
+        return int(self._one("SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'entries'"))
 
-class _Transaction:
+    def known(self, ids: Collection[str]) -> frozenset[str]:
+        """Those of these ids that have an entry."""
+        found = (
+            self.connection.execute(f"SELECT id FROM entries WHERE id IN ({_marks(part)})", part)
+            for part in _parts(ids)
+        )
+        return frozenset(row[0] for rows in found for row in rows)
+
+    def _one(self, query: str) -> int:
+        return int(self.connection.execute(query).fetchone()[0])
+
+    def _add(self, entry: MemoryEntry) -> None:
+        if self.known((entry.id,)):
+            return
+        before = self.select("conversation_id = ? ORDER BY position DESC LIMIT 1", (entry.conversation_id,))
+        added = IndexedEntry(entry, before[0].position + 1 if before else 0, len(_WORD.findall(entry.text)))
+        if before:
+            self._drop_windows(before)
+        self.connection.execute(
+            f"INSERT INTO entries ({_ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                entry.number,
+                entry.id,
+                entry.conversation_id,
+                entry.speaker,
+                entry.role,
+                entry.at.timestamp(),
+                entry.text,
+                entry.folder,
+                added.position,
+                added.words,
+            ),
+        )
+        self._insert("entry_words", entry.number, _own(entry))
+        self._insert_windows((*before, added))
+
+    def _remove(self, removed: Sequence[IndexedEntry]) -> None:
+        gone = {one.place for one in removed}
+        around = {(conversation_id, at + step) for conversation_id, at in gone for step in (-1, 1)} - gone
+        left = self.at_places(around)
+        self._drop_windows((*left, *removed))
+        for one in removed:
+            self._delete("entry_words", one.entry.number, _own(one.entry))
+        self.connection.execute(
+            f"DELETE FROM entries WHERE number IN ({_marks(removed)})", [one.entry.number for one in removed]
+        )
+        self._insert_windows(left)
+
+    def _insert_windows(self, entries: Sequence[IndexedEntry]) -> None:
+        for one, window in self._windows(entries):
+            self._insert("window_words", one.entry.number, window)
+
+    def _drop_windows(self, entries: Sequence[IndexedEntry]) -> None:
+        """Before anything changes: without its content, FTS5 must be told what it is to remove."""
+        for one, window in self._windows(entries):
+            self._delete("window_words", one.entry.number, window)
+
+    def _windows(self, entries: Sequence[IndexedEntry]) -> list[tuple[IndexedEntry, str]]:
+        """The text of each short entry with its neighbours."""
+        short = [one for one in entries if one.words < SHORT_WORDS]
+        places = {(one.entry.conversation_id, one.position + step) for one in short for step in (-1, 1)}
+        near = {one.place: _own(one.entry)[:_LONGEST_NEIGHBOUR] for one in self.at_places(places)}
+        windows: list[tuple[IndexedEntry, str]] = []
+        for one in short:
+            conversation_id, at = one.place
+            before, after = near.get((conversation_id, at - 1), ""), near.get((conversation_id, at + 1), "")
+            windows.append((one, "\n".join((before, _own(one.entry), after))))
+        return windows
+
+    def _insert(self, table: str, number: int, text: str) -> None:
+        self.connection.execute(f"INSERT INTO {table} (rowid, text) VALUES (?, ?)", (number, text))
+
+    def _delete(self, table: str, number: int, text: str) -> None:
+        self.connection.execute(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", (number, text))
+
+    def _rarest(self, words: Sequence[str]) -> list[str]:
+        counts = {word: self._count(word) for word in dict.fromkeys(words)}
+        found = [word for word, count in counts.items() if count]
+        return sorted(found, key=lambda word: counts[word])[:_RAREST_WORDS]
+
+    def _count(self, word: str) -> int:
+        counted = "SELECT count(*) FROM entry_words WHERE entry_words MATCH ?"
+        return int(self.connection.execute(counted, (_quoted(word),)).fetchone()[0])
+
+    def _best(self, table: str, match: str, where: VectorFilter | None) -> dict[int, float]:
+        condition, values = sql_condition(where)
+        query = _BEST.format(table=table, also=_AMONG.format(condition=condition) if condition else "")
+        rows = self.connection.execute(query, (match, *values, _MOST_HITS))
+        return {int(number): float(score) for number, score in rows}
+
+
+class Transaction:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
@@ -166,30 +261,48 @@ class _Transaction:
         self._connection.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
+        if kind is None:
+            self._connection.execute("COMMIT")
+        elif self._connection.in_transaction:  # a full disk has ended it already
+            self._connection.execute("ROLLBACK")
+
+
+def sql_condition(where: VectorFilter | None) -> tuple[str, list[str | float]]:
+    """The filter as an SQL condition on entries, and its values. Empty without a condition."""
+    if where is None:
+        return "", []
+    conditions: list[str] = []
+    values: list[str | float] = []
+    for column, wanted in (
+        ("conversation_id", where.conversations),
+        ("folder", where.folders),
+        ("role", where.kinds),
+    ):
+        if wanted:
+            conditions.append(f"{column} IN ({_marks(wanted)})")
+            values += wanted
+    if where.not_conversations:
+        conditions.append(f"conversation_id NOT IN ({_marks(where.not_conversations)})")
+        values += where.not_conversations
+    for sign, moment in ((">=", where.after), ("<", where.before)):
+        if moment is not None:
+            conditions.append(f"at {sign} ?")
+            values.append(moment)
+    return " AND ".join(conditions), values
 
 
 def _own(entry: MemoryEntry) -> str:
     return f"{entry.speaker}\n{entry.text}"
 
 
-def _is_short(one: IndexedEntry) -> bool:
-    return one.words < SHORT_WORDS
-
-
-def _window(before: IndexedEntry | None, one: IndexedEntry, after: IndexedEntry | None) -> str:
-    near = [_own(other.entry)[:_LONGEST_NEIGHBOUR] if other is not None else "" for other in (before, after)]
-    return "\n".join((near[0], _own(one.entry), near[1]))
-
-
 def _quoted(word: str) -> str:
     return '"' + word.replace('"', " ") + '"'
 
 
-def _marks(values: Sequence[int]) -> str:
+def _marks(values: Collection[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _parts(numbers: Iterable[int]) -> Iterable[tuple[int, ...]]:
-    every = tuple(numbers)
+def _parts(values: Iterable[V]) -> Iterable[tuple[V, ...]]:
+    every = tuple(values)
     return (every[start : start + _IN_ONE_STATEMENT] for start in range(0, len(every), _IN_ONE_STATEMENT))

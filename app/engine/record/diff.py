@@ -128,8 +128,8 @@ def _block(block: Block, timed: bool) -> str | None:
             return f"{'error' if is_error else 'result'} of {tool} {call_id}: {text}"
         case SummaryBlock(text=text):
             return f"summary: {text}"
-        case RecallBlock():  # memory has grown since
-            return None
+        case RecallBlock(entries=entries):
+            return f"recalled: {', '.join(entry.node_id for entry in entries)}"
         case NoticeBlock():
             return _notice(block, timed)
         case _:

@@ -13,7 +13,7 @@ import msgspec
 from app.arguments import Parser
 from app.engine.agent.history.attachments import Attachments
 from app.engine.agent.history.branch import BranchWriter
-from app.engine.agent.history.conversion import user_message
+from app.engine.agent.history.conversion import recall_of, user_message, with_recalled
 from app.engine.agent.history.visible_history import visible_messages
 from app.engine.agent.run.limits import DailyBudget
 from app.engine.agent.run.pending_asks import PendingAsks
@@ -123,6 +123,8 @@ async def _play(record: TaskRecord, builder: TaskBuilder, script: ReplayScript, 
         message = user_message(record.nodes[0].blocks)
         for node in _before_the_first_reply(record.nodes):
             branch.append(branch.draft(node.role, node.author, node.blocks, task_id=task.id))
+            if (recalled := recall_of(node)) is not None:  # a replay has no memory
+                message = with_recalled(message, recalled)
     await branch.save()
     history = visible_messages(record.history, record.head.kept, tuple)
     personality = record.head.personality
@@ -178,7 +180,7 @@ def _restore_request_size(record: TaskRecord, task: Task, builder: TaskBuilder) 
 def _before_the_first_reply(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     """The message and the notices at the start of the task; notices of a call appear again in the replay."""
     first = next((index for index, node in enumerate(nodes) if node.role == "assistant"), 1)
-    return tuple(node for node in nodes[:first] if node.role == "user" or _is_info(node))
+    return tuple(node for node in nodes[:first] if node.role == "user" or _is_info(node) or recall_of(node))
 
 
 def _is_info(node: Node) -> bool:

@@ -18,6 +18,7 @@ from app.engine.core.settings import Settings
 from app.engine.data.forgetter import Forgetter
 from app.engine.event_log import EventLog
 from app.engine.memory.facts import Facts
+from app.engine.memory.memory import Memory
 from app.engine.models.custom_servers import CustomServers
 from app.engine.models.router import ModelRouter
 from app.engine.permissions.grants import Grants
@@ -107,6 +108,7 @@ class Services:
     checkpoints: Checkpoints
     contents: ContentStore
     forgetter: Forgetter
+    memory: Memory
     mcp: ServerAdministration
     paths: Paths
     instance_id: str

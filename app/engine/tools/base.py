@@ -17,8 +17,8 @@ from app.engine.tools.sessions import ConversationSessions
 from app.protocol.background import BackgroundCommand
 from app.protocol.base import JsonObject, JsonValue
 from app.protocol.blocks import CallDisplay, ResultMark
-from app.protocol.conversations import SearchHit
 from app.protocol.facts import FactScope
+from app.protocol.memory import MemorySearchParams, MemorySearchResult
 from app.protocol.tasks import Task
 from app.redaction import Redactor
 
@@ -175,12 +175,11 @@ def _show_nobody(commands: tuple[BackgroundCommand, ...]) -> None:
     pass
 
 
-FindMessages: TypeAlias = Callable[[str, int], Awaitable[tuple[SearchHit, ...]]]
+FindInMemory: TypeAlias = Callable[[MemorySearchParams, CancelSignal], Awaitable[MemorySearchResult]]
 
 
-async def no_messages(query: str, limit: int) -> tuple[SearchHit, ...]:
-    """Finds nothing: for a context in which no tool runs."""
-    return ()
+async def no_memory(params: MemorySearchParams, cancel: CancelSignal) -> MemorySearchResult:
+    raise ToolError("There is no memory here.")
 
 
 # `new`: it waits for a person now; `waiting`: an equal one does already; `pinned`: a person pinned an equal one.
@@ -277,8 +276,8 @@ class ToolContext:
     may hold. `checkpoints` keep what changes of files replace; without them changes cannot be undone. Web addresses are
     opened if `addresses` lets them. `working_dir` is the folder in which the conversation's last shell ended, empty for
     the workspace; `keep_working_dir` stores another one. `background_changed` shows clients the background commands.
-    `find_messages` finds at most that many earlier messages by a query.
     `propose_fact` stores a fact until a person accepts it; raises `EngineError` with the reason if it cannot.
+    `find_in_memory` finds what was said and done earlier.
     `sub_agents` is None where none can be started, `model_calls` where no model can be asked.
     `embed` gives a vector for each text.
     """
@@ -297,8 +296,8 @@ class ToolContext:
     keep_working_dir: Callable[[str], None] = _forget
     background_changed: Callable[[tuple[BackgroundCommand, ...]], None] = _show_nobody
     sub_agents: SubAgents | None = None
-    find_messages: FindMessages = no_messages
     propose_fact: ProposeFact = no_proposals
+    find_in_memory: FindInMemory = no_memory
     model_calls: ModelCalls | None = None
     embed: Embed = no_embedding
 

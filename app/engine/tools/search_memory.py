@@ -1,6 +1,7 @@
-"""The tool `search_memory`: finds earlier messages in all conversations, by their words."""
+"""The tool `search_memory`: finds what was said and done before, in all conversations."""
 
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -21,26 +22,35 @@ from app.engine.tools.base import (
 )
 from app.engine.tools.plain_text import clean_output
 from app.protocol.base import JsonObject
-from app.protocol.blocks import CallDisplay
-from app.protocol.conversations import SearchHit
+from app.protocol.blocks import CallDisplay, MemoryRole
+from app.protocol.memory import MemoryFilter, MemoryItem, MemorySearchParams
 
 _LONGEST_QUERY = 1_000
 _LONGEST_TITLE = 120
-_LONGEST_LINE = 300
-# Around the words that were found.
-_MARKS = str.maketrans("", "", "\u2068\u2069")
-_WHO = {"user": "the person", "assistant": "an agent", "tool_result": "a tool", "system": "Errand"}
+_ROLES: dict[str, tuple[MemoryRole, ...]] = {
+    "messages": ("user",),
+    "replies": ("agent",),
+    "results": ("tool",),
+    "tasks": ("task",),
+}
+_Kind = Literal["messages", "replies", "results", "tasks"]
 
 
 class SearchMemoryArguments(Struct, frozen=True):
     query: Annotated[
         str,
-        Meta(
-            description="A few telling words or a phrase in quotes. Operators: from:user, in:TITLE, tool:NAME, "
-            "before:2026-11-01, after:2026-10."
-        ),
+        Meta(description="A question, or a few telling words. Names, dates and words that were used help most."),
     ]
     limit: Annotated[int, Meta(ge=1, le=50, description="The most hits.")] = 10
+    kinds: Annotated[
+        tuple[_Kind, ...],
+        Meta(
+            description="Only the person's messages, replies of agents, results of tools, or tasks and summaries.",
+        ),
+    ] = ()
+    this_folder: Annotated[bool, Meta(description="Only conversations that work in this folder.")] = False
+    after: Annotated[str, Meta(description="Only from this day on, such as 2026-11-02.")] = ""
+    before: Annotated[str, Meta(description="Only from before this day.")] = ""
 
 
 class SearchMemory:
@@ -48,7 +58,7 @@ class SearchMemory:
     label = "Search memory"
     description = (
         "Find what was said and done before in all conversations of the person: messages, replies and results of "
-        "tools, by their words. Use it when something refers to earlier work. This task itself is left out."
+        "tools, by meaning and by words. Use it when something refers to earlier work. This task is left out."
     )
     parameters = schema_of(SearchMemoryArguments)
     execution_mode: ExecutionMode = "parallel"
@@ -79,32 +89,42 @@ class SearchMemory:
         query = clean_output(wanted.query[:_LONGEST_QUERY].encode("utf-8", "replace"))
         if not any(letter.isalnum() for letter in query):
             raise ToolError("The query has no word. Give a few telling words.")
-        hits = await self._context.find_messages(query, wanted.limit)
+        where = MemoryFilter(
+            folders=(str(self._context.workspace),) if wanted.this_folder else (),
+            roles=tuple(role for kind in wanted.kinds for role in _ROLES[kind]),
+            after=_day(wanted.after),
+            before=_day(wanted.before),
+        )
+        found = await self._context.find_in_memory(
+            MemorySearchParams(text=query, limit=wanted.limit, where=where), cancel
+        )
         if cancel.is_set:
             raise ToolError("Operation aborted")
-        if not hits:
-            return text_result("Nothing was found. Try fewer or other words.", "nothing found")
-        text = "\n\n".join(_hit_text(number, hit) for number, hit in enumerate(hits, 1))
-        count = f"{len(hits)} {'hit' if len(hits) == 1 else 'hits'}"
+        remark = f" ({found.remark})" if found.remark else ""
+        if not found.hits:
+            return text_result(f"Nothing was found. Try other words, or fewer conditions.{remark}", "nothing found")
+        text = "\n\n".join(_hit_text(number, hit) for number, hit in enumerate(found.hits, 1))
+        count = f"{len(found.hits)} {'hit' if len(found.hits) == 1 else 'hits'}"
         details: JsonObject = {
-            "hits": [{"conversation_id": hit.conversation_id, "node_id": hit.node_id} for hit in hits]
+            "hits": [{"conversation_id": hit.conversation_id, "node_id": hit.node_id} for hit in found.hits]
         }
-        return hidden(text_result(f"{count}, the best first:\n\n{text}", count, details), self._context.redactor)
+        return hidden(
+            text_result(f"{count}, the best first{remark}:\n\n{text}", count, details), self._context.redactor
+        )
 
 
-def _hit_text(number: int, hit: SearchHit) -> str:
-    title = _line(hit.conversation_title, _LONGEST_TITLE) or "without a title"
-    archived = " Archived," if hit.conversation_archived else ""
-    place = f" Entry {hit.place} of {hit.of}," if hit.of else ""
-    head = f"{number}.{archived}{place} {hit.created_at:%Y-%m-%d %H:%M} UTC, {_WHO.get(hit.role, hit.role)}:"
-    lines = [f"(conversation) {title}"]
-    lines += [f"(before) {_line(hit.before)}"] if hit.before else []
-    lines.append(_line(hit.snippet))
-    lines += [f"(after) {_line(hit.after)}"] if hit.after else []
-    said = in_tags("\n".join(lines), "found")
-    return f"{head}\n{said}"
+def _day(text: str) -> datetime | None:
+    """Midnight in the zone of this machine. Raises `ToolError` for a day that does not exist."""
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError) as error:
+        raise ToolError(f"{text[:40]!r} is no day. Write it like 2026-11-02.") from error
 
 
-def _line(text: str, longest: int = _LONGEST_LINE) -> str:
-    line = " ".join(text.translate(_MARKS).split())
-    return line if len(line) <= longest else f"{line[:longest]}…"
+def _hit_text(number: int, hit: MemoryItem) -> str:
+    title = " ".join(hit.conversation_title.split())[:_LONGEST_TITLE] or "without a title"
+    cut = f"\n(the beginning of {hit.length:,} characters)" if hit.length > len(hit.text) else ""
+    said = in_tags(f"(conversation) {title}\n{hit.text}{cut}", "found")
+    return f"{number}. {hit.at.astimezone():%Y-%m-%d %H:%M}, {hit.speaker}:\n{said}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import fmean
 
 from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import DIMENSIONS, Embedder
+from app.engine.memory.embedding import DIMENSIONS, MODEL_NAME, Embedder
 from app.engine.memory.entries import MemoryEntry, embedded_text
 from app.engine.memory.index import WordIndex
 from app.engine.memory.question import read_question
@@ -25,7 +25,6 @@ from app.engine.memory.search import NEAREST, proposed
 from app.engine.memory.vectors.base import VectorPoint
 from app.engine.memory.vectors.embedded import EmbeddedVectors
 from tests.benchmarks.memory.histories import QUESTION_KINDS, History, Split, all_histories
-from tests.benchmarks.retrieval_stdio import MODEL_NAME
 from tests.support.minilm import minilm
 
 _FIRST = 10

@@ -8,35 +8,39 @@ from pathlib import Path
 import pytest
 
 from app.engine.core.cancel import CancelSignal
-from app.engine.memory.entries import EntryRole, MemoryEntry
+from app.engine.memory.entries import MemoryEntry
+from app.engine.memory.index_thread import IndexThread
 from app.engine.memory.search import MemorySearch
+from app.protocol.blocks import MemoryRole
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
 
 class Memory:
-    def __init__(self, search: MemorySearch) -> None:
-        self.search = search
+    def __init__(self, index: IndexThread) -> None:
+        self.index = index
+        self.search = MemorySearch(index)
         self._count = 0
 
-    async def add(self, *texts: str, session: str = "c1", speaker: str = "Mara", role: EntryRole = "user") -> None:
+    async def add(self, *texts: str, session: str = "c1", speaker: str = "Mara", role: MemoryRole = "user") -> None:
         """Entries on days that follow each other; their ids are their numbers from 1."""
         entries: list[MemoryEntry] = []
         for text in texts:
             self._count += 1
             at = START + timedelta(days=self._count - 1)
             entries.append(MemoryEntry(self._count, str(self._count), session, speaker, role, at, text))
-        await self.search.add(entries, CancelSignal())
+        await self.index.run(lambda index: index.add(entries))
 
     async def find(self, question: str, limit: int = 10) -> list[str]:
-        return [one.found.entry.id for one in await self.search.find(question, limit, CancelSignal())]
+        found = await self.search.find(question, limit, CancelSignal())
+        return [one.found.entry.id for one in found.candidates]
 
 
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncGenerator[Memory]:
-    search = MemorySearch(tmp_path / "memory.db")
-    yield Memory(search)
-    await search.close()
+    index = IndexThread(tmp_path / "memory.db")
+    yield Memory(index)
+    await index.close()
 
 
 async def test_the_entry_with_the_rarest_words_comes_first(memory: Memory) -> None:
@@ -70,7 +74,7 @@ async def test_who_is_named_in_the_question_comes_before_others(memory: Memory) 
 async def test_what_is_added_twice_is_there_once(memory: Memory) -> None:
     entry = MemoryEntry(1, "1", "c1", "Mara", "user", START, "The kettle leaks.")
     for _ in range(2):
-        await memory.search.add([entry], CancelSignal())
+        await memory.index.run(lambda index: index.add([entry]))
     assert await memory.find("kettle") == ["1"]
 
 
@@ -88,8 +92,7 @@ async def test_searches_at_the_same_time_do_not_disturb_each_other(memory: Memor
 
 async def test_the_index_is_there_again_after_it_was_closed(tmp_path: Path) -> None:
     for _ in range(2):
-        search = MemorySearch(tmp_path / "memory.db")
-        entry = MemoryEntry(1, "1", "c1", "Mara", "user", START, "The kettle leaks.")
-        await search.add([entry], CancelSignal())
-        assert len(await search.find("kettle", 5, CancelSignal())) == 1
-        await search.close()
+        memory = Memory(IndexThread(tmp_path / "memory.db"))
+        await memory.add("The kettle leaks.")
+        assert await memory.find("kettle") == ["1"]
+        await memory.index.close()

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from app.engine.core.errors import ConfigurationError, InvalidParams
-from app.engine.core.settings import Settings, folders_of
+from app.engine.core.settings import Settings, writable_folders_of
 from app.engine.sandbox import landlock
 from app.engine.sandbox.form import find_sandbox, forget_sandbox, missing_sandbox, sandbox_of, short_text, status_of
 from app.paths import Paths
@@ -94,7 +94,7 @@ def test_folders_that_must_stay_closed_are_refused(tmp_path: Path, text: str) ->
 def test_writable_folders_are_read(tmp_path: Path) -> None:
     settings = Settings(tmp_path / "settings.json")
     settings.set("writable_folders", "~/notes ; /srv/data/../shared")
-    assert folders_of(settings.values.writable_folders) == (Path.home() / "notes", Path("/srv/shared"))
+    assert writable_folders_of(settings.values.writable_folders) == (Path.home() / "notes", Path("/srv/shared"))
 
 
 def test_probing_leaves_no_process_behind() -> None:

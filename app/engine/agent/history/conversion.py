@@ -94,7 +94,7 @@ def recall_of(node: Node) -> RecallBlock | None:
 def with_recalled(message: UserMessage, recall: RecallBlock) -> UserMessage:
     """The message with what was recalled for it, below it."""
     entries = "\n\n".join(recalled_text(entry) for entry in recall.entries)
-    text = f"{prompt_text('recalled')}\n\n{in_tags(entries, 'recalled')}"
+    text = f"\n\n{prompt_text('recalled')}\n\n{in_tags(entries, 'recalled')}"
     return replace(message, content=(*message.content, Text(text)))
 
 

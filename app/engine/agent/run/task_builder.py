@@ -9,7 +9,7 @@ from app.engine.agent.compaction.context_window import ContextWindow, ContextWin
 from app.engine.agent.compaction.summary import Summarizer
 from app.engine.agent.history.attachments import Attachments, ResultPictures, load_images
 from app.engine.agent.history.branch import BranchWriter
-from app.engine.agent.history.visible_history import ToModelMessages
+from app.engine.agent.history.visible_history import SummaryMessage, ToModelMessages
 from app.engine.agent.loop.agent import Agent, AgentOptions
 from app.engine.agent.loop.features import hooks_of, listeners_of, stream_of
 from app.engine.agent.prompt.system_prompt import TaskSystemPrompt
@@ -22,6 +22,7 @@ from app.engine.agent.run.pause_gate import PauseGate
 from app.engine.agent.run.pending_asks import PendingAsks, UserQuestions
 from app.engine.agent.run.queued_messages import QueuedMessages
 from app.engine.agent.run.rate_limit_wait import RateLimitWait
+from app.engine.agent.run.recall import MemorySource, TaskRecall
 from app.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
 from app.engine.agent.run.repeat_detection import RepeatDetector
 from app.engine.agent.run.resume import InterruptedTurn, TurnReplay
@@ -33,7 +34,7 @@ from app.engine.agent.run.task_state import TaskState
 from app.engine.checkpoints.contents import ContentStore
 from app.engine.checkpoints.recorder import TaskCheckpoints
 from app.engine.core.messages import Message
-from app.engine.core.settings import Settings, folders_of, hosts_of
+from app.engine.core.settings import Settings, hosts_of, writable_folders_of
 from app.engine.event_log import EventLog
 from app.engine.memory.facts import FactProposals, Facts
 from app.engine.models.base import ChatModel
@@ -44,7 +45,6 @@ from app.engine.sandbox.launch import CommandSandbox
 from app.engine.sandbox.loopback import Loopback
 from app.engine.sandbox.profile import DeniedFolders, SandboxProfile
 from app.engine.storage.database import Database
-from app.engine.storage.search.message_recall import MessageRecall
 from app.engine.tools.base import Embed, GuardedTool, ToolContext, no_embedding
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from app.engine.tools.mcp.pool import McpPool
@@ -98,6 +98,7 @@ class TaskBuilder:
     sub_agents: SubAgentRunner | None = None
     open_model: Callable[[str], ChatModel] | None = None
     embed: Embed = no_embedding
+    memory: MemorySource | None = None
 
     def build(
         self,
@@ -133,6 +134,8 @@ class TaskBuilder:
         calls = TaskModelCalls(
             state, policy, self.daily_budget, self.database.journal, model, self.has_price, self.open_model, delegation
         )
+        is_summarised = bool(history) and isinstance(history[0], SummaryMessage)
+        recall = TaskRecall(context, self.memory, is_summarised=is_summarised)
         tool_context = ToolContext(
             task.id,
             workspace,
@@ -148,8 +151,8 @@ class TaskBuilder:
             keep_working_dir=state.set_working_dir,
             background_changed=partial(self._show_background, task.conversation_id),
             sub_agents=delegation,
-            find_messages=MessageRecall(self.database.search, task).find,
             propose_fact=FactProposals(self.facts, task, branch.agent.name, lambda: branch.position).propose,
+            find_in_memory=recall.find,
             model_calls=calls,
             embed=self.embed,
         )
@@ -216,6 +219,7 @@ class TaskBuilder:
             sandbox,
             delegation,
             model,
+            recall,
             services,
         )
 
@@ -245,7 +249,7 @@ class TaskBuilder:
         self, task: Task, environment: Mapping[str, str], executions: ToolExecutionLog
     ) -> CommandSandbox | None:
         values = self.settings.values
-        mode, granted = values.command_sandbox, folders_of(values.writable_folders)
+        mode, granted = values.command_sandbox, writable_folders_of(values.writable_folders)
         if not is_sandboxed(mode):
             return None
         homes = (Path.home(), Path(environment.get("HOME", "/")))
@@ -305,7 +309,7 @@ def sandbox_of_server(
         paths.outputs / owner,
         paths.cache,
         network=True,
-        granted=folders_of(values.writable_folders),
+        granted=writable_folders_of(values.writable_folders),
         mode=values.command_sandbox,
     )
 

@@ -12,6 +12,7 @@ from app.engine.agent.prompt.system_prompt import TaskSystemPrompt, join_parts, 
 from app.engine.agent.run.delegation import Delegation
 from app.engine.agent.run.pause_gate import PauseGate
 from app.engine.agent.run.queued_messages import QueuedEntries
+from app.engine.agent.run.recall import TaskRecall
 from app.engine.agent.run.recorder import TaskRecorder
 from app.engine.agent.run.resume import InterruptedTurn
 from app.engine.agent.run.service_tools import ServiceTools
@@ -60,6 +61,7 @@ class TaskRun:
         sandbox: CommandSandbox | None,
         delegation: Delegation | None,
         model: ChatModel,
+        recall: TaskRecall,
         services: ServiceTools | None = None,
     ) -> None:
         self.branch = context.branch
@@ -76,6 +78,7 @@ class TaskRun:
         self._window = window
         self._processes = processes
         self._sandbox = sandbox
+        self._recall = recall
         self._services = services
         self._conclusion = TaskConclusion(context, recorder, completion, agent)
         self._cancel = CancelSignal()
@@ -229,7 +232,7 @@ class TaskRun:
                 self._summary_failure = await self._window.summarise(self.task.model, self._cancel)
                 self._conclusion.has_replied = False
             elif isinstance(opening, UserMessage):
-                await self._agent.prompt(opening, self._cancel)
+                await self._agent.prompt(await self._recall.add_to(opening, self._cancel), self._cancel)
             else:
                 await self._agent.continue_(self._cancel, skip_first_poll=opening is not None)
             while self._has_unread():

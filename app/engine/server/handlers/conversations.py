@@ -128,9 +128,13 @@ async def change(
         turn_taking=old.turn_taking if params.turn_taking is None else params.turn_taking,
         kept=_kept(old.kept, params),
         network=params.network or old.network,
+        remembers=old.remembers if params.remembers is None else params.remembers,
+        recalls=old.recalls if params.recalls is None else params.recalls,
     )
     if new != old:
         services.log.publish(ConversationUpdate(conversation=new))
+    if new.remembers != old.remembers:
+        services.memory.rules_changed()
     if archived and not old.archived:
         await services.sessions.close_conversation(old.id)
     if params.approve is not None:

@@ -188,7 +188,7 @@ async def status(services: Services, session: ClientSession, params: EmptyParams
         memory_bytes=memory_bytes(),
         cpu_seconds=cpu_seconds(),
         running_tasks=sum(task.parent_id is None for task in await services.database.tasks.active()),
-        clients=services.log.listener_count,
+        clients=services.log.client_count,
         loop_stall_p99_ms=services.stalls.p99_ms(),
         loop_stall_max_ms=services.stalls.max_ms(),
         sandbox=await asyncio.to_thread(status_of, services.settings.values.command_sandbox),

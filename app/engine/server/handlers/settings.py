@@ -33,6 +33,8 @@ from app.protocol.settings import (
     SettingsSetResult,
 )
 
+_OF_MEMORY = ("not_remembered_folders", "embedding_folder")
+
 
 async def get(services: Services, session: ClientSession, params: SettingsGetParams) -> SettingsGetResult:
     return SettingsGetResult(settings=services.settings.all())
@@ -40,6 +42,8 @@ async def get(services: Services, session: ClientSession, params: SettingsGetPar
 
 async def set_one(services: Services, session: ClientSession, params: SettingsSetParams) -> SettingsSetResult:
     services.settings.set(params.name, params.value)
+    if params.name in _OF_MEMORY:
+        services.memory.rules_changed()
     return SettingsSetResult(settings=services.settings.all())
 
 

@@ -1,12 +1,13 @@
 """Nodes: the trees of all conversations, read branch by branch."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
-from sqlalchemy import bindparam, func, literal, select
+from sqlalchemy import ColumnElement, bindparam, func, literal, select
 
 from app.engine.storage.sqlite.reader import Reader
-from app.engine.storage.sqlite.statements import Write, to_json, to_text, upsert
+from app.engine.storage.sqlite.statements import Write, from_json, to_json, to_text, upsert
 from app.engine.storage.sqlite.tables import nodes
 from app.protocol.conversations import Node
 
@@ -52,6 +53,19 @@ _NEWEST = (
     .limit(1)
 )
 _PARENT = select(nodes.c.parent_id).where(nodes.c.id == bindparam("id"))
+_SIZES_AFTER = (
+    select(nodes.c.number, func.length(nodes.c.body).label("size"))
+    .where(nodes.c.number > bindparam("number"))
+    .order_by(nodes.c.number)
+    .limit(bindparam("limit"))
+)
+_UP_TO = (
+    select(nodes.c.number, nodes.c.id)
+    .where(nodes.c.number <= bindparam("number"))
+    .order_by(nodes.c.number.desc())
+    .limit(1)
+)
+_COUNT_AFTER = select(func.count().label("total")).where(nodes.c.number > bindparam("number"))
 
 
 def save(node: Node) -> Write:
@@ -67,6 +81,14 @@ def save(node: Node) -> Write:
             "body": to_json(node),
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedNode:
+    """Numbers grow in the order of first storage. Those of deleted nodes may be given again."""
+
+    number: int
+    node: Node
 
 
 class NodeStore:
@@ -145,6 +167,30 @@ class NodeStore:
     async def streaming(self) -> tuple[Node, ...]:
         """Unfinished nodes: after a crash these are cut."""
         return await self._reader.structs(_STREAMING, Node)
+
+    async def after(self, number: int, limit: int) -> tuple[NumberedNode, ...]:
+        """The next nodes of all conversations in order of their numbers; fewer if they are large."""
+        sizes = await self._reader.rows(_SIZES_AFTER, {"number": number, "limit": limit})
+        sums = accumulate(row.size for row in sizes)
+        count = max(1, sum(size <= _MOST_AT_ONCE for size in sums))
+        return await self._numbered(nodes.c.number.in_([row.number for row in sizes[:count]]))
+
+    async def numbered(self, node_ids: Sequence[str]) -> tuple[NumberedNode, ...]:
+        """Up to some hundred nodes in order of their numbers; missing ones are left out."""
+        return await self._numbered(nodes.c.id.in_(node_ids))
+
+    async def newest_up_to(self, number: int) -> tuple[int, str] | None:
+        """The number and id of the node with this number, or of the one before it."""
+        rows = await self._reader.rows(_UP_TO, {"number": number})
+        return (rows[0].number, rows[0].id) if rows else None
+
+    async def count_after(self, number: int) -> int:
+        (row,) = await self._reader.rows(_COUNT_AFTER, {"number": number})
+        return int(row.total)
+
+    async def _numbered(self, wanted: ColumnElement[bool]) -> tuple[NumberedNode, ...]:
+        chosen = select(nodes.c.number, nodes.c.body).where(wanted).order_by(nodes.c.number)
+        return tuple(NumberedNode(row.number, from_json(row.body, Node)) for row in await self._reader.rows(chosen))
 
     async def _parent(self, node_id: str) -> str | None:
         rows = await self._reader.rows(_PARENT, {"id": node_id})

@@ -1,0 +1,56 @@
+"""Whether an entry bears on a message at all, and the part of it that does.
+
+A ranking always has a first place; what an agent is given unasked has to earn it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from app.engine.memory.entries import MemoryEntry
+from app.engine.memory.question import read_question
+
+# Cosines of the model: unrelated texts reach about 0.2, the answer to a question typically 0.4 to 0.7.
+_NEAR = 0.4
+# Without a near meaning: so many of the telling words, and at least two.
+_SHARE = 0.5
+_FEWEST = 2
+_STEM = 5
+_WORD = re.compile(r"[^\W_]+")
+
+
+def bears_on(question: str, entry: MemoryEntry, nearness: Mapping[int, float]) -> bool:
+    """True if its meaning is near the question, or it has most of the telling words."""
+    if nearness.get(entry.number, 0.0) >= _NEAR:
+        return True
+    wanted = _stems(read_question(question).words)
+    shared = wanted & _stems(match[0].lower() for match in _WORD.finditer(entry.text))
+    return len(shared) >= _FEWEST and len(shared) >= _SHARE * len(wanted)
+
+
+def passage(text: str, question: str, longest: int) -> str:
+    """The part of a text with the most words of the question, of at most `longest` characters."""
+    if len(text) <= longest:
+        return text
+    wanted = _stems(read_question(question).words)
+    places = [match.start() for match in _WORD.finditer(text) if match[0].lower()[:_STEM] in wanted]
+    start = _densest(places, longest)
+    begin = max(0, text.rfind("\n", 0, start) + 1, text.rfind(". ", 0, start) + 2 if start else 0)
+    if start - begin > longest // 3:  # the sentence is too long to be shown from its beginning
+        begin = start
+    end = begin + longest
+    return f"{'… ' if begin else ''}{text[begin:end].strip()}{' …' if end < len(text) else ''}"
+
+
+def _densest(places: Sequence[int], longest: int) -> int:
+    """The place from which the most others are within two thirds of the length."""
+    best, most, last = 0, 0, 0
+    for first, place in enumerate(places):
+        while last < len(places) and places[last] < place + longest * 2 // 3:
+            last += 1
+        if last - first > most:
+            best, most = place, last - first
+    return best
+
+
+def _stems(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(word[:_STEM] for word in words)

@@ -1,0 +1,290 @@
+"""Memory of a whole engine: what it has of conversations, what it leaves out, and how it heals."""
+
+import asyncio
+import os
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import InvalidParams, NotFound
+from app.engine.data.remover import Remover
+from app.engine.memory.index_thread import IndexUnavailable
+from app.protocol.events import ConversationUpdate
+from app.protocol.memory import MemoryFilter, MemoryItem, MemoryListParams, MemoryPruneParams, MemorySearchParams
+from tests.support.engine_parts import EngineParts, engine_parts, remembered
+from tests.support.model_server import Call, ModelServer, ReceivedRequest, Reply
+
+
+async def said(engine: EngineParts, prompt: str) -> str:
+    """A finished conversation that begins with this message, which memory has; its id."""
+    task = await engine.start(prompt, mode="chat")
+    await engine.watcher.end(task.id)
+    await remembered(engine)
+    return task.conversation_id
+
+
+async def found(engine: EngineParts, text: str) -> list[str]:
+    result = await engine.services.memory.search(MemorySearchParams(text=text), CancelSignal())
+    return [hit.text for hit in result.hits]
+
+
+async def entries(engine: EngineParts) -> list[MemoryItem]:
+    """All, oldest first."""
+    page = await engine.services.memory.page(MemoryListParams(limit=500))
+    assert not page.has_more
+    return list(reversed(page.items))
+
+
+async def test_messages_calls_and_results_are_remembered_with_who_said_them(tmp_path: Path) -> None:
+    replies = [Reply(text="I look.", calls=(Call("shell", {"command": "echo tangerine"}),)), Reply(text="It works.")]
+    async with engine_parts(tmp_path, ModelServer(replies=replies)) as engine:
+        await engine.watcher.end((await engine.start("please look", mode="chat")).id)
+        await remembered(engine)
+        kept = [(one.role, one.speaker, one.text) for one in await entries(engine)]
+        tangerine = await found(engine, "tangerine")
+    assert kept[0] == ("user", "User", "please look")
+    assert kept[1] == ("agent", "Assistant", "I look.\n[shell: echo tangerine]")
+    assert kept[2][:2] == ("tool", "shell")
+    assert "tangerine" in kept[2][2]
+    assert kept[3] == ("agent", "Assistant", "It works.")
+    assert len(tangerine) >= 2
+
+
+async def test_secrets_never_reach_memory(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await said(engine, "my key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ, use it for the boat")
+        (first, *_) = await entries(engine)
+    stored = b"".join(file.read_bytes() for file in (tmp_path / "data" / "memory").rglob("*") if file.is_file())
+    assert "boat" in first.text
+    assert "abcdefghijklmnop" not in first.text
+    assert b"abcdefghijklmnop" not in stored
+
+
+async def test_an_engine_that_starts_again_indexes_nothing_twice_and_misses_nothing(tmp_path: Path) -> None:
+    model = ModelServer(answer=lambda request: Reply(text="Noted."))
+    async with engine_parts(tmp_path, model) as engine:
+        await said(engine, "The kettle leaks")
+        task = await engine.start("The roof is new", mode="chat")
+        await engine.watcher.end(task.id)  # it may not be indexed yet
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await said(engine, "The fence is green")
+        texts = [one.text for one in await entries(engine)]
+    assert sorted(texts) == ["Noted.", "Noted.", "Noted.", "The fence is green", "The kettle leaks", "The roof is new"]
+
+
+@pytest.mark.parametrize("damage", ["deleted", "no database", "torn", "another version", "half of the tables"])
+async def test_a_damaged_index_is_made_again(tmp_path: Path, damage: str) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        for number in range(5):
+            await said(engine, f"The kettle number {number} leaks")
+    file = tmp_path / "data" / "memory" / "memory.db"
+    match damage:
+        case "deleted":
+            file.unlink()
+        case "no database":
+            file.write_bytes(b"hello" * 1_000)
+        case "torn":
+            with file.open("r+b") as opened:
+                opened.seek(4096)
+                opened.write(os.urandom(file.stat().st_size - 4096))
+        case "another version":
+            connection = sqlite3.connect(file)
+            connection.execute("PRAGMA user_version = 999")
+            connection.close()
+        case _:
+            connection = sqlite3.connect(file)
+            connection.execute("DROP TABLE entry_words")
+            connection.commit()
+            connection.close()
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await found(engine, "kettle")  # may be what notices
+        await remembered(engine)
+        assert len(await found(engine, "which kettle leaks")) >= 5
+        assert len(await entries(engine)) == 10
+
+
+async def test_an_index_that_is_deleted_or_damaged_while_the_engine_runs_heals(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await said(engine, "The kettle leaks")
+        for file in (tmp_path / "data" / "memory").glob("memory.db*"):
+            file.unlink()
+        await said(engine, "The roof is new")
+        assert "The kettle leaks" in await found(engine, "kettle")
+        assert "The roof is new" in await found(engine, "roof")
+
+
+async def test_another_database_under_the_same_index_is_noticed(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await said(engine, "The kettle leaks")
+        await said(engine, "The fence is green")
+    for file in (tmp_path / "data").glob("errand.db*"):
+        file.unlink()
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await remembered(engine)
+        assert await found(engine, "kettle") == []
+        await said(engine, "The roof is new")
+        assert "The roof is new" in await found(engine, "roof")
+
+
+async def test_a_deleted_conversation_leaves_memory(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        gone, kept = await said(engine, "The kettle leaks"), await said(engine, "The kettle is new")
+        services = engine.services
+        await change(engine, gone, archived=True)
+        remover = Remover(
+            services.log, services.database, services.locks, services.grants, services.contents, services.paths
+        )
+        await remover.delete(gone)
+        await remembered(engine)
+        # The next conversation gets the numbers of the deleted nodes.
+        new = await said(engine, "The kettle is red")
+        assert {one.conversation_id for one in await entries(engine)} == {kept, new}
+        assert "The kettle leaks" not in await found(engine, "kettle leaks")
+
+
+async def test_a_conversation_that_is_not_to_be_remembered_leaves_memory_and_comes_back(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        private, other = await said(engine, "The kettle leaks"), await said(engine, "The roof is new")
+        await change(engine, private, remembers=False)
+        await remembered(engine)
+        assert {one.conversation_id for one in await entries(engine)} == {other}
+        task = await engine.start("The kettle is mended", mode="chat", conversation_id=private)
+        await engine.watcher.end(task.id)
+        await remembered(engine)
+        assert await found(engine, "kettle") == []
+        await change(engine, private, remembers=True)
+        await remembered(engine)
+        assert {"The kettle leaks", "The kettle is mended"} <= set(await found(engine, "kettle"))
+
+
+async def test_a_folder_can_be_left_out_of_memory(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await said(engine, "The kettle leaks")
+        set_setting(engine, "not_remembered_folders", str(tmp_path))
+        await remembered(engine)
+        assert await entries(engine) == []
+        with pytest.raises(InvalidParams, match="Folders not remembered"):
+            set_setting(engine, "not_remembered_folders", "relative/folder")
+
+
+async def test_entries_are_listed_page_by_page_and_filtered(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        for number in range(3):
+            await said(engine, f"The kettle number {number} leaks")
+        memory = engine.services.memory
+        first = await memory.page(MemoryListParams(limit=4))
+        rest = await memory.page(MemoryListParams(limit=4, before_number=first.items[-1].number))
+        mine = await memory.page(MemoryListParams(where=MemoryFilter(roles=("user",))))
+        later = MemoryFilter(after=datetime.now(UTC) + timedelta(hours=1))
+        none = await memory.search(MemorySearchParams(text="kettle", where=later), CancelSignal())
+        item = await memory.get(first.items[0].number)
+        with pytest.raises(NotFound):
+            await memory.get(10_000)
+    assert first.has_more and not rest.has_more
+    assert len(first.items) == 4 and len(rest.items) == 2
+    assert len(mine.items) == 3
+    assert none.hits == ()
+    assert item.text == "Noted."
+    assert item.folder == str(tmp_path / "workspace")
+
+
+async def test_what_is_pruned_stays_findable_by_its_words_and_the_audit_says_so(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        for number in range(3):
+            await said(engine, f"The kettle number {number} leaks")
+        memory = engine.services.memory
+        assert await memory.prune(MemoryPruneParams(keep=2), "the window") == 4
+        stats = await memory.stats()
+        assert (stats.entries, stats.pruned, stats.to_embed, stats.to_index) == (6, 4, 2, 0)
+        assert len(await found(engine, "kettle leaks")) >= 3
+        (line, *_) = (await engine.services.database.memory_log.page(10)).entries
+        assert (line.action, line.by, line.about) == ("pruned", "the window", "4 vectors")
+        with pytest.raises(InvalidParams, match="Name a time"):
+            await memory.prune(MemoryPruneParams(), "the window")
+
+
+async def test_rebuilding_makes_the_same_again_and_never_stops_halfway(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        for number in range(8):
+            await said(engine, f"The kettle number {number} leaks")
+        before = sorted(one.text for one in await entries(engine))
+        for _ in range(3):
+            await asyncio.gather(said(engine, "go on"), engine.services.memory.rebuild("the window"))
+        await remembered(engine)
+        after = sorted(one.text for one in await entries(engine))
+    assert after == sorted([*before, *["go on", "Noted."] * 3])
+
+
+async def test_an_index_that_cannot_be_opened_stops_no_task(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "memory").write_text("a file where the folder should be")
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        task = await engine.watcher.end((await engine.start("The kettle leaks", mode="chat")).id)
+        assert task.status == "completed"
+        with pytest.raises(IndexUnavailable):
+            await found(engine, "kettle")
+
+
+async def test_what_bears_on_a_message_is_given_with_it_and_noted(tmp_path: Path) -> None:
+    asked: list[ReceivedRequest] = []
+
+    def answer(request: ReceivedRequest) -> Reply:
+        asked.append(request)
+        return Reply(text="Noted.")
+
+    async with engine_parts(tmp_path, ModelServer(answer=answer)) as engine:
+        await said(engine, "The tide tables of the harbour are in /srv/tides.csv")
+        await said(engine, "The printer in the hall needs toner")
+        other = await said(engine, "where are the tide tables of the harbour?")
+        nodes = [node for node in engine.watcher.nodes() if node.conversation_id == other]
+        last = str(asked[-1].messages[-1]["content"])
+        again = await engine.start("and now in words", mode="chat", conversation_id=other)
+        await engine.watcher.end(again.id)
+        history = [str(message["content"]) for message in asked[-1].messages]
+    assert [node.role for node in nodes] == ["user", "system", "assistant"]
+    assert "/srv/tides.csv" in last and "toner" not in last
+    assert last in history  # the same text as before: what a provider has cached stays valid
+
+
+@pytest.mark.parametrize("switch", ["conversation", "folder", "budget"])
+async def test_recall_can_be_switched_off(tmp_path: Path, switch: str) -> None:
+    asked: list[ReceivedRequest] = []
+
+    def answer(request: ReceivedRequest) -> Reply:
+        asked.append(request)
+        return Reply(text="Noted.")
+
+    async with engine_parts(tmp_path, ModelServer(answer=answer)) as engine:
+        await said(engine, "The tide tables of the harbour are in /srv/tides.csv")
+        conversation = await said(engine, "hello there")
+        if switch == "conversation":
+            await change(engine, conversation, recalls=False)
+        elif switch == "folder":
+            set_setting(engine, "not_recalled_folders", str(tmp_path))
+        else:
+            set_setting(engine, "recall_tokens", 0)
+        prompt = "where are the tide tables of the harbour?"
+        task = await engine.start(prompt, mode="chat", conversation_id=conversation)
+        await engine.watcher.end(task.id)
+    assert asked[-1].messages[-1]["content"] == prompt
+
+
+async def change(
+    engine: EngineParts, conversation_id: str, *, archived: bool = False, remembers: bool = True, recalls: bool = True
+) -> None:
+    services = engine.services
+    conversation = await services.database.conversations.get(conversation_id)
+    assert conversation is not None
+    new = msgspec.structs.replace(conversation, archived=archived, remembers=remembers, recalls=recalls)
+    services.log.publish(ConversationUpdate(conversation=new))
+    await services.log.flush()
+    services.memory.rules_changed()
+
+
+def set_setting(engine: EngineParts, name: str, value: str | int) -> None:
+    engine.services.settings.set(name, value)
+    engine.services.memory.rules_changed()
