@@ -1,4 +1,4 @@
-"""`errand memory`: the facts that every task is told, forgetting, and the log of what was done with memory."""
+"""`errand memory`: searching it, the facts that every task is told, forgetting, its indexes and its log."""
 
 from typing import Annotated
 
@@ -6,6 +6,7 @@ import msgspec
 
 from app.cli.arguments import UsageError, workspace_path
 from app.cli.command import Command
+from app.cli.commands import memory_index as index
 from app.cli.commands.forgetting import forget
 from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.cli.terminal.terminal import Terminal
@@ -26,6 +27,9 @@ from app.protocol.facts import (
 from app.protocol.memory import MEMORY_LOG, MemoryLogEntry, MemoryLogParams
 
 _USAGE = """Say what to do:
+  errand memory search 'QUESTION'  what was said and done, by meaning and words;
+                                   --folder DIR: in conversations of a folder
+  errand memory show NUMBER        one entry of the search with its whole text
   errand memory facts              what every task is told, and what agents
                                    propose to remember
   errand memory pin 'TEXT'         a new fact: one sentence or a short paragraph
@@ -36,20 +40,32 @@ _USAGE = """Say what to do:
   errand memory unpin ID           remove a fact, or decline a proposed one
   errand memory forget NODE…       remove the text of messages for good, from
                                    everywhere; `errand search --json` has the ids
-  errand memory log                what was done with memory, and by whom"""
+  errand memory log                what was done with memory, and by whom
+  errand memory stats              sizes, what is not indexed yet, the model
+  errand memory prune 90d|10000    remove vectors of older entries, or of all but
+                                   the newest; their words stay
+  errand memory rebuild            make the indexes again from what is stored
+  errand memory download           get the embedding model now"""
 _SCOPES: dict[FactScope, str] = {"always": "always", "me": "about you", "folder": "in"}
 
 
 class MemoryOptions(CommandOptions, frozen=True, kw_only=True):
     words: Annotated[
-        tuple[str, ...], Argument("WHAT", "facts (the default), pin, edit, accept, unpin, forget or log, and which")
+        tuple[str, ...],
+        Argument(
+            "WHAT",
+            "facts (the default), search, show, pin, edit, accept, unpin, forget, log, stats, prune, rebuild or "
+            "download, and which",
+        ),
     ] = ()
     scope: Annotated[
         FactScope | None,
         Option("--scope", "what a fact is about: always (the default), me, or folder for this one and all below it"),
     ] = None
-    folder: Annotated[str | None, Option("--folder", "the fact is about another folder", "DIR")] = None
-    limit: Annotated[int, Option("--limit", "with log: how many lines (default: 50)", "N")] = 50
+    folder: Annotated[
+        str | None, Option("--folder", "the fact is about another folder; with search: only this one", "DIR")
+    ] = None
+    limit: Annotated[int | None, Option("--limit", "with search and log: how many (default: 10, 50)", "N")] = None
     yes: Annotated[bool, Flag("--yes", "with forget: do not ask")] = False
     json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
 
@@ -76,8 +92,12 @@ async def memory(options: MemoryOptions, paths: Paths, terminal: Terminal) -> in
                 await forget(connection, tuple(node_ids), terminal, asks=not options.yes, as_json=options.json)
             case ["log"]:
                 await _log(connection, options, terminal)
-            case _:
-                raise UsageError(_USAGE)
+            case words:
+                order = index.Order(words, options.folder, options.limit, as_json=options.json)
+                status = await index.serve(connection, order, terminal)
+                if status is None:
+                    raise UsageError(_USAGE)
+                return status
     return 0
 
 
@@ -147,7 +167,7 @@ async def _matching(connection: Connection, part: str) -> Fact:
 
 
 async def _log(connection: Connection, options: MemoryOptions, terminal: Terminal) -> None:
-    found = await connection.call(MEMORY_LOG, MemoryLogParams(limit=options.limit))
+    found = await connection.call(MEMORY_LOG, MemoryLogParams(limit=options.limit or 50))
     for entry in found.entries:
         terminal.line(msgspec.json.encode(entry).decode() if options.json else _log_line(entry))
     if options.json:

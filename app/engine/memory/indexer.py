@@ -61,12 +61,11 @@ class Indexer:
 
     async def to_index(self) -> int:
         """How many nodes are not looked at yet."""
-        return await self._database.nodes.count_after(self._position)
+        return await self._database.nodes.count_after(0 if self._begins_anew else self._position)
 
     async def is_current(self) -> bool:
         """True if nothing waits: not said, finished or deleted."""
-        waits = self._finished or self._deleted or self._from_start or self._generation != self._index.generation
-        return not waits and not await self.to_index()
+        return not (self._finished or self._deleted or self._begins_anew) and not await self.to_index()
 
     def follow(self, event: Event) -> None:
         """Called with each event once it is stored."""
@@ -111,6 +110,10 @@ class Indexer:
         if numbers:
             self.on_removed(numbers)
         return len(numbers)
+
+    @property
+    def _begins_anew(self) -> bool:
+        return self._from_start or self._generation != self._index.generation
 
     async def _round(self) -> bool:
         """One slice; True if there is more to read."""

@@ -1,0 +1,81 @@
+"""`errand memory` in the terminal: search, state, pruning, rebuilding; and what a killed engine leaves."""
+
+import asyncio
+import re
+
+from app.protocol.base import JsonObject
+from tests.support.command_line import Errand
+from tests.support.model_server import ModelServer, Reply
+
+CHAT = ("run", "--approve", "all", "--model", "openai_compatible/test-model", "--api-base")
+SAID = ("the tide tables of the harbour are in /srv/tides.csv", "the printer in the hall needs toner")
+
+
+async def talk(errand: Errand, *texts: str) -> None:
+    async with ModelServer(answer=lambda request: Reply(text="Noted.")) as server:
+        for text in texts:
+            assert (await errand.run(*CHAT, server.url, text)).code == 0
+    await indexed(errand)
+
+
+async def indexed(errand: Errand) -> JsonObject:
+    async with asyncio.timeout(30):
+        while True:
+            (stats,) = (await errand.run("memory", "stats", "--json")).lines
+            if not stats["toIndex"]:
+                return stats
+            await asyncio.sleep(0.1)
+
+
+async def test_what_was_said_is_found_shown_and_counted(own_errand: Errand) -> None:
+    await talk(own_errand, *SAID)
+    found = await own_errand.run("memory", "search", "where are the tide tables?", "--limit", "1")
+    assert found.code == 0
+    assert "User" in found.out and "/srv/tides.csv" in found.out and "toner" not in found.out
+    assert "Only words were searched" in found.err
+    number = re.findall(r"^(\d+) ", found.out, re.MULTILINE)[0]
+    shown = await own_errand.run("memory", "show", number)
+    assert SAID[0] in shown.out
+    state = await own_errand.run("memory", "stats")
+    assert re.search(r"entries +4\b", state.out) and "embedding model" in state.out
+
+
+async def test_wrong_words_are_answered_with_advice(own_errand: Errand) -> None:
+    for words, advice in (
+        (("show", "x"), "no number of an entry"),
+        (("show", "99"), "There is no entry 99"),
+        (("prune", "soon"), "an age such as 90d"),
+        (("search",), "errand memory search"),
+        (("dance",), "Say what to do"),
+    ):
+        done = await own_errand.run("memory", *words)
+        assert done.code != 0 and advice in done.err and "Traceback" not in done.err
+
+
+async def test_pruning_and_rebuilding_say_what_they_did(own_errand: Errand) -> None:
+    await talk(own_errand, *SAID)
+    assert "3 vectors removed" in (await own_errand.run("memory", "prune", "1")).out
+    assert "0 vectors removed" in (await own_errand.run("memory", "prune", "9000d")).out
+    assert "Made again: 4 entries" in (await own_errand.run("memory", "rebuild")).out
+    log = (await own_errand.run("memory", "log")).out
+    assert "rebuilt" in log and "pruned" in log
+
+
+async def test_an_engine_killed_while_it_indexes_goes_on_where_it_was(own_errand: Errand) -> None:
+    await talk(own_errand, *SAID)
+    for _ in range(3):
+        await own_errand.run("memory", "rebuild", "--json")
+        own_errand.kill_engine()
+        await talk(own_errand, "one more thing about the harbour")
+    stats = await indexed(own_errand)
+    assert stats["entries"] == 2 * (len(SAID) + 3)
+    assert "/srv/tides.csv" in (await own_errand.run("memory", "search", "tide tables")).out
+
+
+async def test_what_was_recalled_is_named_in_the_transcript(own_errand: Errand) -> None:
+    await talk(own_errand, SAID[0])
+    async with ModelServer(answer=lambda request: Reply(text="There.")) as server:
+        done = await own_errand.run(*CHAT, server.url, "where are the tide tables of the harbour?")
+        request = await server.request(0)
+    assert "Recalled 1 earlier entry from memory" in done.out + done.err
+    assert "/srv/tides.csv" in str(request.messages[-1]["content"])
