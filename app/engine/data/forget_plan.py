@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from app.engine.core.errors import AgentBusy, InvalidParams, NotFound
-from app.engine.data.scrubbing import Forgotten, Scrubber, arguments_of, calls_of, is_forgotten, quotes, texts_of
+from app.engine.data.scrubbing import Forgotten, Scrubber, arguments_of, calls_of, is_forgotten, texts_of
 from app.engine.storage.database import Database
 from app.engine.storage.records.executions import StoredExecution
 from app.engine.storage.records.forgetting import NodeTree
@@ -106,6 +106,7 @@ async def forget_plan(database: Database, paths: Paths, requested: Sequence[Node
     chosen = await _Selection(database, tasks).select(requested)
     _check_ended((*chosen.whole.values(), *chosen.replies.values()), tasks)
     forgotten = await _with_summaries(database, chosen.forgotten(conversation_ids))
+    scrubber = Scrubber(forgotten)
     asks = await database.forgets.asks([task.id for task in tasks])
     asked = {ask.id for ask in asks if any((ask.task_id, one) in forgotten.asked for one in calls_of(ask))}
     executions = await _executions(database, chosen)
@@ -116,7 +117,7 @@ async def forget_plan(database: Database, paths: Paths, requested: Sequence[Node
         nodes=nodes,
         replies=tuple(chosen.replies.values()),
         summaries=await database.forgets.nodes(tuple(forgotten.summaries)),
-        quoting=tuple([node async for node in database.forgets.quoting() if quotes(node, forgotten)]),
+        quoting=tuple([node async for node in database.forgets.quoting() if scrubber.quotes(node)]),
         conversations=tuple(one for one in conversations if one is not None),
         tasks=tuple(tasks),
         agents=tuple([agent for one in sorted(conversation_ids) for agent in await database.agents.list(one)]),
@@ -128,7 +129,7 @@ async def forget_plan(database: Database, paths: Paths, requested: Sequence[Node
             path for node in nodes for path in pictures_of(node.blocks) if _is_below(Path(path), paths.attachments, 2)
         ),
         facts=tuple(fact for fact in await database.facts.all() if _was_proposed_there(fact, forgotten)),
-        scrubber=Scrubber(forgotten),
+        scrubber=scrubber,
     )
 
 

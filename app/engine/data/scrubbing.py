@@ -47,6 +47,8 @@ from app.protocol.tasks import AgentPlan, Task
 _TELLING = 16
 # A field that begins with so much of a text is that text, shortened.
 _BEGINNING = 200
+# As much of a text stands at least in the results of a search, if it has so much.
+_OPENING = 60
 SEARCH_TOOL = "search_memory"
 SUB_AGENT = "Sub-agent"
 
@@ -89,6 +91,7 @@ class Scrubber:
         self._whole = frozenset((*texts, *self._lines, *forgotten.arguments))
         self._titles = frozenset(title_of(text) for text in texts)
         self._telling = tuple(sorted((text for text in texts if len(text) >= _TELLING), key=len, reverse=True))
+        self._openings = frozenset(line[:_OPENING] for line in self._lines if len(line) >= _TELLING)
         self._quoted = forgotten.quoted
 
     def struct(self, record: S) -> S:
@@ -147,6 +150,24 @@ class Scrubber:
         if node.role in ("system", "tool_result"):
             return msgspec.structs.replace(node, blocks=tuple(map(self._quoting, node.blocks)))
         return node
+
+    def quotes(self, node: Node) -> bool:
+        """True if the node says what an agent was given from memory, or found there, that is forgotten."""
+        return any(
+            any(entry.node_id in self._quoted and entry.text != FORGOTTEN for entry in block.entries)
+            if isinstance(block, RecallBlock)
+            else isinstance(block, ToolResultBlock) and self._found(block)
+            for block in node.blocks
+        )
+
+    def _found(self, block: ToolResultBlock) -> bool:
+        """True for a search of memory with such a text among its hits, or beside one."""
+        if block.tool != SEARCH_TOOL or "forgotten" in block.marks:
+            return False
+        if self._quoted & found_by(block):
+            return True
+        line = " ".join(block.text.split())
+        return any(opening in line for opening in self._openings)
 
     def task(self, task: Task) -> Task:
         if task.conversation_id not in self._forgotten.conversations:
@@ -273,7 +294,7 @@ class Scrubber:
         match block:
             case RecallBlock(entries=entries):
                 return msgspec.structs.replace(block, entries=tuple(map(self._recalled, entries)))
-            case ToolResultBlock(tool=tool) if tool == SEARCH_TOOL and self._quoted & found_by(block):
+            case ToolResultBlock() if self._found(block):
                 return without_result(block)
             case NoticeBlock(data=data) if data is not None:
                 return msgspec.structs.replace(block, data=self._notice(data))
@@ -312,18 +333,6 @@ def found_by(block: ToolResultBlock) -> frozenset[str]:
     hits = (block.details or {}).get("hits")
     found = [hit.get("node_id") for hit in hits if isinstance(hit, dict)] if isinstance(hits, list) else []
     return frozenset(one for one in found if isinstance(one, str))
-
-
-def quotes(node: Node, forgotten: Forgotten) -> bool:
-    """True if the node says what an agent was given from memory, or found there, that is forgotten."""
-    for block in node.blocks:
-        if isinstance(block, RecallBlock) and any(
-            entry.node_id in forgotten.quoted and entry.text != FORGOTTEN for entry in block.entries
-        ):
-            return True
-        if isinstance(block, ToolResultBlock) and block.tool == SEARCH_TOOL and found_by(block) & forgotten.quoted:
-            return True
-    return False
 
 
 def texts_of(blocks: Iterable[Block]) -> Iterable[str]:
