@@ -108,13 +108,17 @@ class Forgetter:
     async def _resume(self, one: Forget) -> None:
         nodes = await self._database.forgets.nodes(one.node_ids)
         if nodes:
-            await self._forget(nodes, one.by, one)
+            await self._forget(nodes, one.by)
         else:  # its conversation was deleted meanwhile
             self._database.journal.put(forgetting.done(one.conversation_id))
             await self._database.journal.flush()
 
-    async def _forget(self, requested: Sequence[Node], by: str, earlier: Forget | None = None) -> MemoryForgetResult:
-        """`earlier` is the interrupted forgetting that this completes."""
+    async def _forget(self, requested: Sequence[Node], by: str) -> MemoryForgetResult:
+        """Also completes what was begun before in the same conversations."""
+        concerned = {node.conversation_id for node in requested}
+        earlier = [one for one in await self._database.forgets.pending() if one.conversation_id in concerned]
+        begun = [node_id for one in earlier for node_id in one.node_ids]
+        requested = (*requested, *await self._database.forgets.nodes(begun))
         async with AsyncExitStack() as stack:
             locked: set[str] = set()
             plan = await forget_plan(self._database, self._paths, requested)
@@ -124,7 +128,7 @@ class Forgetter:
                     locked.add(conversation_id)
                 plan = await forget_plan(self._database, self._paths, requested)
             self._check_background(plan)
-            files = plan.outputs | plan.pictures | frozenset(earlier.files if earlier is not None else ())
+            files = plan.outputs | plan.pictures | frozenset(file for one in earlier for file in one.files)
             await self._begin(plan, files, by)
             await self._drop_background(plan)
             await self._rewrite(plan)
@@ -133,10 +137,10 @@ class Forgetter:
                     await self._facts.unpin(fact.id, by)
             await self._publish(plan)
         await self._delete_files(files)
-        entries = await self._memory.forget_entries(sorted(plan.forgotten.quoted))
         problem = await self._database.clear_remains()
+        entries = await self._memory.forget_entries(sorted(plan.forgotten.quoted))
         result = msgspec.structs.replace(await self._result(plan, entries), problem=problem)
-        await self._finish(plan, result, by, is_news=earlier is not None)
+        await self._finish(plan, result, by, is_news=bool(earlier))
         return result
 
     async def _lock(self, stack: AsyncExitStack, conversation_id: str) -> None:

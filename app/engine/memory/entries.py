@@ -57,7 +57,7 @@ def entry_of(
 def _said(node: Node, names: Mapping[str, str]) -> tuple[MemoryRole, str, str]:
     result = next((block for block in node.blocks if isinstance(block, ToolResultBlock)), None)
     if result is not None:
-        return "tool", result.tool, "" if result.tool in _NOT_REMEMBERED else result.text
+        return "tool", result.tool, "" if result.tool in _NOT_REMEMBERED or "forgotten" in result.marks else result.text
     summary = next((block for block in node.blocks if isinstance(block, SummaryBlock)), None)
     if summary is not None:
         return "task", _SUMMARY, summary.text
@@ -74,8 +74,8 @@ def _text(node: Node) -> str:
 
 def _part(block: object) -> str:
     match block:
-        case TextBlock(text=text):
-            return text
+        case TextBlock(text=text, forgotten=is_forgotten):
+            return "" if is_forgotten else text
         case FileBlock(name=name):
             return f"[file: {name}]"
         case ToolCallBlock(tool=tool, arguments=arguments):

@@ -24,6 +24,7 @@ _GATHER_S = 0.3
 # While tasks run, indexing the past gets a quarter of the time.
 _REST = 3.0
 _AGAIN_S = 30.0
+_AT_ONCE = 500
 _MARK = "mark"
 _MOST_AGENTS = 1_000
 
@@ -58,6 +59,7 @@ class Indexer:
         self._streaming: set[str] = set()
         self._deleted: dict[str, None] = {}
         self._from_start = False
+        self._turn = asyncio.Lock()
 
     async def to_index(self) -> int:
         """How many nodes are not looked at yet."""
@@ -87,7 +89,8 @@ class Indexer:
         while True:
             began = time.monotonic()
             try:
-                has_more = await self._round()
+                async with self._turn:
+                    has_more = await self._round()
                 self.problem = ""
             except IndexUnavailable as error:
                 self.problem = str(error)
@@ -103,6 +106,17 @@ class Indexer:
                 self._wake.clear()
                 await self._wake.wait()
                 await asyncio.sleep(_GATHER_S)
+
+    async def forget(self, node_ids: Sequence[str]) -> int:
+        """Remove the entries of these nodes; returns how many. What the nodes still say is indexed anew."""
+        removed = 0
+        async with self._turn:  # a slice under way may have read what they said before
+            for at in range(0, len(node_ids), _AT_ONCE):
+                ids = node_ids[at : at + _AT_ONCE]
+                removed += await self.remove(f"id IN ({', '.join('?' * len(ids))})", ids)
+        self._finished.update(dict.fromkeys(node_ids))
+        self._wake.set()
+        return removed
 
     async def remove(self, condition: str, values: Sequence[str]) -> int:
         """Remove the entries for which an SQL condition holds; returns how many."""

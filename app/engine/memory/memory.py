@@ -13,7 +13,7 @@ import msgspec
 
 from app.engine.background import Background
 from app.engine.core.cancel import CancelSignal
-from app.engine.core.errors import InvalidParams, NotFound
+from app.engine.core.errors import InvalidParams, NotFound, StorageError
 from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import Settings, folders_of
 from app.engine.event_log import EventLog
@@ -21,7 +21,7 @@ from app.engine.memory import pruning
 from app.engine.memory.embedding import DIMENSIONS, MODEL_NAME, Embedder, is_installed
 from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index import IndexedEntry, WordIndex, sql_condition
-from app.engine.memory.index_thread import IndexThread
+from app.engine.memory.index_thread import IndexThread, IndexUnavailable
 from app.engine.memory.indexer import Indexer
 from app.engine.memory.model_download import ModelDownload
 from app.engine.memory.question import read_question
@@ -229,12 +229,19 @@ class Memory:
         return len(numbers)
 
     async def forget_entries(self, node_ids: Sequence[str]) -> int:
-        """Remove the entries of these nodes, and what the file still has of them; returns how many there were."""
-        removed = 0
-        for node_id in node_ids:
-            removed += await self._indexer.remove("id = ?", (node_id,))
-        if removed:
-            await self._index.run(WordIndex.compact)
+        """Remove the entries of these nodes, and what the file still has of them; returns how many there were.
+
+        What the nodes still say is indexed anew. Raises `StorageError` if the index cannot be changed.
+        """
+        try:
+            removed = await self._indexer.forget(node_ids)
+            if removed:
+                await self._index.run(WordIndex.compact)
+        except IndexUnavailable as error:
+            raise StorageError(
+                f"Forgotten, but not in memory: {error} To forget it again completes that, and so does the next start "
+                "of the engine."
+            ) from error
         return removed
 
     def rules_changed(self) -> None:

@@ -5,10 +5,12 @@ from collections.abc import AsyncGenerator
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.engine.agent.history.conversion import messages_of
-from app.engine.core.errors import AgentBusy, InvalidParams, NotFound
+from app.engine.core.cancel import CancelSignal
+from app.engine.core.errors import AgentBusy, InvalidParams, NotFound, StorageError
 from app.engine.core.messages import ToolResultMessage, text_of
 from app.engine.storage.records import commands
 from app.engine.storage.sqlite.statements import to_json
@@ -28,10 +30,10 @@ from app.protocol.blocks import (
 from app.protocol.context import ConversationSummariseParams
 from app.protocol.conversations import Node
 from app.protocol.events import AskUpdate, FactRemoved, TaskMessage, TaskUpdate
-from app.protocol.memory import MemoryForgetResult
+from app.protocol.memory import MemoryForgetResult, MemoryListParams, MemorySearchParams
 from app.protocol.notices import SummaryForgotten
 from app.protocol.tasks import TASK_START, Task, TaskStartResult
-from tests.support.engine_parts import EngineParts, branch, crash, engine_parts
+from tests.support.engine_parts import EngineParts, branch, crash, engine_parts, remembered
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.records import NOW
 
@@ -64,8 +66,11 @@ def places(home: Path, *texts: str) -> dict[str, list[str]]:
 
 
 async def worked(engine: EngineParts, prompt: str, conversation_id: str | None = None) -> Task:
+    """A task that has ended, which memory has."""
     task = await engine.start(prompt, conversation_id=conversation_id)
-    return await engine.watcher.end(task.id)
+    ended = await engine.watcher.end(task.id)
+    await remembered(engine)
+    return ended
 
 
 async def forget(engine: EngineParts, *nodes: Node) -> MemoryForgetResult:
@@ -250,7 +255,7 @@ async def test_the_preview_names_everything_that_goes_and_changes_nothing(tmp_pa
         assert (shown.removes.nodes, shown.removes.executions) == (2, 1)
         assert await branch(engine, task.conversation_id) == path
         done = await forget(engine, path[1])
-        assert done == shown.removes
+        assert done == msgspec.structs.replace(shown.removes, entries=2)
 
 
 async def test_forgetting_twice_removes_nothing_and_is_one_line_of_the_audit(tmp_path: Path) -> None:
@@ -261,7 +266,8 @@ async def test_forgetting_twice_removes_nothing_and_is_one_line_of_the_audit(tmp
         again = await forget(engine, *path)
         assert again == MemoryForgetResult(nodes=0, entries=0, executions=0, summaries=0)
         (line,) = (await engine.services.database.memory_log.page(10)).entries
-        assert (line.action, line.by, line.about) == ("forgotten", "a person", f"2 texts in {task.conversation_id}")
+        about = f"2 texts, 2 entries of memory in {task.conversation_id}"
+        assert (line.action, line.by, line.about) == ("forgotten", "a person", about)
         assert await engine.services.database.forgets.pending() == ()
 
 
@@ -416,3 +422,36 @@ async def test_a_command_that_runs_in_the_background_is_stopped_before_its_text_
         await commands.stop(commands.get("1"), "a person")
         await forget(engine, path[1])
         assert commands.commands() == () and places(engine.services.paths.home, "calliope") == {}
+
+
+async def test_memory_loses_what_is_forgotten_and_keeps_the_rest_of_a_reply(tmp_path: Path) -> None:
+    replies = (shell(DONE, text="First I look for an ocelot."), Reply(text="Done."))
+    async with engine_parts(tmp_path, says(*replies)) as engine:
+        task = await worked(engine, ASKED)
+        memory = engine.services.memory
+        listed = {item.text for item in (await memory.page(MemoryListParams())).items}
+        assert {ASKED, f"First I look for an ocelot.\n[shell: {DONE}]", "Done."} < listed
+        said, _, result, _ = await branch(engine, task.conversation_id)
+        assert (await forget(engine, said, result)).entries == 3
+        await remembered(engine)
+        listed = {item.text for item in (await memory.page(MemoryListParams())).items}
+        assert listed == {"First I look for an ocelot.", "Done."}
+        assert (await memory.search(MemorySearchParams(text="zeppelin marmalade"), CancelSignal())).hits == ()
+        memory.rules_changed()  # all is read again
+        await remembered(engine)
+        assert {item.text for item in (await memory.page(MemoryListParams())).items} == listed
+        assert places(engine.services.paths.memory, "walrus", "marmalade") == {}
+
+
+async def test_an_index_of_memory_that_cannot_be_changed_is_reported_and_completed_later(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, says(Reply(text="Done."))) as engine:
+        task = await worked(engine, ASKED)
+        path = await branch(engine, task.conversation_id)
+        with closing(sqlite3.connect(engine.services.paths.memory / "memory.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StorageError, match="Forgotten, but not in memory"):
+                await forget(engine, *path)
+        assert len(await engine.services.database.forgets.pending()) == 1
+        assert (await forget(engine, path[0])).entries == 2
+        assert await engine.services.database.forgets.pending() == ()
+        assert places(engine.services.paths.home, "Ethelbert") == {}
