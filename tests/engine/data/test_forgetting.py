@@ -455,3 +455,17 @@ async def test_an_index_of_memory_that_cannot_be_changed_is_reported_and_complet
         assert (await forget(engine, path[0])).entries == 2
         assert await engine.services.database.forgets.pending() == ()
         assert places(engine.services.paths.home, "Ethelbert") == {}
+
+
+async def test_the_conversation_goes_on_with_calls_and_results_in_pairs(tmp_path: Path) -> None:
+    replies = (shell(DONE, thinking="Hm."), Reply(text="Done."), Reply(text="Nothing is there any more."))
+    async with engine_parts(tmp_path, says(*replies)) as engine:
+        task = await worked(engine, ASKED)
+        await forget(engine, *(await branch(engine, task.conversation_id))[:3])
+        await worked(engine, "what did I ask?", task.conversation_id)
+        sent = engine.model.requests[-1].messages
+        assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool", "assistant", "user"]
+        (call,) = msgspec.convert(sent[2]["tool_calls"], list[dict[str, object]])
+        assert (call["function"], call["id"]) == ({"name": "shell", "arguments": "{}"}, sent[3]["tool_call_id"])
+        assert "removed what stood here for good" in str(sent[1]) and "removed what stood here" in str(sent[3])
+        assert not any(word in to_json(sent) for word in ("zeppelin", "marmalade"))
