@@ -30,6 +30,8 @@ async def forget(
     connection: Connection, node_ids: tuple[str, ...], terminal: Terminal, *, asks: bool, as_json: bool
 ) -> None:
     """Raises `UsageError` if the person declines, or if nobody can be asked."""
+    if asks and as_json:
+        raise UsageError("--json answers no question. Add --yes to forget; it cannot be undone.")
     if asks:
         await _confirm(connection, node_ids, terminal)
     done = await connection.call(MEMORY_FORGET, MemoryForgetParams(node_ids=node_ids))

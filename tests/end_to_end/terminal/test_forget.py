@@ -30,6 +30,8 @@ async def test_what_a_search_finds_is_forgotten_everywhere(own_errand: Errand) -
     asked = await own_errand.run("memory", "forget", *nodes)
     assert asked.code == 2 and "repeat the command with --yes" in asked.err
     assert PROMPT in asked.out and "This removes for good: 2 texts, 1 record of a tool call" in asked.out
+    wanted = await own_errand.run("memory", "forget", *nodes, "--json")
+    assert (wanted.code, wanted.out) == (2, "") and "Add --yes" in wanted.err
     assert await found(own_errand) == nodes
     done = await own_errand.run("memory", "forget", *nodes, "--yes")
     assert done.code == 0 and done.out.startswith("Forgotten: 2 texts, ") and "provider has received" in done.err
