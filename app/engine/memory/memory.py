@@ -29,7 +29,7 @@ from app.engine.memory.ranking import Candidate
 from app.engine.memory.relevance import bears_on, passage
 from app.engine.memory.search import MemorySearch, Semantics
 from app.engine.memory.vector_filler import VectorFiller
-from app.engine.memory.vectors.base import VectorFilter, VectorStore
+from app.engine.memory.vectors.base import VectorFilter, VectorStore, VectorsUnavailable
 from app.engine.memory.vectors.embedded import EmbeddedVectors
 from app.engine.memory.vectors.server import ServerVectors
 from app.engine.models.http_pool import HttpPool
@@ -209,9 +209,15 @@ class Memory:
 
     async def rebuild(self, by: str) -> None:
         """Throw the indexes away; they are made again in the background. Raises a `VectorsError`."""
+        has_vectors = (await self._index.run(pruning.counts)).get("made", 0) > 0
         await self._index.clear()
-        await self._filler.clear()
-        self._indexer.read_again()
+        try:
+            await self._filler.clear()
+        except VectorsUnavailable:
+            if has_vectors:  # otherwise there are none to throw away: without the package words serve alone
+                raise
+        finally:
+            self._indexer.read_again()
         self._database.journal.put(memory_log.add("rebuilt", by, "all indexes"))
         await self._database.journal.flush()
 

@@ -13,6 +13,7 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import InvalidParams, NotFound
 from app.engine.data.remover import Remover
 from app.engine.memory.index_thread import IndexUnavailable
+from app.engine.memory.vectors import embedded
 from app.protocol.events import ConversationUpdate
 from app.protocol.memory import MemoryFilter, MemoryItem, MemoryListParams, MemoryPruneParams, MemorySearchParams
 from tests.support.engine_parts import EngineParts, engine_parts, remembered
@@ -288,3 +289,18 @@ async def change(
 def set_setting(engine: EngineParts, name: str, value: str | int) -> None:
     engine.services.settings.set(name, value)
     engine.services.memory.rules_changed()
+
+
+async def test_without_the_package_for_vectors_a_rebuild_makes_the_words_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "find_spec", _nothing)
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await said(engine, "The kettle leaks")
+        await engine.services.memory.rebuild("the window")
+        await remembered(engine)
+        assert (await found(engine, "kettle"))[0] == "The kettle leaks"
+
+
+def _nothing(name: str) -> None:
+    """No package has this name."""
