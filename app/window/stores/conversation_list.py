@@ -252,14 +252,15 @@ class ConversationListStore(PagedListStore):
     """Pinned conversations, then all others that are not archived. The view of `archived` loads it.
 
     Emits `found` with a `ConversationSearchResult`, `counted` with the numbers of messages and tasks after
-    `count_tree`, `archived_by_user` with the conversation that was archived here, `dropped` with the id of a deleted
-    one, and `exported` with a text about the written file.
+    `count_tree`, `archived_by_user` and `memory_switched` with the conversation that was changed here, `dropped` with
+    the id of a deleted one, and `exported` with a text about the written file.
     """
 
     found = Signal(object)
     counted = Signal(str, int, int)
     dropped = Signal(str)
     archived_by_user = Signal(object)
+    memory_switched = Signal(object)
     exported = Signal(str)
 
     def __init__(self, session: EngineSession) -> None:
@@ -302,6 +303,14 @@ class ConversationListStore(PagedListStore):
     def pin(self, conversation_id: str, pinned: bool = True) -> None:
         self._send(ConversationChangeParams(conversation_id=conversation_id, pinned=pinned))
 
+    def switch_remembering(self, conversation: Conversation) -> None:
+        """Leave a conversation out of memory, or take it in again."""
+        self._send(ConversationChangeParams(conversation_id=conversation.id, remembers=not conversation.remembers))
+
+    def switch_recall(self, conversation: Conversation) -> None:
+        """Give its agents nothing from memory, or recall again."""
+        self._send(ConversationChangeParams(conversation_id=conversation.id, recalls=not conversation.recalls))
+
     def count_tree(self, conversation_id: str) -> None:
         """Count the messages and tasks of a conversation, for the confirmation of its deletion."""
         self._session.spawn(self._count_tree(conversation_id), self.failed.emit)
@@ -329,6 +338,8 @@ class ConversationListStore(PagedListStore):
         changed = (await self._session.call(CONVERSATION_CHANGE, params)).conversation
         if params.archived:
             self.archived_by_user.emit(changed)
+        if params.remembers is not None or params.recalls is not None:
+            self.memory_switched.emit(changed)
 
     async def _count_tree(self, conversation_id: str) -> None:
         tree = await self._session.call(CONVERSATION_TREE, ConversationTreeParams(conversation_id=conversation_id))

@@ -1,9 +1,10 @@
 """The pages of memory's window, with something on each."""
 
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.engine.memory.facts import FactDraft
-from app.window.views.memory.dialog import MemoryDialog
+from app.window.views.memory.dialog import MemoryDialog, MemoryPage
+from tests.support.engine_parts import remembered
 from tests.support.window import press, until
 from tests.window.accessibility.full_window import Office, top
 
@@ -13,10 +14,44 @@ async def facts(office: Office) -> QWidget:
     known = office.engine.parts.services.facts
     await known.propose(FactDraft("Nadia is on leave.", "me", office.told, "n1"), "Assistant")
     await known.pin(FactDraft("Ivo likes tea.", "always"), "fact_1", "window")
-    office.window.commands.trigger("memory")
-    dialog = top(MemoryDialog)
-    assert isinstance(dialog, MemoryDialog)
+    dialog = _open(office, "facts")
     stored = office.engine.stores.facts
     await until(lambda: (len(stored.proposed), len(stored.pinned)) == (1, 1))
     press(dialog, "Add a fact …")
+    return dialog
+
+
+async def entries(office: Office) -> QWidget:
+    """The entries, and the open form that pins one."""
+    await remembered(office.engine.parts)
+    dialog = _open(office, "entries")
+    await until(lambda: bool(dialog.entries.list.lines))
+    press(dialog.entries.entry, "Pin as fact …")
+    return dialog
+
+
+async def forgetting(office: Office) -> QWidget:
+    """The question before something is forgotten."""
+    await remembered(office.engine.parts)
+    dialog = _open(office, "entries")
+    dialog.entries.search.setText("poem")
+    dialog.entries.search.search_now()
+    await until(lambda: any("poem" in line for line in dialog.entries.list.lines[:1]))
+    press(dialog.entries.entry, "Forget …")
+    await until(lambda: any(one.isVisible() and one.text() == "Keep it" for one in dialog.findChildren(QPushButton)))
+    return dialog
+
+
+async def state(office: Office) -> QWidget:
+    """The state, and a question."""
+    dialog = _open(office, "state")
+    await until(dialog.state.numbers.isVisible)
+    press(dialog, "Make the indexes again")
+    return dialog
+
+
+def _open(office: Office, page: MemoryPage) -> MemoryDialog:
+    office.window.dialogs.open_memory("", page)
+    dialog = top(MemoryDialog)
+    assert isinstance(dialog, MemoryDialog)
     return dialog

@@ -1,15 +1,25 @@
-"""The window of memory."""
+"""The window of memory: entries, facts and state, as three pages."""
+
+from typing import Literal
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
+from PySide6.QtGui import QHideEvent
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
+from app.window.stores.memory import LeftOutStore, MemoryEntryStore, MemoryStateStore
 from app.window.stores.stores import Stores
+from app.window.theme.style import set_style
 from app.window.theme.theme import Theme
+from app.window.views.memory.entries_page import EntriesPageView
 from app.window.views.memory.facts_page import FactsPageView
+from app.window.views.memory.state_page import StatePageView
 from app.window.widgets.banner import BannerView
 from app.window.widgets.labels import TextLabel
 
+MemoryPage = Literal["entries", "facts", "state"]
+_PAGES: tuple[tuple[MemoryPage, str], ...] = (("entries", "Entries"), ("facts", "Facts"), ("state", "State"))
 _WIDTH, _HEIGHT = 980, 640
+_MOST_FOLDERS = 50  # conversations whose folders are offered as a filter
 
 
 class MemoryDialog(QDialog):
@@ -19,39 +29,105 @@ class MemoryDialog(QDialog):
 
     def __init__(self, stores: Stores, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._stores = stores
+        self._theme = theme
+        self._folder = ""
         self.setWindowTitle("Memory")
         self.resize(_WIDTH, _HEIGHT)
+        self._entry_store = MemoryEntryStore(stores.session, self)
+        self._state = MemoryStateStore(stores.session, stores.tasks, self)
+        left_out = LeftOutStore(stores.session, self)
+        self.tabs = QTabBar()
+        self.entries = EntriesPageView(theme, self._entry_store, stores.facts)
         self.facts = FactsPageView(theme, stores.facts)
+        self.state = StatePageView(theme, self._state, left_out)
         self.banner = BannerView(theme)
-        tokens = theme.tokens
+        self._stack = QStackedWidget()
+        self._lay_out()
+        for source in (self._entry_store, self._state, left_out, stores.facts):
+            source.failed.connect(self._on_failed)
+        self._connect()
+
+    def open_for(self, folder: str, page: MemoryPage = "entries") -> None:
+        """Show a page of it; `folder` is that of the conversation in front, which the filter offers first."""
+        self._folder = folder
+        self.show()
+        self.raise_()
+        self.activateWindow()
+        self._state.open()
+        index = [name for name, _ in _PAGES].index(page)
+        if self.tabs.currentIndex() == index:
+            self._on_page_chosen(index)
+        else:
+            self.tabs.setCurrentIndex(index)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._state.close()
+
+    def _lay_out(self) -> None:
+        tokens = self._theme.tokens
+        self.tabs.setAccessibleName("Pages of memory")
+        self.tabs.setExpanding(False)
+        set_style(self.tabs, "look", "choice")
+        for _, text in _PAGES:
+            self.tabs.addTab(text)
+        for page in (self.entries, self.facts, self.state):
+            self._stack.addWidget(page)
+        head = QHBoxLayout()
+        head.setSpacing(tokens.space_close)
+        head.addWidget(TextLabel(self._theme, "Memory", size=tokens.size_heading, bold=True))
+        head.addSpacing(tokens.space_wide)
+        head.addWidget(self.tabs)
+        head.addStretch(1)
         inside = QVBoxLayout()
         inside.setContentsMargins(tokens.space_far, tokens.space_wide, tokens.space_far, tokens.space_far)
         inside.setSpacing(tokens.space_wide)
-        inside.addWidget(TextLabel(theme, "Facts", size=tokens.size_heading, bold=True))
-        inside.addWidget(self.facts, 1)
+        inside.addLayout(head)
+        inside.addWidget(self._stack, 1)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.setSpacing(0)
         whole.addWidget(self.banner)
         whole.addLayout(inside, 1)
-        stores.facts.failed.connect(self._on_failed)
-        self.facts.source_requested.connect(self._on_source_requested)
-        self.facts.said.connect(self._on_said)
+
+    def _connect(self) -> None:
+        self.tabs.currentChanged.connect(self._on_page_chosen)
+        for page in (self.entries, self.facts):
+            page.source_requested.connect(self._on_source_requested)
+        self.entries.said.connect(self._say)
+        self.state.said.connect(self._say)
+        self.facts.said.connect(self._on_fact_said)
+        self.entries.pinned.connect(self._on_pinned)
         self.banner.action_clicked.connect(self.facts.undo)
 
-    def open_facts(self) -> None:
-        self.show()
-        self.raise_()
-        self.activateWindow()
+    def _on_page_chosen(self, index: int) -> None:
+        self._stack.setCurrentIndex(index)
         self.banner.hide()
-        self.facts.open()
+        page = self._stack.currentWidget()
+        if not self.isVisible():
+            return
+        if page is self.entries:
+            conversations = self._stores.conversations
+            known = map(conversations.at, range(min(conversations.count(), _MOST_FOLDERS)))
+            self.entries.open(self._folder, tuple(one.workspace for one in known))
+        elif page is self.facts:
+            self.facts.open()
+        else:
+            self.state.open()
 
     def _on_source_requested(self, conversation_id: str, node_id: str) -> None:
         self.hide()
         self.source_requested.emit(conversation_id, node_id)
 
-    def _on_said(self, text: str, can_undo: bool) -> None:
+    def _on_pinned(self) -> None:
+        self._say("Pinned as a fact. Agents are told of it from the next task on.")
+
+    def _on_fact_said(self, text: str, can_undo: bool) -> None:
         self.banner.show_message(text, "done", "Undo" if can_undo else "")
+
+    def _say(self, text: str) -> None:
+        self.banner.show_message(text, "done")
 
     def _on_failed(self, text: str) -> None:
         if self.isVisible():

@@ -2,14 +2,44 @@
 
 from datetime import datetime
 
-from app.client.safe_text import escape_hidden_line
+from app.client.forget_text import forgotten_text, remarks, removed_parts
+from app.client.number_format import file_size
+from app.client.safe_text import escape_hidden_line, plain
+from app.protocol.blocks import MemoryRole
 from app.protocol.facts import Fact
+from app.protocol.memory import (
+    EmbeddingModel,
+    MemoryForgetResult,
+    MemoryItem,
+    MemoryLogEntry,
+    MemoryPreviewForgetResult,
+)
+from app.window.stores.memory import LeftOutFolder
+from app.window.widgets.labels import one_line
+
+KINDS: dict[MemoryRole, tuple[str, str]] = {
+    "user": ("Message", "Messages"),
+    "agent": ("Reply", "Replies"),
+    "tool": ("Tool result", "Tool results"),
+    "task": ("Task", "Tasks"),
+}
+"""The name of each kind, and of several."""
+
+_LONGEST_TITLE = 300  # characters
+_MOST_OTHERS = 6
+_MISSING = "The embedding model is not here yet. Until it is, entries are found by their words alone."
+_READY = "Ready. Entries are found by their meaning, too."
 
 
 def date_text(moment: datetime) -> str:
     """The local date and time, such as 3 Nov 2026, 14:20."""
     local = moment.astimezone()
     return f"{local.day} {local:%b %Y, %H:%M}"
+
+
+def title_text(item: MemoryItem) -> str:
+    title = one_line(item.conversation_title, _LONGEST_TITLE)
+    return f"“{title}”" if title else "a conversation without a title"
 
 
 def origin_text(fact: Fact) -> str:
@@ -24,3 +54,46 @@ def origin_text(fact: Fact) -> str:
     verb = "proposed" if fact.status == "proposed" else "pinned"
     by = f" by {escape_hidden_line(fact.by)}" if fact.by else ""
     return f"{where} · {verb}{by} on {date_text(fact.at)}"
+
+
+def forget_question(found: MemoryPreviewForgetResult) -> str:
+    """What would go for good."""
+    parts = ", ".join(removed_parts(found.removes))
+    if not parts:
+        return "Its text was forgotten before. Remove what memory and the search may still have of it?"
+    own = "\n".join(f"“{one_line(node.text, _LONGEST_TITLE)}”" for node in found.nodes[1:_MOST_OTHERS])
+    others = f"\nWith it goes what belongs to it:\n{own}\n" if own else " "
+    return f"This removes for good: {parts}, and what memory and the search have of it.{others}It cannot be undone."
+
+
+def forget_result(gone: MemoryForgetResult) -> str:
+    """What went, and what is not reached."""
+    return "\n".join((forgotten_text(gone), *remarks(gone)))
+
+
+def model_text(model: EmbeddingModel) -> str:
+    reason = plain(model.reason)
+    match model.status:
+        case "ready":
+            return f"{_READY} {reason}".strip()
+        case "failed":
+            return f"The model cannot be used, and entries are found by their words alone. {reason}".strip()
+        case "missing" | "downloading":
+            return f"{_MISSING} {reason}".strip()
+
+
+def download_text(model: EmbeddingModel) -> str:
+    if not model.total:
+        return "The embedding model is being downloaded …"
+    return f"The embedding model is being downloaded: {file_size(model.done)} of {file_size(model.total)}"
+
+
+def left_out_text(folder: LeftOutFolder) -> str:
+    kept, given = "" if folder.remembers else "not remembered", "" if folder.recalls else "nothing is recalled there"
+    return ", ".join(filter(None, (kept, given)))
+
+
+def log_line(entry: MemoryLogEntry) -> str:
+    by = f" by {plain(entry.by)}" if entry.by else ""
+    about = f": {' '.join(plain(entry.about).split())}" if entry.about else ""
+    return f"{date_text(entry.at)} · {entry.action}{by}{about}"

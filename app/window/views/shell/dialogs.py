@@ -12,7 +12,7 @@ from app.window.views.shared.actions import ACTIONS, ShortcutStore, native_text
 from app.window.widgets.labels import TextLabel
 
 if TYPE_CHECKING:
-    from app.window.views.memory.dialog import MemoryDialog
+    from app.window.views.memory.dialog import MemoryDialog, MemoryPage
     from app.window.views.settings.dialog import SettingsDialog
     from app.window.views.usage.dialog import UsageDialog
 
@@ -77,13 +77,14 @@ class WindowDialogs(QObject):
         self._usage.raise_()
         self._usage.activateWindow()
 
-    def open_memory(self) -> None:
+    def open_memory(self, folder: str, page: "MemoryPage" = "entries") -> None:
+        """`folder` is that of the conversation in front; "" for none."""
         from app.window.views.memory.dialog import MemoryDialog
 
         if self._memory is None:
             self._memory = MemoryDialog(self._stores, self._theme, self._window)
             self._memory.source_requested.connect(self.source_requested)
-        self._memory.open_facts()
+        self._memory.open_for(folder, page)
 
     def open_shortcuts(self) -> None:
         ShortcutsDialog(self._theme, self._shortcuts, self._window).open()

@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QMessageBox, QSplitter, QVBoxLayout, QWidget
 
+from app.protocol.conversations import Conversation
 from app.window.stores.stores import Stores
 from app.window.stores.task_commands import TaskControlStore, TourStore
 from app.window.stores.window_state import WindowStateStore
@@ -173,7 +174,9 @@ class MainWindow(QMainWindow):
             "tour": self._tour.play,
             "settings": lambda: self.dialogs.settings.open_page("general"),
             "usage": self.dialogs.open_usage,
-            "memory": self.dialogs.open_memory,
+            "memory": self._on_memory,
+            "remember": partial(self._on_memory_switch, self.stores.conversations.switch_remembering),
+            "recall": partial(self._on_memory_switch, self.stores.conversations.switch_recall),
             "theme": self._on_change_theme,
             "shortcuts": self.dialogs.open_shortcuts,
             "quick": self.quick_task_requested.emit,
@@ -213,7 +216,7 @@ class MainWindow(QMainWindow):
         self.sidebar.opened_in_background.connect(partial(self.conversations.open, in_background=True))
         self.sidebar.hit_opened.connect(self._on_hit_opened)
         self.sidebar.new_task_requested.connect(self.conversations.new)
-        self.sidebar.facts_requested.connect(self.dialogs.open_memory)
+        self.sidebar.facts_requested.connect(partial(self.dialogs.open_memory, "", "facts"))
         self.sidebar.stop_requested.connect(self._control.stop)
         self.sidebar.resume_requested.connect(self._control.resume)
         self._factory.resume_requested.connect(self._control.resume)
@@ -282,6 +285,17 @@ class MainWindow(QMainWindow):
         usable = [pane for pane in panes if pane.isVisible() and pane.focusPolicy() != Qt.FocusPolicy.NoFocus]
         here = next((number for number, pane in enumerate(usable) if pane.hasFocus()), -1)
         usable[(here + 1) % len(usable)].setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def _on_memory(self) -> None:
+        conversation = self.conversations.active.store.conversation
+        self.dialogs.open_memory(conversation.workspace if conversation is not None else "")
+
+    def _on_memory_switch(self, switch: Callable[[Conversation], None]) -> None:
+        conversation = self.conversations.active.store.conversation
+        if conversation is None:
+            self.show_error("This conversation has not begun yet. Send a message first, or choose another one.")
+        else:
+            switch(conversation)
 
     def _on_change_theme(self) -> None:
         self._theme.set_mode("light" if self._theme.tokens.dark else "dark")

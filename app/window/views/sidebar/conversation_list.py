@@ -189,7 +189,16 @@ class ConversationListView(PagedListView):
             ListAction("Rename", "F2", self.edit_title),
             ListAction("Unpin" if conversation.pinned else "Pin", "Ctrl+D", self._toggle_pin),
             self.export_action(),
+            *self._memory_actions(conversation),
             ListAction("Archive", "Del", self._archive),
+        )
+
+    def _memory_actions(self, conversation: Conversation) -> tuple[ListAction, ...]:
+        remember = "Do not remember this conversation" if conversation.remembers else "Remember this conversation"
+        recall = "Do not recall here" if conversation.recalls else "Recall from memory here"
+        return (
+            ListAction(remember, "", self._store.switch_remembering),
+            ListAction(recall, "", self._store.switch_recall),
         )
 
     def _toggle_pin(self, conversation: Conversation) -> None:

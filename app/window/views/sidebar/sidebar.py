@@ -59,6 +59,19 @@ class UndoBannerView(BannerView):
         self._leave.start()
 
 
+def memory_text(conversation: Conversation) -> str:
+    """What memory does with a conversation."""
+    match conversation.remembers, conversation.recalls:
+        case True, True:
+            return f"“{conversation.title}” is remembered, and its agents are given what bears on a message."
+        case True, False:
+            return f"“{conversation.title}” is remembered, but its agents are given nothing from memory."
+        case False, True:
+            return f"“{conversation.title}” is not remembered, but its agents are given what bears on a message."
+        case _:
+            return f"“{conversation.title}” is not remembered, and its agents are given nothing from memory."
+
+
 class FactBannerView(BannerView):
     """Shown while a fact that an agent proposed waits for a person, until it is dismissed."""
 
@@ -189,6 +202,7 @@ class SidebarView(QFrame):
         self.results.back_requested.connect(self._on_results_left)
         self._archived.clicked.connect(self._on_archive_requested)
         self._stores.conversations.found.connect(self._on_found)
+        self._stores.conversations.memory_switched.connect(self._on_memory_switched)
         self._stores.conversations.exported.connect(self._on_exported)
         self._stores.conversations.reset.connect(self._on_listed)
         self._stores.conversations.archived.reset.connect(self._on_archived_changed)
@@ -216,6 +230,9 @@ class SidebarView(QFrame):
         if self._opens_first:
             self._opens_first = False
             self.results.open_selected()
+
+    def _on_memory_switched(self, changed: Conversation) -> None:
+        self.notice.show_message(memory_text(changed), "done")
 
     def _on_exported(self, words: str) -> None:
         self.notice.show_message(words, "done")

@@ -17,7 +17,7 @@ from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
 from app.window.views.shared.export_dialog import ExportDialog, file_name
 from app.window.views.shared.item_delegate import HEADING
-from app.window.views.sidebar.conversation_list import ConversationListView
+from app.window.views.sidebar.conversation_list import ConversationListView, ListAction
 from app.window.views.sidebar.conversation_model import day_heading, short_time
 from tests.support.engine_server import EngineServer, engine_server
 from tests.support.records import conversation
@@ -154,10 +154,38 @@ async def test_shortcuts_and_the_context_menu_do_the_same(view: ConversationList
     view.customContextMenuRequested.emit(view.visualRect(view.currentIndex()).center())
     (menu,) = view.findChildren(QMenu)
     texts = [action.text() for action in menu.actions()]
-    assert texts == ["Open", "Open in background", "Rename", "Pin", "Export …", "Archive"]
-    menu.actions()[5].trigger()
+    memory = ["Do not remember this conversation", "Do not recall here"]
+    assert texts == ["Open", "Open in background", "Rename", "Pin", "Export …", *memory, "Archive"]
+    menu.actions()[7].trigger()
     menu.close()
     await until(lambda: "Title 1" not in shown(view))
+
+
+async def test_the_menu_switches_what_memory_does_with_a_conversation(
+    view: ConversationListView, stores: Stores
+) -> None:
+    switched: list[Conversation] = []
+    stores.conversations.memory_switched.connect(switched.append)
+
+    def entry(text: str) -> ListAction | None:
+        known = stores.conversations.get("c1")
+        assert known is not None
+        return next((action for action in view.actions_for(known) if action.text == text), None)
+
+    async def choose(text: str) -> None:
+        action, known = entry(text), stores.conversations.get("c1")
+        assert action is not None and known is not None
+        before = len(switched)
+        action.run(known)
+        await until(lambda: len(switched) > before and entry(text) is None)
+
+    await choose("Do not remember this conversation")
+    await choose("Do not recall here")
+    assert [(one.remembers, one.recalls) for one in switched] == [(False, True), (False, False)]
+    await choose("Remember this conversation")
+    await choose("Recall from memory here")
+    known = stores.conversations.get("c1")
+    assert known is not None and (known.remembers, known.recalls) == (True, True)
 
 
 async def test_a_conversation_is_exported_by_keyboard_in_the_chosen_format(

@@ -1,0 +1,129 @@
+"""Clean-up of memory: removing old vectors, and making the indexes again; each after a question."""
+
+from datetime import UTC, datetime, timedelta
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QSpinBox, QVBoxLayout, QWidget
+
+from app.client.number_format import count
+from app.protocol.memory import MemoryPruneParams, MemoryStatsResult
+from app.window.theme.style import push_button
+from app.window.theme.theme import Theme
+from app.window.widgets.combo_box import ComboBox
+from app.window.widgets.confirmation import ConfirmationView
+from app.window.widgets.labels import TextLabel
+
+_AGES = {"30 days": 30, "90 days": 90, "half a year": 182, "a year": 365, "two years": 730}
+_BY_AGE, _BY_COUNT = "older than", "all but the newest"
+_DEFAULT_KEPT, _MOST_KEPT = 10_000, 10_000_000
+_STAY = "The entries stay, and are found by their words."
+
+
+class CleanUpView(QWidget):
+    """`prune_wanted` gives `MemoryPruneParams`; both signals come after a confirmation."""
+
+    prune_wanted = Signal(object)
+    rebuild_wanted = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._stats: MemoryStatsResult | None = None
+        self._pending = MemoryPruneParams()
+        self._rule = ComboBox((_BY_AGE, _BY_COUNT))
+        self._rule.setAccessibleName("Which vectors to remove")
+        self._age = ComboBox(tuple(_AGES))
+        self._age.setCurrentText("a year")
+        self._age.setAccessibleName("Age of the vectors to remove")
+        self._kept = QSpinBox()
+        self._kept.setRange(0, _MOST_KEPT)
+        self._kept.setValue(_DEFAULT_KEPT)
+        self._kept.setSingleStep(1000)
+        self._kept.setGroupSeparatorShown(True)
+        self._kept.setAccessibleName("How many vectors to keep")
+        self._prune = push_button("Prune …")
+        self._prune.setAccessibleName("Remove old vectors")
+        self._prune_yes, prune_no = push_button("Remove them", "danger"), push_button("Keep them")
+        self._prune_question = ConfirmationView(theme, self._prune_yes, prune_no)
+        self._rebuild = push_button("Rebuild …")
+        self._rebuild.setAccessibleName("Make the indexes again")
+        self._rebuild_yes, rebuild_no = push_button("Rebuild", "danger"), push_button("Leave them")
+        self._rebuild_question = ConfirmationView(theme, self._rebuild_yes, rebuild_no)
+        self._safe = (prune_no, rebuild_no)
+        self._lay_out(theme)
+        self._rule.currentIndexChanged.connect(self._on_rule_changed)
+        self._prune.clicked.connect(self._on_prune_clicked)
+        self._prune_yes.clicked.connect(self._on_prune_confirmed)
+        self._rebuild.clicked.connect(self._on_rebuild_clicked)
+        self._rebuild_yes.clicked.connect(self._on_rebuild_confirmed)
+        for button in self._safe:
+            button.clicked.connect(self.close_questions)
+        self._on_rule_changed()
+
+    def show_stats(self, stats: MemoryStatsResult) -> None:
+        """The numbers of the questions."""
+        self._stats = stats
+
+    def close_questions(self) -> None:
+        self._prune_question.hide()
+        self._rebuild_question.hide()
+
+    def allow_again(self) -> None:
+        """The engine refused: the questions are asked anew."""
+        self.close_questions()
+
+    def _lay_out(self, theme: Theme) -> None:
+        tokens = theme.tokens
+        prune = QHBoxLayout()
+        prune.setSpacing(tokens.space_close)
+        prune.addWidget(TextLabel(theme, "Vectors"))
+        for widget in (self._rule, self._age, self._kept, self._prune):
+            prune.addWidget(widget)
+        prune.addStretch(1)
+        rebuild = QHBoxLayout()
+        rebuild.setSpacing(tokens.space_close)
+        rebuild.addWidget(TextLabel(theme, "Make the indexes again"))
+        rebuild.addWidget(self._rebuild)
+        rebuild.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_close)
+        column.addLayout(prune)
+        column.addWidget(self._prune_question)
+        column.addLayout(rebuild)
+        column.addWidget(self._rebuild_question)
+
+    def _on_rule_changed(self) -> None:
+        by_age = self._rule.currentText() == _BY_AGE
+        self._age.setVisible(by_age)
+        self._kept.setVisible(not by_age)
+        self.close_questions()
+
+    def _on_prune_clicked(self) -> None:
+        self.close_questions()
+        if self._rule.currentText() == _BY_AGE:
+            age = self._age.currentText()
+            self._pending = MemoryPruneParams(before=datetime.now(UTC) - timedelta(days=_AGES[age]))
+            text = f"Remove the vectors of entries older than {age}? {_STAY}"
+        else:
+            kept, known = self._kept.value(), self._stats.vectors if self._stats is not None else 0
+            self._pending = MemoryPruneParams(keep=kept)
+            text = f"Remove {count(max(0, known - kept), 'vector')} and keep the {kept:,} newest? {_STAY}"
+        self._prune_question.ask(text, self._safe[0])
+
+    def _on_prune_confirmed(self) -> None:
+        self._prune_question.show_text("Removing …")
+        self.prune_wanted.emit(self._pending)
+
+    def _on_rebuild_clicked(self) -> None:
+        self.close_questions()
+        known = f" of {count(self._stats.entries, 'entry', 'entries')}" if self._stats is not None else ""
+        self._rebuild_question.ask(
+            f"Throw the indexes{known} away and make them again from your conversations, in the background? "
+            "Until that is done, less is found.",
+            self._safe[1],
+        )
+
+    def _on_rebuild_confirmed(self) -> None:
+        self.close_questions()
+        self._rebuild.setFocus()
+        self.rebuild_wanted.emit()

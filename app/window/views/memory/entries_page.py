@@ -1,0 +1,229 @@
+"""The page of entries: search and filters above, the list on the left, the selected entry on the right."""
+
+from datetime import UTC, datetime, timedelta
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from app.client.safe_text import escape_hidden_line, plain
+from app.protocol.blocks import MemoryRole
+from app.protocol.memory import MemoryFilter, MemoryForgetResult, MemoryItem, MemoryPreviewForgetResult
+from app.window.stores.facts import FactStore
+from app.window.stores.memory import MemoryEntryStore
+from app.window.theme.theme import Theme
+from app.window.views.memory.entry_list import EntryListView
+from app.window.views.memory.entry_view import EntryView
+from app.window.views.memory.texts import KINDS, forget_result
+from app.window.widgets.combo_box import ComboBox
+from app.window.widgets.empty_state import EmptyStateView
+from app.window.widgets.labels import TextLabel
+from app.window.widgets.search_field import SearchField
+
+_PERIODS: dict[str, timedelta | None] = {
+    "Any time": None,
+    "Last 24 hours": timedelta(days=1),
+    "Last 7 days": timedelta(days=7),
+    "Last 30 days": timedelta(days=30),
+    "Last 90 days": timedelta(days=90),
+    "Last year": timedelta(days=365),
+}
+_EMPTY = "What you and your agents say and do is kept here, so that it is found again weeks later."
+_NOT_FOUND = "Use other words, or fewer filters."
+_FOLDER_CHARACTERS = 18
+_SLOW_MS = 300
+_LIST_WIDTH, _ENTRY_WIDTH = 420, 500
+
+
+class MemoryFilterView(QWidget):
+    """Kind, folder and period. `changed` says that a person chose another one."""
+
+    changed = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._kind = ComboBox(("All kinds", *(many for _, many in KINDS.values())))
+        self._kind.setAccessibleName("Kind of the entries")
+        self._folder = ComboBox(("All folders",))
+        self._folder.setAccessibleName("Folder of the entries")
+        self._folder.setMinimumContentsLength(_FOLDER_CHARACTERS)
+        self._folder.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self._folder.view().setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self._period = ComboBox(tuple(_PERIODS))
+        self._period.setAccessibleName("Time of the entries")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(theme.tokens.space_close)
+        for box in (self._kind, self._folder, self._period):
+            row.addWidget(box)
+            box.activated.connect(self.changed)
+
+    @property
+    def where(self) -> MemoryFilter:
+        """Folders are compared as they are, without those below them."""
+        kinds: tuple[MemoryRole, ...] = tuple(KINDS)
+        chosen: object = self._folder.currentData()
+        age = _PERIODS[self._period.currentText()]
+        kind = self._kind.currentIndex()
+        return MemoryFilter(
+            roles=(kinds[kind - 1],) if kind else (),
+            folders=(chosen,) if isinstance(chosen, str) else (),
+            after=datetime.now(UTC) - age if age is not None else None,
+        )
+
+    def show_folders(self, here: str, others: tuple[str, ...]) -> None:
+        """Offer the folder of the conversation in front and others; the choice stays."""
+        chosen: object = self._folder.currentData()
+        self._folder.clear()
+        self._folder.addItem("All folders")
+        for folder in dict.fromkeys(filter(None, (here, *others))):
+            name = escape_hidden_line(folder)
+            self._folder.addItem(f"This folder: {name}" if folder == here else name, folder)
+        self._folder.setCurrentIndex(max(0, self._folder.findData(chosen)) if isinstance(chosen, str) else 0)
+
+    def clear(self) -> None:
+        for box in (self._kind, self._folder, self._period):
+            box.setCurrentIndex(0)
+
+
+class EntriesPageView(QWidget):
+    """Emits `source_requested` with a conversation and a node, `said` with a sentence about what was done.
+
+    `pinned` says that an entry became a fact.
+    """
+
+    source_requested = Signal(str, str)
+    said = Signal(str)
+    pinned = Signal()
+
+    def __init__(self, theme: Theme, store: MemoryEntryStore, facts: FactStore) -> None:
+        super().__init__()
+        self._store = store
+        self.search = SearchField(theme, "Search memory")
+        self.filters = MemoryFilterView(theme)
+        self.list = EntryListView(store, theme)
+        self.entry = EntryView(theme, facts)
+        self._note = TextLabel(theme, size=theme.tokens.size_small, tone="waiting", wrap=True)
+        self._empty = EmptyStateView(theme, "history", "Nothing is remembered yet", _EMPTY)
+        self._not_found = EmptyStateView(theme, "search", "Nothing was found", _NOT_FOUND, "Clear search and filters")
+        self._splitter = QSplitter(Qt.Orientation.Horizontal)
+        self._blank = QWidget()
+        self._stack = QStackedWidget()
+        self._slow = QTimer(self, singleShot=True, interval=_SLOW_MS)  # the model may have to be loaded first
+        self._lay_out(theme)
+        self._connect()
+        self._show_state()
+
+    def open(self, here: str, folders: tuple[str, ...]) -> None:
+        """Load what fits the words and filters; `here` is the folder of the conversation in front."""
+        self.filters.show_folders(here, folders)
+        self._search()
+        self.search.setFocus()
+        self.search.selectAll()
+
+    def _lay_out(self, theme: Theme) -> None:
+        tokens = theme.tokens
+        top = QHBoxLayout()
+        top.setSpacing(tokens.space_close)
+        top.addWidget(self.search, 1)
+        top.addWidget(self.filters)
+        self._splitter.addWidget(self.list)
+        self._splitter.addWidget(self.entry)
+        self._splitter.setChildrenCollapsible(False)
+        self._splitter.setSizes([_LIST_WIDTH, _ENTRY_WIDTH])
+        self._splitter.setStretchFactor(1, 1)
+        for page in (self._blank, self._splitter, self._empty, self._not_found):
+            self._stack.addWidget(page)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.space_close)
+        column.addLayout(top)
+        column.addWidget(self._note)
+        column.addWidget(self._stack, 1)
+
+    def _connect(self) -> None:
+        store = self._store
+        self.search.searched.connect(self._search)
+        self.search.down_pressed.connect(self._on_down_pressed)
+        self._slow.timeout.connect(self._show_searching)
+        self.filters.changed.connect(self._search)
+        self._not_found.action_clicked.connect(self._on_cleared)
+        self.list.selected.connect(self._on_selected)
+        self.list.source_requested.connect(self._on_source_requested)
+        self.list.forget_requested.connect(self.entry.ask_to_forget)
+        self.list.back_requested.connect(self.search.setFocus)
+        self.entry.source_requested.connect(self._on_source_requested)
+        self.entry.forget_requested.connect(self._on_forget_requested)
+        self.entry.preview_requested.connect(self._on_preview_requested)
+        self.entry.pinned.connect(self.pinned)
+        store.reset.connect(self._show_state)
+        store.removed.connect(self._show_state)
+        store.opened.connect(self._on_opened)
+        store.previewed.connect(self._on_previewed)
+        store.forgotten.connect(self._on_forgotten)
+        store.failed.connect(self._on_failed)
+
+    def _search(self) -> None:
+        self._slow.start()
+        self._store.search(self.search.text().strip(), self.filters.where)
+
+    def _show_state(self) -> None:
+        store = self._store
+        if not store.is_searching:
+            self._slow.stop()
+        self._note.set_tone("waiting")
+        self._note.setText(plain(store.remark))
+        self._note.setVisible(bool(store.remark))
+        if store.count():
+            self._stack.setCurrentWidget(self._splitter)
+        elif store.is_searching:
+            self._stack.setCurrentWidget(self._blank)
+        else:
+            self._stack.setCurrentWidget(self._not_found if store.is_filtered else self._empty)
+
+    def _show_searching(self) -> None:
+        self._note.set_tone("muted")
+        self._note.setText("Searching …")
+        self._note.show()
+
+    def _on_down_pressed(self) -> None:
+        if self._store.count():
+            self.list.setFocus(Qt.FocusReason.TabFocusReason)
+
+    def _on_cleared(self) -> None:
+        self.search.clear()
+        self.filters.clear()
+        self._search()
+        self.search.setFocus()
+
+    def _on_selected(self, item: MemoryItem | None) -> None:
+        if item is not None:
+            self.entry.show_entry(item)
+            self._store.open(item.number)
+
+    def _on_opened(self, item: MemoryItem) -> None:
+        if self.entry.item is not None and self.entry.item.number == item.number:
+            self.entry.show_whole(item)
+
+    def _on_source_requested(self) -> None:
+        if self.entry.item is not None:
+            self.source_requested.emit(self.entry.item.conversation_id, self.entry.item.node_id)
+
+    def _on_preview_requested(self) -> None:
+        if self.entry.item is not None:
+            self._store.preview_forget(self.entry.item)
+
+    def _on_previewed(self, node_id: str, found: MemoryPreviewForgetResult) -> None:
+        if self.entry.item is not None and self.entry.item.node_id == node_id:
+            self.entry.show_preview(found)
+
+    def _on_forget_requested(self) -> None:
+        if self.entry.item is not None:
+            self._store.forget(self.entry.item)
+
+    def _on_forgotten(self, gone: MemoryForgetResult) -> None:
+        self.said.emit(forget_result(gone))
+        self.list.setFocus()
+
+    def _on_failed(self) -> None:
+        self.entry.show_forget_failed()
+        self._show_state()

@@ -1,0 +1,232 @@
+"""The page of entries on a real engine: list, search, filters, the entry in full, pinning and forgetting."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QPlainTextEdit
+
+from app.protocol.blocks import TextBlock
+from app.protocol.conversations import Conversation, Node
+from app.protocol.events import ConversationUpdate, TaskMessage
+from app.window.theme.theme import Theme
+from app.window.views.memory.dialog import MemoryDialog
+from tests.support.engine_parts import remembered
+from tests.support.model_server import ModelServer, Reply
+from tests.support.store_engine import StoreEngine, store_engine
+from tests.support.window import until
+from tests.window.views.memory.conftest import has, press, visible
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncGenerator[StoreEngine]:
+    async with store_engine(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as running:
+        yield running
+
+
+@pytest.fixture
+async def dialog(engine: StoreEngine, theme: Theme) -> AsyncGenerator[MemoryDialog]:
+    view = MemoryDialog(engine.stores, theme)
+    yield view
+    view.close()
+    view.deleteLater()
+
+
+async def say(engine: StoreEngine, *texts: str) -> str:
+    """A conversation with these messages of a person, each answered by "Noted."; its id."""
+    task = await engine.parts.start(texts[0], mode="chat")
+    await engine.parts.watcher.end(task.id)
+    for text in texts[1:]:
+        again = await engine.parts.start(text, mode="chat", conversation_id=task.conversation_id)
+        await engine.parts.watcher.end(again.id)
+    await remembered(engine.parts)
+    return task.conversation_id
+
+
+async def store(engine: StoreEngine, *texts: str) -> None:
+    """A conversation with these messages, one below the other."""
+    now = datetime.now(UTC)
+    log = engine.parts.services.log
+    made = Conversation(id="conv_many", title="Many", workspace="/work/many", created_at=now, updated_at=now)
+    log.publish(ConversationUpdate(conversation=made))
+    for number, text in enumerate(texts):
+        log.publish(TaskMessage(node=_node(number, text, now)))
+    await engine.parts.services.database.journal.flush()
+    await remembered(engine.parts)
+
+
+def _node(number: int, text: str, now: datetime) -> Node:
+    return Node(
+        id=f"node_{number}",
+        conversation_id="conv_many",
+        parent_id=f"node_{number - 1}" if number else None,
+        role="user",
+        author="user",
+        blocks=(TextBlock(text=text),),
+        status="complete",
+        created_at=now,
+    )
+
+
+async def opened(dialog: MemoryDialog, count: int) -> None:
+    dialog.open_for("")
+    await until(lambda: len(dialog.entries.list.lines) == count)
+
+
+async def search(dialog: MemoryDialog, text: str) -> None:
+    dialog.entries.search.setText(text)
+    QTest.keyClick(dialog.entries.search, Qt.Key.Key_Return)
+
+
+def whole_text(dialog: MemoryDialog) -> str:
+    boxes = dialog.entries.entry.findChildren(QPlainTextEdit)
+    return next(box.toPlainText() for box in boxes if box.accessibleName() == "Text of the entry")
+
+
+def choose(dialog: MemoryDialog, name: str, text: str) -> None:
+    box = next(one for one in dialog.findChildren(QComboBox) if one.accessibleName() == name)
+    box.setCurrentText(text)
+    box.activated.emit(box.currentIndex())
+
+
+async def test_an_empty_memory_says_what_it_is_for(dialog: MemoryDialog) -> None:
+    dialog.open_for("")
+    await until(lambda: has(dialog, "Nothing is remembered yet"))
+
+
+async def test_entries_are_listed_newest_first_and_page_by_page(dialog: MemoryDialog, engine: StoreEngine) -> None:
+    await store(engine, *(f"Entry number {number}" for number in range(250)))
+    await opened(dialog, 100)
+    assert dialog.entries.list.lines[0] == "Entry number 249"
+    dialog.entries.list.scrollToBottom()
+    await until(lambda: len(dialog.entries.list.lines) == 200)
+    dialog.entries.list.scrollToBottom()
+    await until(lambda: len(dialog.entries.list.lines) == 250)
+    assert dialog.entries.list.lines[-1] == "Entry number 0"
+
+
+async def test_a_search_shows_the_best_first_with_scores_and_says_when_only_words_count(
+    dialog: MemoryDialog, engine: StoreEngine
+) -> None:
+    await say(engine, "The kettle leaks at the seam", "The kettle is new", "Roses bloom in June")
+    await opened(dialog, 6)
+    await search(dialog, "kettle that leaks")
+    await until(lambda: dialog.entries.list.lines[:1] == ("The kettle leaks at the seam",))
+    model = dialog.entries.list.model()
+    spoken = str(model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole))
+    assert "The kettle leaks at the seam: User, " in spoken and " · " in spoken
+    assert has(dialog, "Only words were searched")
+    assert whole_text(dialog) == "The kettle leaks at the seam"
+    await search(dialog, "zeppelin")
+    await until(lambda: has(dialog, "Nothing was found"))
+    await press(dialog, "Clear search and filters")
+    await until(lambda: len(dialog.entries.list.lines) == 6)
+    assert dialog.entries.search.hasFocus()
+
+
+async def test_filters_narrow_the_list_by_kind_and_folder(dialog: MemoryDialog, engine: StoreEngine) -> None:
+    await say(engine, "The kettle leaks")
+    await store(engine, "Many things")
+    await opened(dialog, 3)
+    choose(dialog, "Kind of the entries", "Replies")
+    await until(lambda: dialog.entries.list.lines == ("Noted.",))
+    choose(dialog, "Kind of the entries", "All kinds")
+    dialog.open_for("/work/many")
+    choose(dialog, "Folder of the entries", "This folder: /work/many")
+    await until(lambda: dialog.entries.list.lines == ("Many things",))
+    choose(dialog, "Time of the entries", "Last 24 hours")
+    await until(lambda: dialog.entries.list.lines == ("Many things",))
+
+
+async def test_a_long_entry_is_shown_whole_and_leads_to_its_source(dialog: MemoryDialog, engine: StoreEngine) -> None:
+    text = "\n".join(f"Line {number} of a long message." for number in range(400))
+    await store(engine, text)
+    went: list[tuple[str, str]] = []
+
+    def on_source_requested(conversation_id: str, node_id: str) -> None:
+        went.append((conversation_id, node_id))
+
+    dialog.source_requested.connect(on_source_requested)
+    await opened(dialog, 1)
+    await until(lambda: whole_text(dialog) == text)
+    QTest.keyClick(dialog.entries.search, Qt.Key.Key_Down)
+    assert dialog.entries.list.hasFocus()
+    QTest.keyClick(dialog.entries.list, Qt.Key.Key_Return)
+    assert went == [("conv_many", "node_0")]
+    assert not dialog.isVisible()
+
+
+async def test_an_entry_is_pinned_as_a_fact_that_knows_where_it_was_said(
+    dialog: MemoryDialog, engine: StoreEngine
+) -> None:
+    await store(engine, "We water on Sundays.")
+    await opened(dialog, 1)
+    await press(dialog, "Pin as fact …")
+    await press(dialog, "Pin the fact")
+    await until(lambda: has(dialog, "Pinned as a fact."))
+    (fact,) = engine.stores.facts.pinned
+    assert (fact.text, fact.scope, fact.conversation_id, fact.node_id) == (
+        "We water on Sundays.",
+        "always",
+        "conv_many",
+        "node_0",
+    )
+
+
+async def test_forgetting_says_what_goes_and_then_what_went(dialog: MemoryDialog, engine: StoreEngine) -> None:
+    await say(engine, "The safe is behind the mirror", "The kettle leaks")
+    await opened(dialog, 4)
+    await search(dialog, "mirror")
+    await until(lambda: dialog.entries.list.lines[:1] == ("The safe is behind the mirror",))
+    dialog.entries.list.setFocus()
+    QTest.keyClick(dialog.entries.list, Qt.Key.Key_Delete)
+    await until(lambda: has(dialog, "This removes for good: 1 text"))
+    QTest.keyClick(_button(dialog, "Keep it"), Qt.Key.Key_Escape)
+    assert dialog.isVisible() and "Forget …" in visible(dialog)
+    await press(dialog, "Forget …")
+    await press(dialog, "Forget for good")
+    await until(lambda: has(dialog, "Forgotten: 1 text, 1 entry of memory"))
+    assert "The safe is behind the mirror" not in dialog.entries.list.lines
+    await search(dialog, "")
+    await until(lambda: len(dialog.entries.list.lines) == 3)
+    assert "The safe is behind the mirror" not in dialog.entries.list.lines
+
+
+async def test_while_an_agent_works_there_forgetting_is_refused_in_words_and_offered_again(
+    tmp_path: Path, theme: Theme
+) -> None:
+    gate = asyncio.Event()
+    async with store_engine(tmp_path, ModelServer([Reply(text="At work.", gate=gate)])) as engine:
+        view = MemoryDialog(engine.stores, theme)
+        task = await engine.parts.start("The safe is behind the mirror", mode="chat")
+        await engine.parts.model.request(0)
+        await remembered(engine.parts)
+        await opened(view, 1)
+        await press(view, "Forget …")
+        await until(view.banner.isVisible)
+        assert "has not ended. Wait for it, or stop it" in view.banner.accessibleName()
+        assert "Forget …" in visible(view) and whole_text(view) == "The safe is behind the mirror"
+        gate.set()
+        await engine.parts.watcher.end(task.id)
+        view.close()
+        view.deleteLater()
+
+
+async def test_without_an_engine_the_page_says_so_and_keeps_what_was_typed(
+    dialog: MemoryDialog, engine: StoreEngine
+) -> None:
+    await store(engine, "We water on Sundays.")
+    await opened(dialog, 1)
+    await engine.stores.session.close()
+    await search(dialog, "water")
+    await until(dialog.banner.isVisible)
+    assert "not connected" in dialog.banner.accessibleName()
+    assert (dialog.entries.search.text(), dialog.entries.list.lines) == ("water", ("We water on Sundays.",))
+
+
+def _button(dialog: MemoryDialog, name: str) -> QAbstractButton:
+    return visible(dialog)[name]

@@ -1,0 +1,129 @@
+"""The page of the state on a real engine: numbers, the model, clean-up, folders left out, and the audit."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QFileDialog, QSpinBox, QWidget
+
+from app.protocol.memory import EmbeddingModel
+from app.protocol.settings import SETTINGS_GET, SETTINGS_SET, SettingsGetParams, SettingsSetParams
+from app.window.theme.theme import Theme
+from app.window.views.memory.clean_up import CleanUpView
+from app.window.views.memory.dialog import MemoryDialog
+from app.window.views.memory.state_page import ModelView
+from app.window.widgets.combo_box import ComboBox
+from tests.support.engine_parts import remembered
+from tests.support.model_server import ModelServer, Reply
+from tests.support.store_engine import StoreEngine, store_engine
+from tests.support.window import until
+from tests.window.views.memory.conftest import has, press, visible
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncGenerator[StoreEngine]:
+    async with store_engine(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as running:
+        task = await running.parts.start("The kettle leaks", mode="chat")
+        await running.parts.watcher.end(task.id)
+        await remembered(running.parts)
+        yield running
+
+
+@pytest.fixture
+async def dialog(engine: StoreEngine, theme: Theme) -> AsyncGenerator[MemoryDialog]:
+    view = MemoryDialog(engine.stores, theme)
+    view.open_for("", "state")
+    await until(lambda: view.state.numbers.isVisible())
+    yield view
+    view.close()
+    view.deleteLater()
+
+
+async def setting(engine: StoreEngine, name: str) -> object:
+    found = await engine.stores.session.call(SETTINGS_GET, SettingsGetParams())
+    return next(one.value for one in found.settings if one.name == name)
+
+
+async def test_numbers_and_the_model_are_those_of_the_engine(dialog: MemoryDialog) -> None:
+    texts = dialog.state.numbers.texts
+    assert (texts["Entries"], texts["With a vector"], texts["Pruned"]) == ("2", "0", "0")
+    assert texts["Index of words"].endswith("KB")
+    assert has(dialog.state.model, "entries are found by their words alone")
+
+
+async def test_a_rebuild_is_asked_about_first_and_then_done(dialog: MemoryDialog, engine: StoreEngine) -> None:
+    await press(dialog, "Make the indexes again")
+    assert has(dialog, "Throw the indexes of 2 entries away")
+    await press(dialog, "Leave them")
+    assert not has(dialog, "Throw the indexes")
+    await press(dialog, "Make the indexes again")
+    await press(dialog, "Rebuild")
+    await until(lambda: has(dialog, "The indexes are made again in the background."))
+    await until(lambda: has(dialog.state.log, "rebuilt by"))
+    await remembered(engine.parts)
+    await until(lambda: dialog.state.numbers.texts["Entries"] == "2")
+
+
+async def test_pruning_by_count_says_how_many_go_and_that_entries_stay(dialog: MemoryDialog) -> None:
+    clean_up = dialog.state.findChildren(CleanUpView)[0]
+    rule = next(one for one in clean_up.findChildren(ComboBox) if one.accessibleName() == "Which vectors to remove")
+    rule.setCurrentText("all but the newest")
+    clean_up.findChildren(QSpinBox)[0].setValue(0)
+    await press(dialog, "Remove old vectors")
+    assert has(dialog, "Remove 0 vectors and keep the 0 newest? The entries stay")
+    await press(dialog, "Remove them")
+    await until(lambda: has(dialog, "removed.") or has(dialog, "There was no such vector."))
+    assert "Remove them" not in visible(dialog)
+
+
+async def test_a_folder_is_left_out_and_taken_back(
+    dialog: MemoryDialog, engine: StoreEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = engine.stores.session
+    await session.call(SETTINGS_SET, SettingsSetParams(name="not_remembered_folders", value="/srv/a"))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", _chosen)
+    await press(dialog, "Leave a folder out …")
+    await until(lambda: has(dialog, "/srv/b: not remembered, nothing is recalled there"))
+    await until(lambda: has(dialog, "/srv/a: not remembered"))
+    assert await setting(engine, "not_remembered_folders") == "/srv/a; /srv/b"
+    assert await setting(engine, "not_recalled_folders") == "/srv/b"
+    await press(dialog, "Remember and recall again: /srv/b")
+    await until(lambda: has(dialog, "/srv/a: not remembered") and not has(dialog, "/srv/b"))
+    assert await setting(engine, "not_recalled_folders") == ""
+    await press(dialog, "Remember and recall again: /srv/a")
+    await until(lambda: has(dialog, "No folder is left out."))
+
+
+@pytest.fixture
+def model(theme: Theme) -> ModelView:
+    view = ModelView(theme)
+    view.show()
+    return view
+
+
+def test_a_download_shows_its_progress_and_can_be_cancelled_once(model: ModelView) -> None:
+    asked: list[bool] = []
+    model.download_wanted.connect(asked.append)
+    model.show_model(EmbeddingModel(status="downloading", done=34_000_000, total=91_000_000))
+    assert has(model, "The embedding model is being downloaded: 34 MB of 91 MB")
+    cancel = visible(model)["Cancel the download of the embedding model"]
+    cancel.click()
+    cancel.click()
+    assert asked == [False]
+    model.show_model(EmbeddingModel(status="missing", done=34_000_000, total=91_000_000))
+    assert visible(model)["Download the embedding model"].text() == "Go on"
+
+
+def test_a_failed_model_says_why_and_can_be_tried_again(model: ModelView) -> None:
+    model.show_model(EmbeddingModel(status="failed", reason="The disk is full."))
+    assert has(model, "The model cannot be used, and entries are found by their words alone. The disk is full.")
+    assert visible(model)["Download the embedding model"].text() == "Try again"
+
+
+def test_a_ready_model_offers_no_download(model: ModelView) -> None:
+    model.show_model(EmbeddingModel(status="ready", folder="/srv/model"))
+    assert has(model, "Ready.") and has(model, "/srv/model") and visible(model) == {}
+
+
+def _chosen(parent: QWidget, caption: str) -> str:
+    return "/srv/b"
