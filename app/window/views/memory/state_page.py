@@ -117,6 +117,7 @@ class NumbersView(QWidget):
         self._theme = theme
         self._problem = TextLabel(theme, tone="waiting", wrap=True)
         self._progress = ProgressView(theme, "Indexing")
+        self._most_to_index = 0  # since there was something to index
         self._values = {
             name: TextLabel(theme) for name in ("Entries", "With a vector", "Pruned", "Index of words", "Vectors")
         }
@@ -150,9 +151,10 @@ class NumbersView(QWidget):
         }
         for name, text in texts.items():
             self._values[name].setText(text)
+        self._most_to_index = max(self._most_to_index, stats.to_index) if stats.to_index else 0
         if stats.to_index:
             words = f"{count(stats.to_index, 'message')} still to be indexed"
-            self._progress.show_progress(words, stats.entries, stats.entries + stats.to_index)
+            self._progress.show_progress(words, self._most_to_index - stats.to_index, self._most_to_index)
         elif stats.to_embed and stats.model.status == "ready":
             words = f"{count(stats.to_embed, 'entry', 'entries')} still without a vector"
             self._progress.show_progress(words, stats.vectors, stats.vectors + stats.to_embed)
