@@ -329,6 +329,7 @@ class KeptActions:
         self.opened_agents: list[str] = []
         self.stopped_tasks: list[str] = []
         self.opened_sources: list[tuple[str, str]] = []
+        self.forgotten: list[str] = []
 
     def models(self) -> tuple[str, ...]:
         return ("one/model", "another/model")
@@ -353,6 +354,9 @@ class KeptActions:
 
     def open_source(self, conversation_id: str, node_id: str) -> None:
         self.opened_sources.append((conversation_id, node_id))
+
+    def forget(self, node_id: str) -> None:
+        self.forgotten.append(node_id)
 
     def stop_task(self, task_id: str) -> None:
         self.stopped_tasks.append(task_id)

@@ -101,6 +101,10 @@ class RowActions(Protocol):
         """Show the branch of an agent."""
         ...
 
+    def forget(self, node_id: str, /) -> None:
+        """Ask whether the text of a node is to be forgotten for good."""
+        ...
+
     def open_source(self, conversation_id: str, node_id: str, /) -> None:
         """Show a node of any conversation, from which something was recalled."""
         ...

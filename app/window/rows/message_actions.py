@@ -32,6 +32,7 @@ def add_message_entries(menu: QMenu, node: Node, actions: RowActions) -> None:
         _add(menu, "Let go of context", lambda: context.release(node.id))
     else:
         _add(menu, "Keep in context", lambda: context.keep(node.id))
+    _add(menu, "Forget …", lambda: actions.forget(node.id))
 
 
 def _add(menu: QMenu, title: str, do: Callable[[], None]) -> QAction:

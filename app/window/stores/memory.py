@@ -19,6 +19,7 @@ from app.protocol.memory import (
     MEMORY_STATS,
     MemoryFilter,
     MemoryForgetParams,
+    MemoryForgetResult,
     MemoryGetParams,
     MemoryItem,
     MemoryListParams,
@@ -45,25 +46,54 @@ _NOT_REMEMBERED, _NOT_RECALLED = "not_remembered_folders", "not_recalled_folders
 _AFTER_TASK_MS = 500
 
 
+class ForgetStore(QObject):
+    """Removes the text of a node for good. All but `failed` give its id first.
+
+    Emits `previewed` with a `MemoryPreviewForgetResult`, and `forgotten` with a `MemoryForgetResult`.
+    """
+
+    previewed = Signal(str, object)
+    forgotten = Signal(str, object)
+    failed = Signal(str)
+
+    def __init__(self, session: EngineSession, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+
+    def preview(self, node_id: str) -> None:
+        """Ask what would go."""
+        self._session.spawn(self._preview(node_id), self.failed.emit)
+
+    def forget(self, node_id: str) -> None:
+        self._session.spawn(self._forget(node_id), self.failed.emit)
+
+    async def _preview(self, node_id: str) -> None:
+        params = MemoryPreviewForgetParams(node_ids=(node_id,))
+        self.previewed.emit(node_id, await self._session.call(MEMORY_PREVIEW_FORGET, params))
+
+    async def _forget(self, node_id: str) -> None:
+        params = MemoryForgetParams(node_ids=(node_id,))
+        self.forgotten.emit(node_id, await self._session.call(MEMORY_FORGET, params))
+
+
 class MemoryEntryStore(QObject):
     """Without words the newest entries, page by page; with words the best hits, best first.
 
     Emits `reset` when all entries are new, `inserted(first, count)` for another page, `removed(index)` for one that
-    was forgotten, `opened` with a whole entry, `previewed` with a node and a `MemoryPreviewForgetResult`, and
-    `forgotten` with a `MemoryForgetResult`.
+    was forgotten with `forgetting`, and `opened` with a whole entry.
     """
 
     reset = Signal()
     inserted = Signal(int, int)
     removed = Signal(int)
     opened = Signal(object)
-    previewed = Signal(str, object)
-    forgotten = Signal(object)
     failed = Signal(str)
 
     def __init__(self, session: EngineSession, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._session = session
+        self.forgetting = ForgetStore(session, self)
+        self.forgetting.forgotten.connect(self._on_forgotten)
         self._entries: list[MemoryItem] = []
         self._number = 0  # of the newest search: answers to older ones are dropped
         self._wanted = 0
@@ -106,14 +136,6 @@ class MemoryEntryStore(QObject):
         self._wanted = number
         self._session.spawn(self._get(number), self.failed.emit)
 
-    def preview_forget(self, entry: MemoryItem) -> None:
-        """Ask what would go with an entry."""
-        self._session.spawn(self._preview(entry.node_id), self._on_failed)
-
-    def forget(self, entry: MemoryItem) -> None:
-        """Remove the text of an entry for good."""
-        self._session.spawn(self._forget(entry), self.failed.emit)
-
     async def _load(self, number: int) -> None:
         remark, has_more = "", False
         if self.text:
@@ -146,17 +168,13 @@ class MemoryEntryStore(QObject):
         if number == self._wanted:
             self.opened.emit(found.item)
 
-    async def _preview(self, node_id: str) -> None:
-        params = MemoryPreviewForgetParams(node_ids=(node_id,))
-        self.previewed.emit(node_id, await self._session.call(MEMORY_PREVIEW_FORGET, params))
-
-    async def _forget(self, entry: MemoryItem) -> None:
-        gone = await self._session.call(MEMORY_FORGET, MemoryForgetParams(node_ids=(entry.node_id,)))
-        for index in reversed(range(len(self._entries))):
-            if self._entries[index].node_id == entry.node_id:
-                del self._entries[index]
-                self.removed.emit(index)
-        self.forgotten.emit(gone)
+    def _on_forgotten(self, node_id: str, gone: MemoryForgetResult) -> None:
+        gone_here = [index for index in range(len(self._entries)) if self._entries[index].node_id == node_id]
+        for index in reversed(gone_here):
+            del self._entries[index]
+            self.removed.emit(index)
+        if gone.entries > len(gone_here):
+            self.reload()  # others went with it
 
     def _on_failed(self, text: str) -> None:
         self.is_searching = False

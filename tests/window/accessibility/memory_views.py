@@ -3,7 +3,9 @@
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.engine.memory.facts import FactDraft
+from app.window.rows.row import UserRow
 from app.window.views.memory.dialog import MemoryDialog, MemoryPage
+from app.window.views.memory.forget_dialog import ForgetDialog
 from tests.support.engine_parts import remembered
 from tests.support.window import press, until
 from tests.window.accessibility.full_window import Office, top
@@ -39,6 +41,17 @@ async def forgetting(office: Office) -> QWidget:
     await until(lambda: any("poem" in line for line in dialog.entries.list.lines[:1]))
     press(dialog.entries.entry, "Forget …")
     await until(lambda: any(one.isVisible() and one.text() == "Keep it" for one in dialog.findChildren(QPushButton)))
+    return dialog
+
+
+async def forget_message(office: Office) -> QWidget:
+    """The question about one message of a conversation."""
+    view = await office.open(office.told)
+    row = view.store.row(0)
+    assert isinstance(row, UserRow)
+    office.window.dialogs.open_forget(row.node.id)
+    dialog = top(ForgetDialog)
+    await until(lambda: any(one.isVisible() and "for good" in one.text() for one in dialog.findChildren(QPushButton)))
     return dialog
 
 

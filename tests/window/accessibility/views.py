@@ -203,6 +203,7 @@ VIEWS = (
     View("usage", partial(_action, name="usage", kind=UsageDialog)),
     View("memory: entries", memory_views.entries),
     View("memory: forgetting", memory_views.forgetting),
+    View("memory: forgetting a message", memory_views.forget_message),
     View("memory: facts", memory_views.facts),
     View("memory: state", memory_views.state),
     View("the sheet of shortcuts", partial(_action, name="shortcuts", kind=ShortcutsDialog)),

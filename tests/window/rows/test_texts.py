@@ -207,7 +207,7 @@ def test_the_menu_copies_the_message(show: MakeRowView, actions: KeptActions) ->
     )
     (menu,) = (menu for menu in row_view.findChildren(QMenu) if menu.title() == "")
     entries = [entry for entry in menu.actions() if not entry.isSeparator()]
-    names = ["Copy message as Markdown", "Retry", "Retry with", "Fork here", "Keep in context"]
+    names = ["Copy message as Markdown", "Retry", "Retry with", "Fork here", "Keep in context", "Forget …"]
     assert [entry.text() for entry in entries] == names
     entries[0].trigger()
     assert actions.copied == ["Some **bold** text"]

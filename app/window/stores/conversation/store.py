@@ -28,7 +28,8 @@ class ConversationStore(BranchRows):
     """An open conversation. Made by `Stores.open`.
 
     `reached` and `missed` answer `seeker.seek`. `edit_started` has the row of a message that became an edit field.
-    `failed` has the text of an error. `source_requested` has the conversation and the node that a person wants to see.
+    `failed` has the text of an error. `source_requested` has the conversation and the node that a person wants to see,
+    `forget_requested` a node to be forgotten.
     """
 
     taskUpdate = Signal(object)
@@ -40,6 +41,7 @@ class ConversationStore(BranchRows):
     edit_started = Signal(int)
     edit_ended = Signal()
     source_requested = Signal(str, str)
+    forget_requested = Signal(str)
     failed = Signal(str)
 
     def __init__(self, session: EngineSession, tasks: TaskStore, asks: AskStore, conversation_id: str | None) -> None:

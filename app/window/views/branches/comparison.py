@@ -76,6 +76,7 @@ class ComparisonActions:
         self.copy_picture = conversation.copy_picture
         self.answer = conversation.answer
         self.open_source = conversation.open_source
+        self.forget = conversation.forget
 
     def models(self) -> tuple[str, ...]:
         return ()

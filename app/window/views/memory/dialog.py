@@ -44,7 +44,7 @@ class MemoryDialog(QDialog):
         self.banner = BannerView(theme)
         self._stack = QStackedWidget()
         self._lay_out()
-        for source in (self._entry_store, self._state, left_out, stores.facts):
+        for source in (self._entry_store, self._entry_store.forgetting, self._state, left_out, stores.facts):
             source.failed.connect(self._on_failed)
         self._connect()
 
@@ -93,6 +93,7 @@ class MemoryDialog(QDialog):
 
     def _connect(self) -> None:
         self.tabs.currentChanged.connect(self._on_page_chosen)
+        self._stores.session.state_changed.connect(self._on_state_changed)
         for page in (self.entries, self.facts):
             page.source_requested.connect(self._on_source_requested)
         self.entries.said.connect(self._say)
@@ -104,9 +105,11 @@ class MemoryDialog(QDialog):
     def _on_page_chosen(self, index: int) -> None:
         self._stack.setCurrentIndex(index)
         self.banner.hide()
+        if self.isVisible():
+            self._load_page()
+
+    def _load_page(self) -> None:
         page = self._stack.currentWidget()
-        if not self.isVisible():
-            return
         if page is self.entries:
             conversations = self._stores.conversations
             known = map(conversations.at, range(min(conversations.count(), _MOST_FOLDERS)))
@@ -115,6 +118,11 @@ class MemoryDialog(QDialog):
             self.facts.open()
         else:
             self.state.open()
+
+    def _on_state_changed(self) -> None:
+        """After a reconnect everything may be another."""
+        if self.isVisible() and self._stores.session.state == "ready":
+            self._load_page()
 
     def _on_source_requested(self, conversation_id: str, node_id: str) -> None:
         self.hide()

@@ -158,8 +158,9 @@ class EntriesPageView(QWidget):
         store.reset.connect(self._show_state)
         store.removed.connect(self._show_state)
         store.opened.connect(self._on_opened)
-        store.previewed.connect(self._on_previewed)
-        store.forgotten.connect(self._on_forgotten)
+        store.forgetting.previewed.connect(self._on_previewed)
+        store.forgetting.forgotten.connect(self._on_forgotten)
+        store.forgetting.failed.connect(self._on_failed)
         store.failed.connect(self._on_failed)
 
     def _search(self) -> None:
@@ -210,7 +211,7 @@ class EntriesPageView(QWidget):
 
     def _on_preview_requested(self) -> None:
         if self.entry.item is not None:
-            self._store.preview_forget(self.entry.item)
+            self._store.forgetting.preview(self.entry.item.node_id)
 
     def _on_previewed(self, node_id: str, found: MemoryPreviewForgetResult) -> None:
         if self.entry.item is not None and self.entry.item.node_id == node_id:
@@ -218,9 +219,9 @@ class EntriesPageView(QWidget):
 
     def _on_forget_requested(self) -> None:
         if self.entry.item is not None:
-            self._store.forget(self.entry.item)
+            self._store.forgetting.forget(self.entry.item.node_id)
 
-    def _on_forgotten(self, gone: MemoryForgetResult) -> None:
+    def _on_forgotten(self, node_id: str, gone: MemoryForgetResult) -> None:
         self.said.emit(forget_result(gone))
         self.list.setFocus()
 

@@ -100,6 +100,7 @@ class ConversationRowActions:
         self.load_older = store.load_older
         self.open_agent = store.agents.show_agent
         self.open_source = store.source_requested.emit
+        self.forget = store.forget_requested.emit
         self.stop_task = store.requests.stop_task
         self._models = models
         self._store = store

@@ -86,6 +86,16 @@ class WindowDialogs(QObject):
             self._memory.source_requested.connect(self.source_requested)
         self._memory.open_for(folder, page)
 
+    def open_forget(self, node_id: str) -> None:
+        """Ask whether the text of a node is to be forgotten."""
+        from app.window.stores.memory import ForgetStore
+        from app.window.views.memory.forget_dialog import ForgetDialog
+
+        store = ForgetStore(self._stores.session)
+        dialog = ForgetDialog(store, self._theme, node_id, self._window)
+        store.setParent(dialog)
+        dialog.open()
+
     def open_shortcuts(self) -> None:
         ShortcutsDialog(self._theme, self._shortcuts, self._window).open()
 

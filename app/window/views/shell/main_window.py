@@ -222,6 +222,7 @@ class MainWindow(QMainWindow):
         self._factory.resume_requested.connect(self._control.resume)
         self._factory.providers_requested.connect(lambda: self.dialogs.settings.open_page("providers"))
         self._factory.source_requested.connect(self.conversations.open_at)
+        self._factory.forget_requested.connect(self.dialogs.open_forget)
         self._factory.tour_requested.connect(self._tour.play)
         self.dialogs.settings_closed.connect(self._factory.models.reload)
         self.dialogs.settings_closed.connect(self.stores.sandbox.reload)

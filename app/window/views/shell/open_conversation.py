@@ -160,6 +160,7 @@ class OpenConversationFactory(QObject):
     providers_requested = Signal()
     resume_requested = Signal(str)
     source_requested = Signal(str, str)
+    forget_requested = Signal(str)
     failed = Signal(str)
 
     def __init__(
@@ -208,5 +209,6 @@ class OpenConversationFactory(QObject):
         view.input_panel.task_options.providers_requested.connect(self.providers_requested)
         view.resume_requested.connect(self.resume_requested)
         store.source_requested.connect(self.source_requested)
+        store.forget_requested.connect(self.forget_requested)
         store.failed.connect(self.failed)
         return view

@@ -1,0 +1,73 @@
+"""Forgetting a message from its conversation, on a real engine."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.protocol.conversations import Node
+from app.window.rows.row import UserRow
+from app.window.stores.memory import ForgetStore
+from app.window.theme.theme import Theme
+from app.window.views.memory.forget_dialog import ForgetDialog
+from tests.support.model_server import ModelServer, Reply
+from tests.support.store_engine import StoreEngine, store_engine
+from tests.support.window import until
+from tests.window.views.memory.conftest import has, press, visible
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncGenerator[StoreEngine]:
+    async with store_engine(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as running:
+        yield running
+
+
+async def said(engine: StoreEngine) -> Node:
+    """The message of a finished task."""
+    task = await engine.parts.start("The safe is behind the mirror", mode="chat")
+    await engine.parts.watcher.end(task.id)
+    return next(node for node in engine.parts.watcher.nodes() if node.role == "user")
+
+
+async def test_a_message_is_forgotten_after_a_question_and_its_row_says_so(
+    engine: StoreEngine, theme: Theme, qtbot: QtBot
+) -> None:
+    message = await said(engine)
+    _, mirror = await engine.open(message.conversation_id)
+    holder = QWidget()
+    qtbot.addWidget(holder)
+    store = ForgetStore(engine.stores.session, holder)
+    dialog = ForgetDialog(store, theme, message.id, holder)
+    dialog.open()
+    await until(lambda: has(dialog, "This removes for good: 1 text"))
+    assert dialog.focusWidget() is visible(dialog)["Keep it"]
+    await press(dialog, "Forget for good")
+    await until(lambda: has(dialog, "Forgotten: 1 text"))
+    assert has(dialog, "Not removed: files in workspaces")
+    await until(lambda: isinstance(mirror.rows[0], UserRow) and "mirror" not in mirror.rows[0].text)
+    await press(dialog, "Close")
+
+
+async def test_kept_it_changes_nothing(engine: StoreEngine, theme: Theme, qtbot: QtBot) -> None:
+    message = await said(engine)
+    _, mirror = await engine.open(message.conversation_id)
+    holder = QWidget()
+    qtbot.addWidget(holder)
+    dialog = ForgetDialog(ForgetStore(engine.stores.session, holder), theme, message.id, holder)
+    dialog.open()
+    await press(dialog, "Keep it")
+    assert not dialog.isVisible()
+    first = mirror.rows[0]
+    assert isinstance(first, UserRow) and first.text == "The safe is behind the mirror"
+
+
+async def test_an_unknown_message_is_refused_in_words(engine: StoreEngine, theme: Theme, qtbot: QtBot) -> None:
+    holder = QWidget()
+    qtbot.addWidget(holder)
+    dialog = ForgetDialog(ForgetStore(engine.stores.session, holder), theme, "node_none", holder)
+    dialog.open()
+    await until(lambda: "Close" in visible(dialog))
+    assert has(dialog, "node_none") and "Forget for good" not in visible(dialog)
+    dialog.reject()
