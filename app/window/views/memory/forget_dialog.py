@@ -8,9 +8,10 @@ from app.window.stores.memory import ForgetStore
 from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
 from app.window.views.memory.texts import forget_question, forget_result
-from app.window.widgets.labels import TextLabel
+from app.window.widgets.labels import TextLabel, one_line
 
 _WIDTH = 460
+_LONGEST = 200  # characters of the message
 
 
 class ForgetDialog(QDialog):
@@ -24,6 +25,8 @@ class ForgetDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setMinimumWidth(_WIDTH)
         self._text = TextLabel(theme, "Looking up what would go …", wrap=True)
+        self._quote = TextLabel(theme, tone="muted", wrap=True)
+        self._quote.hide()
         self._confirm, self._keep = push_button("Forget for good", "danger"), push_button("Keep it")
         self._confirm.hide()
         tokens = theme.tokens
@@ -35,7 +38,9 @@ class ForgetDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(tokens.space_far, tokens.space_far, tokens.space_far, tokens.space_wide)
         column.setSpacing(tokens.space_wide)
+        column.addWidget(self._quote)
         column.addWidget(self._text)
+        column.addStretch(1)
         column.addLayout(buttons)
         self._confirm.clicked.connect(self._on_confirmed)
         self._keep.clicked.connect(self.reject)
@@ -45,6 +50,9 @@ class ForgetDialog(QDialog):
         store.preview(node_id)
 
     def _on_previewed(self, node_id: str, found: MemoryPreviewForgetResult) -> None:
+        if found.nodes:
+            self._quote.setText(f"“{one_line(found.nodes[0].text, _LONGEST)}”")
+            self._quote.show()
         self._say(forget_question(found))
         self._confirm.show()
         self._keep.setFocus()
@@ -55,6 +63,7 @@ class ForgetDialog(QDialog):
         self._store.forget(self._node_id)
 
     def _on_forgotten(self, node_id: str, gone: MemoryForgetResult) -> None:
+        self._quote.hide()
         self._say(forget_result(gone))
         self._end()
 

@@ -79,7 +79,7 @@ def model_text(model: EmbeddingModel) -> str:
         case "failed":
             return f"The model cannot be used, and entries are found by their words alone. {reason}".strip()
         case "missing" | "downloading":
-            return f"{_MISSING} {reason}".strip()
+            return reason or _MISSING
 
 
 def download_text(model: EmbeddingModel) -> str:

@@ -19,7 +19,7 @@ from app.window.views.sidebar.inbox import InboxView
 from app.window.views.sidebar.search_results import OPERATORS, SearchResultsView
 from app.window.widgets.banner import BannerView
 from app.window.widgets.containers import FitContentScrollView
-from app.window.widgets.labels import TextLabel
+from app.window.widgets.labels import TextLabel, one_line
 from app.window.widgets.pulse import PulseTimer
 from app.window.widgets.search_field import SearchField
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _STAYS_MS = 15_000
+_SHORT_TITLE, _SHORT_FACT = 32, 80  # characters
 
 _NOTHING = "Your conversations will be listed here."
 
@@ -61,15 +62,16 @@ class UndoBannerView(BannerView):
 
 def memory_text(conversation: Conversation) -> str:
     """What memory does with a conversation."""
+    title = one_line(conversation.title, _SHORT_TITLE)
     match conversation.remembers, conversation.recalls:
         case True, True:
-            return f"“{conversation.title}” is remembered, and its agents are given what bears on a message."
+            return f"“{title}” is remembered, and memory is used in it."
         case True, False:
-            return f"“{conversation.title}” is remembered, but its agents are given nothing from memory."
+            return f"“{title}” is remembered, but memory is not used in it."
         case False, True:
-            return f"“{conversation.title}” is not remembered, but its agents are given what bears on a message."
+            return f"“{title}” is not remembered, but memory is used in it."
         case _:
-            return f"“{conversation.title}” is not remembered, and its agents are given nothing from memory."
+            return f"“{title}” is not remembered, and memory is not used in it."
 
 
 class FactBannerView(BannerView):
@@ -92,7 +94,8 @@ class FactBannerView(BannerView):
         if not waiting:
             self.hide()
         elif len(waiting) == 1:
-            self.show_message(f"An agent proposes a fact: “{escape_hidden_line(waiting[0].text)}”", action="Look")
+            text = one_line(escape_hidden_line(waiting[0].text), _SHORT_FACT)
+            self.show_message(f"An agent proposes a fact: “{text}”", action="Look")
         else:
             self.show_message(f"Agents propose {len(waiting)} facts.", action="Look")
 
