@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from app.engine.core.errors import EngineError
+from app.engine.core.errors import EngineError, InvalidParams
 from app.engine.memory.index import IndexOutdated, WordIndex
 
 T = TypeVar("T")
@@ -34,7 +34,10 @@ class IndexThread:
         self._thread = ThreadPoolExecutor(1, "memory")
 
     async def run(self, work: Callable[[WordIndex], T]) -> T:
-        """Raises `IndexUnavailable`; what `work` changed in a transaction is undone then."""
+        """Raises `IndexUnavailable`, and `InvalidParams` for values that no index holds.
+
+        What `work` changed in a transaction is undone then.
+        """
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(self._run, work))
 
     async def clear(self) -> None:
@@ -55,6 +58,8 @@ class IndexThread:
                 _logger.warning("the index of memory is thrown away: %s", str(error) or "another version")
                 self._clear()
                 return work(self._opened())
+        except (OverflowError, UnicodeEncodeError) as error:
+            raise InvalidParams(f"Memory cannot look for this value: {error}.") from error
         except (sqlite3.Error, OSError) as error:
             self._close()
             raise IndexUnavailable(f"The index of memory cannot be used: {error}. It is tried again.") from error

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.question import read_question
 
-# Cosines of the model: unrelated texts reach about 0.2, the answer to a question typically 0.4 to 0.7.
-_NEAR = 0.4
+# Cosines of the model: unrelated texts reach 0.2, answers mostly 0.35 to 0.7. On the histories for tuning, of the ten
+# best entries 76 % of those wanted bear on their question, and 6 % of those found in another person's history.
+_NEAR = 0.35
 # Without a near meaning: so many of the telling words, and at least two.
 _SHARE = 0.5
 _FEWEST = 2

@@ -66,8 +66,8 @@ class MemorySearch:
                 remark = str(error)
             except TimeoutError:
                 remark = "The embedding model was not ready in time."
-        ranked = await self._index.run(partial(_ranked, read_question(text), nearness, limit, where))
-        return Found(ranked, nearness, remark)
+        candidates = await self._index.run(partial(ranked, read_question(text), nearness, limit, where))
+        return Found(candidates, nearness, remark)
 
 
 def point_of(entry: MemoryEntry, vector: Vector) -> VectorPoint:
@@ -82,7 +82,7 @@ async def _nearness(
     return {hit.number: hit.score for hit in await semantics.vectors.search(vector, NEAREST, where)}
 
 
-def _ranked(
+def ranked(
     question: Question, nearness: Mapping[int, float], limit: int, where: VectorFilter | None, index: WordIndex
 ) -> tuple[Candidate, ...]:
     words = index.hits(question.words, where)

@@ -1,0 +1,177 @@
+"""The search of memory with 10,000 and 100,000 entries, recall at the start of a task, and indexing beside tasks."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from statistics import median
+
+import psutil
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.memory.embedding import DIMENSIONS, MODEL_NAME
+from app.engine.memory.entries import MemoryEntry
+from app.engine.memory.index import WordIndex
+from app.engine.memory.index_thread import IndexThread
+from app.engine.memory.question import read_question
+from app.engine.memory.search import NEAREST, point_of, ranked
+from app.engine.memory.vector_filler import set_vectors
+from app.engine.memory.vectors.embedded import EmbeddedVectors
+from app.paths import Paths
+from tests.benchmarks.bench import Row
+from tests.benchmarks.memory.histories import FOLDER, load
+from tests.support.engine_parts import EngineParts, engine_parts, remembered
+from tests.support.minilm import minilm
+from tests.support.model_server import ModelServer, Reply
+from tests.support.vectors import Clusters
+
+_BATCH = 1_000
+_SEARCHES = 60
+_TASKS = 5
+_STREAM_S = 6.0
+_SAMPLE_S = 0.001
+
+
+async def memory() -> list[Row]:
+    rows: list[Row] = []
+    for count, limits in ((10_000, (8, 20)), (100_000, (60, 150))):
+        rows += await _searches(count, limits)
+    return [*rows, *await _recall(), *await _stalls()]
+
+
+async def _searches(count: int, limits: tuple[float, float]) -> list[Row]:
+    """All but the embedding of the question: vectors, words, ranking."""
+    with tempfile.TemporaryDirectory() as folder:
+        thread, store = IndexThread(Path(folder, "memory.db")), EmbeddedVectors(Path(folder, "v"), DIMENSIONS, "bench")
+        await _fill(thread, store, count)
+        await store.optimise()
+        await thread.close()
+        before, started = _memory(), time.perf_counter()
+        thread = IndexThread(Path(folder, "memory.db"))
+        await thread.run(lambda index: index.hits(("kettle",)))
+        opening = time.perf_counter() - started
+        queries, taken = Clusters(2), list[float]()
+        for text in islice(_questions(), _SEARCHES):
+            vector = queries.vector()
+            started = time.perf_counter()
+            nearness = {hit.number: hit.score for hit in await store.search(vector, NEAREST)}
+            found = await thread.run(partial(ranked, read_question(text), nearness, 10, None))
+            taken.append(1000 * (time.perf_counter() - started))
+            assert len(found) == 10
+        grown = _memory() - before
+        await thread.close()
+        await store.close()
+    rows = [
+        Row(f"search among {count:,} entries without embedding the question, p50", median(taken), "ms", limits[0]),
+        Row("the same, p95", sorted(taken)[int(len(taken) * 0.95)], "ms", limits[1]),
+    ]
+    if count < 100_000:
+        return rows
+    return [
+        *rows,
+        Row(f"opening the words of {count:,} entries, first search", opening, "s", 0.5),
+        Row(f"memory of the engine with {count:,} entries, embedder asleep", grown, "MB", 150),
+    ]
+
+
+async def _recall() -> list[Row]:
+    """What a task with a message waits for memory, the model being loaded."""
+    model = minilm()
+    if model is None:
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        paths = Paths(Path(folder, "data"))
+        paths.prepare()
+        thread = IndexThread(paths.memory / "memory.db")
+        store = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, MODEL_NAME)
+        await _fill(thread, store, 10_000)
+        await thread.run(partial(set_vectors, range(1, 10_001), "made"))
+        await thread.close()
+        await store.close()
+        async with engine_parts(Path(folder), ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+            engine.services.settings.set("embedding_folder", str(model))
+            taken: list[float] = []
+            for text in islice(_questions(), _SEARCHES):
+                started = time.perf_counter()
+                await engine.services.memory.recall(text, CancelSignal(), lambda item: False)
+                taken.append(1000 * (time.perf_counter() - started))
+    return [Row("added to a turn by recall among 10,000 entries, embedder awake", median(taken[5:]), "ms", 15)]
+
+
+async def _stalls() -> list[Row]:
+    """How late the event loop is while five tasks stream, with and without indexing beside them."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = "All the tables of the harbour are here, one by one. " * 400
+        answer = Reply(text=text, piece_length=40, piece_delay_s=0.01)
+        async with engine_parts(Path(folder), ModelServer(answer=lambda request: answer)) as engine:
+            for prompt in islice(_questions(), 40):
+                task = await engine.start(prompt, mode="chat")
+                await engine.services.runner.stop(task.id, "the benchmark")
+            await remembered(engine)
+            alone = await _lateness(engine, indexing=False)
+            beside = await _lateness(engine, indexing=True)
+    return [Row("event loop later by indexing beside 5 tasks that stream, p99", beside - alone, "ms", 5)]
+
+
+async def _lateness(engine: EngineParts, *, indexing: bool) -> float:
+    tasks = [await engine.start("all the tables", mode="chat") for _ in range(_TASKS)]
+    late: list[float] = []
+    until = time.perf_counter() + _STREAM_S
+    rebuilding: asyncio.Task[None] | None = None
+    while (began := time.perf_counter()) < until:
+        if indexing and (rebuilding is None or rebuilding.done()):
+            rebuilding = asyncio.create_task(_rebuild(engine))
+        await asyncio.sleep(_SAMPLE_S)
+        late.append(1000 * (time.perf_counter() - began - _SAMPLE_S))
+    for task in tasks:
+        await engine.services.runner.stop(task.id, "the benchmark")
+    for task in tasks:
+        await engine.watcher.end(task.id)
+    if rebuilding is not None:
+        await rebuilding
+    return sorted(late)[int(len(late) * 0.99)]
+
+
+async def _rebuild(engine: EngineParts) -> None:
+    await engine.services.memory.rebuild("the benchmark")
+    await asyncio.sleep(0.5)
+
+
+async def _fill(thread: IndexThread, store: EmbeddedVectors, count: int) -> None:
+    vectors, entries = Clusters(1), _entries()
+    for _ in range(0, count, _BATCH):
+        batch = list(islice(entries, _BATCH))
+        await thread.run(partial(_add, batch))
+        await store.upsert([point_of(entry, vectors.vector()) for entry in batch])
+
+
+def _add(batch: list[MemoryEntry], index: WordIndex) -> None:
+    index.add(batch)
+
+
+def _entries() -> Iterator[MemoryEntry]:
+    """The entries of all histories, again and again as other conversations."""
+    histories = [load(file) for file in sorted(FOLDER.glob("*.jsonl"))]
+    number = 0
+    for copy in range(1_000):
+        for history in histories:
+            for one in history.entries:
+                number += 1
+                session = f"{history.name} {one.session} {copy}"
+                at = one.at + timedelta(days=7 * copy)
+                yield MemoryEntry(number, f"{number}", session, one.speaker, one.role, at, one.text)
+
+
+def _questions() -> Iterator[str]:
+    while True:
+        for file in sorted(FOLDER.glob("*.jsonl")):
+            for question in load(file).questions[:10]:
+                yield question.text
+
+
+def _memory() -> float:
+    return psutil.Process().memory_info().rss / 1_048_576
