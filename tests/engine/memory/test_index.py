@@ -1,0 +1,114 @@
+"""The index of words: what is removed is gone, also from its neighbours, and what is left stays findable."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.engine.core.errors import InvalidParams
+from app.engine.memory.entries import MemoryEntry
+from app.engine.memory.index import IndexedEntry, WordIndex
+from app.engine.memory.index_thread import IndexThread, IndexUnavailable
+from app.engine.memory.vectors.base import VectorFilter
+
+START = datetime(2026, 3, 2, 9, tzinfo=UTC)
+WORDS = ("kettle", "roof", "fence", "boat")
+
+
+def entry(number: int, text: str, conversation: str = "c1", folder: str = "") -> MemoryEntry:
+    at = START + timedelta(hours=number)
+    return MemoryEntry(number, f"n{number}", conversation, "Mara", "user", at, text, folder)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> WordIndex:
+    return WordIndex(tmp_path / "memory.db")
+
+
+def test_a_short_entry_is_found_by_its_neighbours_until_they_are_removed(index: WordIndex) -> None:
+    index.add([entry(1, "Which colour has the fence?"), entry(2, "Dark green."), entry(3, "I like the boat.")])
+    assert set(index.hits(("fence",)).window) == {1, 2}
+    assert set(index.hits(("boat",)).window) == {2, 3}
+    index.remove([1])
+    assert index.hits(("fence",)).own == index.hits(("fence",)).window == {}
+    assert set(index.hits(("boat",)).window) == {2, 3}
+    index.add([entry(4, "And the roof?")])
+    assert set(index.hits(("roof",)).window) == {3, 4}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(("c1", "c2")), st.lists(st.sampled_from(WORDS), max_size=60)), max_size=12),
+    st.sets(st.integers(1, 12)),
+)
+def test_what_is_removed_is_gone_and_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[tuple[str, list[str]]], removed: set[int]
+) -> None:
+    index = WordIndex(tmp_path_factory.mktemp("index") / "memory.db")
+    entries = [entry(number, " ".join(words), name) for number, (name, words) in enumerate(texts, 1)]
+    index.add(entries)
+    index.remove(removed)
+    for word in WORDS:
+        assert set(index.hits((word,)).own) == {
+            one.number for one in entries if one.number not in removed and word in one.text
+        }
+    index.remove(one.number for one in entries)
+    for word in WORDS:
+        assert index.hits((word,)).window == {}
+    index.close()
+
+
+def test_what_was_removed_is_not_in_the_file_once_it_is_compact(index: WordIndex, tmp_path: Path) -> None:
+    index.add([entry(number, f"The wilhelmina{number} file") for number in range(50)])
+    index.remove(range(50))
+    index.compact()
+    assert b"wilhelmina" not in (tmp_path / "memory.db").read_bytes()
+    assert (tmp_path / "memory.db-wal").stat().st_size == 0
+
+
+def test_numbers_of_removed_entries_are_not_given_again(index: WordIndex) -> None:
+    assert index.next_number() == 1
+    index.add([entry(1, "one"), entry(2, "two")])
+    index.remove([2])
+    assert index.next_number() == 3
+
+
+def test_a_filter_lets_through_what_fulfils_all_conditions(index: WordIndex) -> None:
+    index.add([entry(number, "kettle", f"c{number % 2}", f"/work/{number % 3}") for number in range(12)])
+
+    def found(where: VectorFilter) -> set[int]:
+        return set(index.hits(("kettle",), where).own)
+
+    assert found(VectorFilter(conversations=("c1",), folders=("/work/0",))) == {3, 9}
+    assert found(VectorFilter(not_conversations=("c1",), folders=("/work/0", "/work/1"))) == {0, 4, 6, 10}
+    after, before = START + timedelta(hours=3), START + timedelta(hours=5)
+    assert found(VectorFilter(after=after.timestamp(), before=before.timestamp())) == {3, 4}
+    assert found(VectorFilter(kinds=("tool",))) == set()
+
+
+async def test_work_that_fails_changes_nothing_and_the_index_goes_on(tmp_path: Path) -> None:
+    thread = IndexThread(tmp_path / "memory.db")
+    await thread.run(lambda index: index.add([entry(1, "kettle")]))
+    with pytest.raises(InvalidParams):
+        await thread.run(lambda index: index.add([entry(2, "roof"), entry(2**70, "too large")]))
+    assert await thread.run(lambda index: index.next_number()) == 2
+    assert (await _all(thread)) == [1]
+    await thread.close()
+
+
+async def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
+    thread = IndexThread(tmp_path / "memory.db")
+    await thread.run(lambda index: index.add([entry(1, "kettle")]))
+    await thread.run(lambda index: index.connection.execute("PRAGMA max_page_count = 40").fetchone())
+    with pytest.raises(IndexUnavailable, match="full"):
+        await thread.run(lambda index: index.add([entry(number, f"roof {number} " * 500) for number in range(2, 99)]))
+    assert (await _all(thread)) == [1]  # opened anew, with the space that there is now
+    await thread.run(lambda index: index.add([entry(2, "roof")]))
+    assert thread.generation == 0
+    await thread.close()
+
+
+async def _all(thread: IndexThread) -> list[int]:
+    found: list[IndexedEntry] = await thread.run(lambda index: index.select("true ORDER BY number", ()))
+    return [one.entry.number for one in found]

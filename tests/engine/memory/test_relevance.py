@@ -1,0 +1,40 @@
+"""What an agent is given unasked has to bear on the message."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from app.engine.memory.entries import MemoryEntry
+from app.engine.memory.relevance import bears_on, passage
+
+ENTRY = MemoryEntry(
+    7, "n7", "c1", "Mara", "user", datetime(2026, 3, 2, tzinfo=UTC), "The tide tables of the harbour are in tides.csv."
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "cosine", "bears"),
+    [
+        ("where are the tide tables?", 0.0, True),
+        ("harbour tides, tables", 0.0, True),
+        ("which tables did we paint in the kitchen last summer?", 0.0, False),
+        ("when does the water rise?", 0.5, True),
+        ("when does the water rise?", 0.1, False),
+        ("go on", 0.0, False),
+        ("", 0.0, False),
+    ],
+)
+def test_it_has_a_near_meaning_or_most_of_the_telling_words(message: str, cosine: float, bears: bool) -> None:
+    assert bears_on(message, ENTRY, {7: cosine}) is bears
+
+
+def test_of_a_long_text_the_part_with_the_words_is_shown() -> None:
+    text = "Nothing here. " * 100 + "The kettle leaks at its spout. It is from Delft. " + "Nothing there. " * 100
+    part = passage(text, "where does the kettle leak?", 120)
+    assert part.startswith("… The kettle leaks at its spout.") and part.endswith(" …")
+    assert len(part) <= 124
+
+
+@pytest.mark.parametrize("text", ["short", "x" * 5_000, "", "\n" * 5_000, "a b " * 2_000])
+def test_any_text_has_a_part_of_bounded_length(text: str) -> None:
+    assert len(passage(text, "the kettle", 100)) <= 104
