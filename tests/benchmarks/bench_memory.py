@@ -90,6 +90,8 @@ async def _recall() -> list[Row]:
         store = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, MODEL_NAME)
         await _fill(thread, store, 10_000)
         await thread.run(partial(set_vectors, range(1, 10_001), "made"))
+        note, identity = paths.memory / "vectors.of", await thread.run(WordIndex.identity)
+        await asyncio.to_thread(note.write_text, identity)
         await thread.close()
         await store.close()
         async with engine_parts(Path(folder), ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.vectors.base import VectorFilter
+from app.protocol.blocks import MemoryRole
 
 # Of a question, the words that the fewest entries have: common ones only blur the order.
 _RAREST_WORDS = 8
@@ -40,6 +41,7 @@ CREATE VIRTUAL TABLE window_words USING fts5(
     text, content='', tokenize='porter unicode61 remove_diacritics 2'
 );
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO state VALUES ('identity', hex(randomblob(16)));
 PRAGMA user_version = {_VERSION};
 COMMIT;
 """
@@ -136,31 +138,28 @@ class WordIndex:
 
     def at_places(self, places: Iterable[Place]) -> list[IndexedEntry]:
         """The entries at these positions of conversations, where there are any."""
-        wanted = dict[str, list[int]]()
-        for conversation_id, position in places:
-            wanted.setdefault(conversation_id, []).append(position)
-        return [
-            one
-            for conversation_id, positions in wanted.items()
-            for part in _parts(positions)
-            for one in self.select(f"conversation_id = ? AND position IN ({_marks(part)})", (conversation_id, *part))
-        ]
+        found: list[IndexedEntry] = []
+        for part in _parts(places):
+            rows = self.connection.execute(
+                f"WITH wanted (c, p) AS (VALUES {', '.join(['(?, ?)'] * len(part))}) "
+                f"SELECT {_ENTRY} FROM wanted JOIN entries ON conversation_id = c AND position = p",
+                [value for place in part for value in place],
+            )
+            found += map(_indexed, rows)
+        return found
 
     def select(self, condition: str, values: Sequence[str | int | float]) -> list[IndexedEntry]:
         """The entries for which an SQL condition holds; it may end with an order and a limit."""
         rows = self.connection.execute(f"SELECT {_ENTRY} FROM entries WHERE {condition}", values)
-        return [
-            IndexedEntry(
-                MemoryEntry(number, key, conversation, speaker, role, datetime.fromtimestamp(at, UTC), text, folder),
-                position,
-                words,
-            )
-            for number, key, conversation, speaker, role, at, text, folder, position, words in rows
-        ]
+        return list(map(_indexed, rows))
 
     def next_number(self) -> int:
         """A number that no entry ever had."""
         return int(self._one("SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'entries'"))
+
+    def identity(self) -> str:
+        """That of this file: one that is made anew has another, and gives the same numbers to other entries."""
+        return str(self.connection.execute("SELECT value FROM state WHERE name = 'identity'").fetchone()[0])
 
     def known(self, ids: Collection[str]) -> frozenset[str]:
         """Those of these ids that have an entry."""
@@ -289,6 +288,12 @@ def sql_condition(where: VectorFilter | None) -> tuple[str, list[str | float]]:
             conditions.append(f"at {sign} ?")
             values.append(moment)
     return " AND ".join(conditions), values
+
+
+def _indexed(row: tuple[int, str, str, str, MemoryRole, float, str, str, int, int]) -> IndexedEntry:
+    number, key, conversation, speaker, role, at, text, folder, position, words = row
+    entry = MemoryEntry(number, key, conversation, speaker, role, datetime.fromtimestamp(at, UTC), text, folder)
+    return IndexedEntry(entry, position, words)
 
 
 def _own(entry: MemoryEntry) -> str:

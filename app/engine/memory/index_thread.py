@@ -41,8 +41,11 @@ class IndexThread:
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(self._run, work))
 
     async def clear(self) -> None:
-        """Begin with an empty file."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._clear)
+        """Begin with an empty file. Raises `IndexUnavailable`."""
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._clear)
+        except OSError as error:
+            raise IndexUnavailable(f"The index of memory cannot be removed: {error}.") from error
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)

@@ -1,6 +1,7 @@
 """Memory as the rest of the engine uses it: search, lists, sizes, pruning; it keeps itself up to date."""
 
 import asyncio
+import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -29,7 +30,7 @@ from app.engine.memory.ranking import Candidate
 from app.engine.memory.relevance import bears_on, passage
 from app.engine.memory.search import MemorySearch, Semantics
 from app.engine.memory.vector_filler import VectorFiller
-from app.engine.memory.vectors.base import VectorFilter, VectorStore, VectorsUnavailable
+from app.engine.memory.vectors.base import VectorFilter, VectorStore
 from app.engine.memory.vectors.embedded import EmbeddedVectors
 from app.engine.memory.vectors.server import ServerVectors
 from app.engine.models.http_pool import HttpPool
@@ -88,10 +89,10 @@ class Memory:
         self._download = download
         self._vectors = semantics.vectors
         self._index = IndexThread(paths.memory / "memory.db")
-        self._search = MemorySearch(self._index, semantics)
         self._words = MemorySearch(self._index)
         self._indexer = Indexer(database, self._index, self._remembers, redact, lambda: self.is_busy())
         self._filler = VectorFiller(self._index, semantics, self._has_model, lambda: self.is_busy())
+        self._search = MemorySearch(self._index, semantics, self._filler)
         self._indexer.on_added = self._on_added
         self._indexer.on_removed = self._filler.remove
 
@@ -208,16 +209,9 @@ class Memory:
         await self._download.cancel()
 
     async def rebuild(self, by: str) -> None:
-        """Throw the indexes away; they are made again in the background. Raises a `VectorsError`."""
-        has_vectors = (await self._index.run(pruning.counts)).get("made", 0) > 0
+        """Throw the indexes away; they are made again in the background. The vectors follow: they are of another."""
         await self._index.clear()
-        try:
-            await self._filler.clear()
-        except VectorsUnavailable:
-            if has_vectors:  # otherwise there are none to throw away: without the package words serve alone
-                raise
-        finally:
-            self._indexer.read_again()
+        self._indexer.read_again()
         self._database.journal.put(memory_log.add("rebuilt", by, "all indexes"))
         await self._database.journal.flush()
 
@@ -275,7 +269,6 @@ class Memory:
     def _best_search(self) -> tuple[MemorySearch, str]:
         model = self.model()
         if model.status == "ready" and not model.reason:
-            self._filler.check_once()
             return self._search, ""
         if model.status == "downloading":
             return self._words, f"Only words were searched: the embedding model is downloaded ({_share(model)})."
@@ -377,7 +370,8 @@ def _share(model: EmbeddingModel) -> str:
 def _sizes(folder: Path) -> tuple[int, int]:
     """Bytes of the index of words, and of the vectors."""
     words = sum(_size(file) for file in folder.glob("memory.db*"))
-    return words, sum(_size(file) for file in (folder / "vectors").rglob("*"))
+    inside = (Path(place, name) for place, _, names in os.walk(folder / "vectors") for name in names)
+    return words, sum(map(_size, inside))
 
 
 def _size(file: Path) -> int:

@@ -1,8 +1,9 @@
 """Orders what was found: one score from a handful of features."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from math import log1p
+from operator import attrgetter, mul
 
 from app.engine.memory.index import SHORT_WORDS, IndexedEntry, Place, WordHits
 from app.engine.memory.question import Question, share_of_questions, tells_time
@@ -91,12 +92,19 @@ def rank(
     return sorted(ranked, key=lambda candidate: (-candidate.score, -candidate.found.entry.number))
 
 
+def first_scores(words: WordHits, nearness: Mapping[int, float]) -> dict[int, float]:
+    """What can be said of entries by their numbers before they are read."""
+    parts = (_spread(nearness), _share(words.own), _share(words.window))
+    numbers = {number for part in parts for number in part}
+    return {number: sum(part.get(number, 0.0) for part in parts) for number in numbers}
+
+
 def neighbours_of(found: Iterable[IndexedEntry]) -> set[Place]:
     return {(one.entry.conversation_id, one.position + step) for one in found for step in (-1, 1)}
 
 
 def _score(features: Features, weights: Features) -> float:
-    return sum(value * weight for value, weight in zip(astuple(features), astuple(weights), strict=True))
+    return sum(map(mul, _values(features), _values(weights)))
 
 
 def _place(one: IndexedEntry) -> Place:
@@ -126,3 +134,4 @@ def _sessions(found: Sequence[IndexedEntry], base: Mapping[int, float]) -> dict[
 
 
 FEATURE_NAMES = tuple(field.name for field in fields(Features))
+_values = attrgetter(*FEATURE_NAMES)  # `astuple` copies: 0.1 ms for each candidate

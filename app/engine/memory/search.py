@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.memory.embedding import Embedder
@@ -11,11 +12,20 @@ from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index import IndexedEntry, WordHits, WordIndex, sql_condition
 from app.engine.memory.index_thread import IndexThread
 from app.engine.memory.question import Question, read_question
-from app.engine.memory.ranking import Candidate, neighbours_of, rank
-from app.engine.memory.vectors.base import VectorFilter, VectorPoint, VectorsError, VectorStore
+from app.engine.memory.ranking import Candidate, first_scores, neighbours_of, rank
+from app.engine.memory.vectors.base import (
+    VectorFilter,
+    VectorPoint,
+    VectorsDamaged,
+    VectorsError,
+    VectorsMismatch,
+    VectorStore,
+)
 from app.engine.tools.base import ToolError, Vector
 
 NEAREST = 200
+# Read and ranked. On the histories the first ten are the same with all of them, the first twenty lack 0.3 %.
+_CANDIDATES = 150
 # Of those that fit best by themselves, the turns beside them may hold the answer.
 _WITH_NEIGHBOURS = 30
 
@@ -26,6 +36,18 @@ class Semantics:
 
     embedder: Embedder
     vectors: VectorStore
+
+
+class VectorKeeper(Protocol):
+    """Keeps the vectors as the index of words wants them."""
+
+    async def check(self) -> None:
+        """Awaited before the vectors are used: they may be of another index. Raises a `VectorsError`."""
+        ...
+
+    def suspect(self) -> None:
+        """A search found them damaged: they are looked at in the background, and made again."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +65,15 @@ class Found:
 class MemorySearch:
     """Without `semantics`, or while these do not work, full text serves alone."""
 
-    def __init__(self, index: IndexThread, semantics: Semantics | None = None) -> None:
+    def __init__(
+        self,
+        index: IndexThread,
+        semantics: Semantics | None = None,
+        keeper: VectorKeeper | None = None,
+    ) -> None:
         self._index = index
         self._semantics = semantics
+        self._keeper = keeper
 
     async def find(
         self,
@@ -61,11 +89,15 @@ class MemorySearch:
         if self._semantics is not None:
             try:
                 async with asyncio.timeout(patience_s):
+                    if self._keeper is not None:
+                        await self._keeper.check()
                     nearness = await _nearness(self._semantics, text, where, cancel)
-            except (ToolError, VectorsError) as error:
-                remark = str(error)
             except TimeoutError:
-                remark = "The embedding model was not ready in time."
+                remark = "Only words were searched: the embedding model was not ready in time."
+            except (ToolError, VectorsError, OSError) as error:
+                remark = f"Only words were searched. {error}"
+                if self._keeper is not None and isinstance(error, VectorsDamaged | VectorsMismatch):
+                    self._keeper.suspect()
         candidates = await self._index.run(partial(ranked, read_question(text), nearness, limit, where))
         return Found(candidates, nearness, remark)
 
@@ -101,8 +133,8 @@ def _allowed(index: WordIndex, where: VectorFilter | None, candidates: list[Cand
 
 
 def proposed(index: WordIndex, words: WordHits, nearness: Mapping[int, float]) -> list[IndexedEntry]:
-    """What full text and vectors found, with the neighbours of the best."""
-    found = index.entries({*words.own, *words.window, *nearness})
+    """The best of what full text and vectors found, with the neighbours of the very best."""
+    found = index.entries(_best(first_scores(words, nearness), _CANDIDATES))
     best = {number for scores in (words.own, nearness) for number in _best(scores, _WITH_NEIGHBOURS)}
     places = neighbours_of(one for one in found if one.entry.number in best)
     known = {one.place for one in found}

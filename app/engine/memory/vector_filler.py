@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.memory.embedding import Embedder
@@ -37,17 +38,20 @@ class VectorFiller:
         self._is_busy = is_busy
         self._wake = asyncio.Event()
         self._unwanted: list[int] = []
-        self._is_checked = self._is_check_wanted = False
+        self._note = index.file.with_name("vectors.of")
+        self._checking = asyncio.Lock()
+        self._checked = ""
+        self._is_suspect = False
         self._new = 0
 
     def wake(self) -> None:
         self._wake.set()
 
-    def check_once(self) -> None:
-        """Compare the store with the index, unless this engine did: called when the store is used anyway."""
-        if not self._is_checked:
-            self._is_check_wanted = True
-            self._wake.set()
+    def suspect(self) -> None:
+        """A search found the store damaged: look at it soon."""
+        self._checked = ""
+        self._is_suspect = True
+        self._wake.set()
 
     def remove(self, numbers: Sequence[int]) -> None:
         """Remove these vectors soon, and again after a restart if they are still there."""
@@ -65,26 +69,21 @@ class VectorFiller:
                 _logger.warning("the vectors of memory are made again: %s", error)
                 await self._start_again()
                 continue
-            except (ToolError, VectorsError, IndexUnavailable) as error:
+            except (ToolError, VectorsError, IndexUnavailable, OSError) as error:
                 self.problem = str(error)
             try:
                 await asyncio.wait_for(self._wake.wait(), _AGAIN_S if self.problem else None)
             except TimeoutError:
                 continue
 
-    async def clear(self) -> None:
-        """Throw all vectors away; they are made again. Raises a `VectorsError`."""
-        await self._vectors.clear()
-        self._unwanted.clear()
-        self.wake()
-
     async def _work(self) -> None:
         if not self._is_ready():
             return
-        if self._is_check_wanted:
-            await self._check()
+        if self._is_suspect:
+            self._is_suspect = False
+            await self.check()
         while entries := await self._index.run(_wanted):
-            await self._check()
+            await self.check()
             self._embedder.throttled = self._is_busy()
             texts = tuple(embedded_text(one.entry) for one in entries)
             vectors = await self._embedder.embed(texts, CancelSignal(), background=True)
@@ -104,31 +103,61 @@ class VectorFiller:
         self._new += len(numbers)
 
     async def _remove_unwanted(self) -> None:
-        numbers = tuple(self._unwanted)
-        if numbers:
+        if self._unwanted:
+            await self.check()  # which may find more
+        if numbers := tuple(self._unwanted):
             await self._vectors.delete(numbers)
             del self._unwanted[: len(numbers)]
 
-    async def _check(self) -> None:
-        """Make the index and the store agree, which a killed engine may have left different."""
-        if self._is_checked:
-            return
+    async def check(self) -> None:
+        """Make the store agree with the index, once for each index: before that its numbers mean nothing.
+
+        A killed engine may have left them different; an index that was made anew numbers its entries anew. Raises a
+        `VectorsError`, and `IndexUnavailable`.
+        """
+        async with self._checking:
+            identity = await self._index.run(WordIndex.identity)
+            if identity == self._checked:
+                return
+            if await asyncio.to_thread(_read, self._note) != identity:
+                await self._begin(identity)
+            else:
+                await self._compare()
+            self._checked = identity
+
+    async def _compare(self) -> None:
         stored = await self._vectors.numbers()
         noted = await self._index.run(_made)
         self._unwanted += [number for number in stored if number not in noted]
         lost = [number for number in noted if number not in stored]
         if lost:
             await self._index.run(partial(set_vectors, lost, "wanted"))
-        self._is_checked, self._is_check_wanted = True, False
+
+    async def _begin(self, identity: str) -> None:
+        """With an empty store. The note comes last: a killed engine begins once more."""
+        self._unwanted.clear()
+        await self._vectors.clear()
+        await self._index.run(_want_all)
+        await asyncio.to_thread(self._note.write_text, identity)
 
     async def _start_again(self) -> None:
         try:
-            await self._vectors.clear()
-            await self._index.run(_want_all)
+            async with self._checking:
+                identity = await self._index.run(WordIndex.identity)
+                await self._begin(identity)
+                self._checked = identity
             self.problem = ""
-        except (VectorsError, IndexUnavailable) as error:
+        except (VectorsError, IndexUnavailable, OSError) as error:
             self.problem = str(error)
             await asyncio.sleep(_AGAIN_S)
+
+
+def _read(note: Path) -> str:
+    """The index that the vectors belong to; empty if there is no note."""
+    try:
+        return note.read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def set_vectors(numbers: Sequence[int], state: VectorState, index: WordIndex) -> frozenset[int]:

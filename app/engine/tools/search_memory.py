@@ -45,6 +45,7 @@ class SearchMemoryArguments(Struct, frozen=True):
     kinds: Annotated[
         tuple[_Kind, ...],
         Meta(
+            max_length=4,
             description="Only the person's messages, replies of agents, results of tools, or tasks and summaries.",
         ),
     ] = ()

@@ -1,0 +1,113 @@
+"""Vectors of a whole engine with the real model: made in the background, removed with their entries, and healed."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.memory.embedding import DIMENSIONS, MODEL_NAME
+from app.engine.memory.vectors.embedded import EmbeddedVectors
+from app.protocol.memory import MemoryPruneParams, MemorySearchParams, MemorySearchResult
+from tests.engine.memory.test_memory import entries, said
+from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.minilm import minilm
+from tests.support.model_server import ModelServer, Reply
+
+pytestmark = pytest.mark.skipif(minilm() is None, reason="needs the model: make model")
+
+SAID = ("The feline slept on the sofa all day", "Interest rates rose by half a percent", "The stove is out of gas")
+
+
+def noted() -> ModelServer:
+    return ModelServer(answer=lambda request: Reply(text="Noted."))
+
+
+async def embedded(engine: EngineParts, count: int) -> None:
+    """Wait until there are so many vectors, and no more to come."""
+    engine.services.settings.set("embedding_folder", str(minilm()))
+    engine.services.memory.rules_changed()
+    async with asyncio.timeout(60):
+        while True:
+            stats = await engine.services.memory.stats()
+            if (stats.vectors, stats.to_embed) == (count, 0):
+                return
+            await asyncio.sleep(0.05)
+
+
+async def searched(engine: EngineParts, text: str) -> MemorySearchResult:
+    return await engine.services.memory.search(MemorySearchParams(text=text, limit=1), CancelSignal())
+
+
+async def stored(home: Path) -> int:
+    """How many vectors there are, once the engine has ended."""
+    vectors = EmbeddedVectors(home / "data" / "memory" / "vectors", DIMENSIONS, MODEL_NAME)
+    count = await vectors.count()
+    await vectors.close()
+    return count
+
+
+async def test_what_shares_no_word_is_found_by_its_meaning(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, noted()) as engine:
+        for text in SAID:
+            await said(engine, text)
+        await embedded(engine, 6)
+        found = await searched(engine, "where did our cat rest?")
+        stats = await engine.services.memory.stats()
+    assert (found.hits[0].text, found.remark) == (SAID[0], "")
+    assert stats.problem == "" and stats.vector_bytes > 0 and stats.model.status == "ready"
+
+
+async def test_vectors_leave_with_their_entries_and_by_pruning(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, noted()) as engine:
+        for text in SAID:
+            await said(engine, text)
+        await embedded(engine, 6)
+        (first, *_) = await entries(engine)
+        done = await engine.services.forgetter.forget((first.node_id,), "a test")
+        assert done.entries == 1
+        await engine.services.memory.prune(MemoryPruneParams(keep=2), "a test")
+        await said(engine, "One more")  # the filler has been there
+        await embedded(engine, 4)
+    assert await stored(tmp_path) == 4
+
+
+@pytest.mark.parametrize("damage", ["words deleted", "vectors deleted", "vectors of another index", "torn"])
+async def test_words_and_vectors_that_do_not_fit_are_mended(tmp_path: Path, damage: str) -> None:
+    async with engine_parts(tmp_path, noted()) as engine:
+        for text in SAID:
+            await said(engine, text)
+        await embedded(engine, 6)
+    memory = tmp_path / "data" / "memory"
+    match damage:
+        case "words deleted":
+            for file in memory.glob("memory.db*"):
+                file.unlink()
+        case "vectors deleted":
+            shutil.rmtree(memory / "vectors")
+        case "vectors of another index":
+            (memory / "vectors.of").write_text("another")
+        case _:
+            for file in (memory / "vectors").rglob("*"):
+                if file.is_file():
+                    file.write_bytes(b"torn" * 100)
+    async with engine_parts(tmp_path, noted()) as engine:
+        await searched(engine, "where did our cat rest?")
+        await said(engine, "The fence is green")
+        await embedded(engine, 8)
+        found = await searched(engine, "where did our cat rest?")
+    assert (found.hits[0].text, found.remark) == (SAID[0], "")
+    assert await stored(tmp_path) == 8
+
+
+async def test_rebuilding_makes_the_vectors_again_too(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, noted()) as engine:
+        for text in SAID:
+            await said(engine, text)
+        await embedded(engine, 6)
+        await engine.services.memory.rebuild("a test")
+        await said(engine, "The fence is green")
+        await embedded(engine, 8)
+        found = await searched(engine, "where did our cat rest?")
+    assert found.hits[0].text == SAID[0]
