@@ -39,11 +39,11 @@ _USAGE = """Say what to do:
                                    with a TEXT, in these words
   errand memory unpin ID           remove a fact, or decline a proposed one
   errand memory forget NODE…       remove the text of messages for good, from
-                                   everywhere; `errand search --json` has the ids
+                                   everywhere; their ids: `errand search --json`
   errand memory log                what was done with memory, and by whom
   errand memory stats              sizes, what is not indexed yet, the model
-  errand memory prune 90d|10000    remove vectors of older entries, or of all but
-                                   the newest; their words stay
+  errand memory prune 90d|10000    remove vectors of older entries, or of all
+                                   but the newest; their words stay
   errand memory rebuild            make the indexes again from what is stored
   errand memory download           get the embedding model now"""
 _SCOPES: dict[FactScope, str] = {"always": "always", "me": "about you", "folder": "in"}
