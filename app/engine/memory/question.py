@@ -1,4 +1,4 @@
-"""Reads a question: its telling words, the days it means, and whether it asks for a time."""
+"""Reads a question: its telling words, the days it means, and what form of answer it asks for."""
 
 import re
 from calendar import monthrange
@@ -8,6 +8,7 @@ from datetime import date, timedelta
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _MOST_WORDS = 64
 _LONGEST = 4_000
+_BEGINNING = 800
 # Words that say nothing about what is looked for.
 _STOP_WORD_LIST = """
 a about above after again against ago all also am an and any are aren't as at be because been before being below
@@ -51,6 +52,14 @@ _TELLS_TIME = re.compile(
     rf"{'|'.join(_WEEKDAYS)}|{'|'.join(_MONTHS)}|\d{{1,2}}(:\d\d| ?[ap]m)|"
     rf"\d{{4}}-\d\d-\d\d|(19|20)\d\d|ago|days?|weeks?|months?|years?)\b"
 )
+_ASKS_NUMBER = re.compile(
+    r"\b(how (many|much|old|far|big|large|long|often|high|expensive|warm|fast|heavy|tall)|costs?|"
+    r"(what|which) (price|number|amount|version|size|total|rate|port|percentage|share))\b"
+)
+_ASKS_NAME = re.compile(r"\b(who|whose|whom|name of|called)\b")
+_SELF = frozenset(("i", "i'm", "i've", "i'd", "i'll", "me", "my", "mine", "myself"))
+# A word after another within a sentence: one with a capital is a name there.
+_INNER_WORD = re.compile(r"(?<=[^\s.!?] )[^\W\d_]\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +86,12 @@ class Question:
     periods: tuple[Period, ...]
     weekdays: tuple[int, ...]
     asks_time: bool
+    asks_number: bool
+    asks_name: bool
+
+    @property
+    def is_about_asker(self) -> bool:
+        return not self.all_words.isdisjoint(_SELF)
 
     @property
     def names_days(self) -> bool:
@@ -89,25 +104,45 @@ class Question:
 def read_question(text: str) -> Question:
     lower = text[:_LONGEST].lower().replace("’", "'")
     every = [match[0] for match in _WORD.finditer(lower)][:_MOST_WORDS]
-    words = tuple(dict.fromkeys(_without_genitive(word) for word in every if word not in _STOP_WORDS))
+    words = tuple(dict.fromkeys(word.removesuffix("'s") for word in every if word not in _STOP_WORDS))
     weekdays = tuple(day for name, day in _WEEKDAYS.items() if re.search(rf"\b{name}s?\b", lower))
-    return Question(words, frozenset(every), tuple(_periods(lower)), weekdays, bool(_ASKS_TIME.search(lower)))
+    asked = (bool(form.search(lower)) for form in (_ASKS_TIME, _ASKS_NUMBER, _ASKS_NAME))
+    return Question(words, frozenset(every), tuple(_periods(lower)), weekdays, *asked)
+
+
+def has_asked_form(question: Question, text: str) -> bool:
+    """True if a text has what the question asks for: a time, a number, or a name that the question has not."""
+    return (
+        (question.asks_time and tells_time(text))
+        or (question.asks_number and any(map(str.isdigit, text)))
+        or (question.asks_name and _has_other_name(question, text))
+    )
+
+
+def count_new_words(question: Question, text: str) -> int:
+    """How many different telling words the beginning of a text has beside those of the question."""
+    beginning = text[:_BEGINNING].lower().replace("’", "'").replace("'s", "")
+    return len(set(_WORD.findall(beginning)).difference(_STOP_WORDS, question.words))
 
 
 def tells_time(text: str) -> bool:
     """True if a text has a day, an hour or a length of time in it."""
-    return bool(_TELLS_TIME.search(text.lower()))
+    return bool(_TELLS_TIME.search(text[:_LONGEST].lower()))
 
 
 def share_of_questions(text: str) -> float:
     """The part of its sentences that end in a question mark, from 0 to 1."""
+    if "?" not in text:
+        return 0.0
     sentences = [part for part in _SENTENCE.split(text[:_LONGEST]) if part.strip()]
     asked = sum(part.rstrip(" \"')*_").endswith("?") for part in sentences)
     return asked / len(sentences) if sentences else 0.0
 
 
-def _without_genitive(word: str) -> str:
-    return word.removesuffix("'s")
+def _has_other_name(question: Question, text: str) -> bool:
+    known = question.all_words.union(question.words)
+    inner = (match[0] for match in _INNER_WORD.finditer(text[:_LONGEST]))
+    return any(word[0].isupper() and word.lower() not in known for word in inner)
 
 
 def _periods(text: str) -> list[Period]:

@@ -4,7 +4,13 @@ from datetime import date
 
 import pytest
 
-from app.engine.memory.question import read_question, share_of_questions, tells_time
+from app.engine.memory.question import (
+    count_new_words,
+    has_asked_form,
+    read_question,
+    share_of_questions,
+    tells_time,
+)
 
 
 def test_words_that_say_nothing_are_left_out_and_the_others_keep_their_order() -> None:
@@ -43,6 +49,31 @@ def test_a_question_for_a_time_is_told_from_others() -> None:
 def test_texts_with_a_time_are_told_from_others() -> None:
     assert all(map(tells_time, ("See you on Friday", "it was at 14:30", "two weeks ago", "on 2026-03-05")))
     assert not any(map(tells_time, ("The boiler leaks", "four pipes", "")))
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "has"),
+    [
+        ("How many pipes are there?", "There are 4 of them.", True),
+        ("How many pipes are there?", "There are some.", False),
+        ("Who mended it?", "I think Olsen did.", True),
+        ("Who mended Mara's boiler?", "The one of Mara. He did.", False),
+        ("What is the boiler made of?", "Olsen mended 4 of them on Friday.", False),
+    ],
+)
+def test_a_text_has_the_form_of_the_answer_or_not(question: str, text: str, has: bool) -> None:
+    assert has_asked_form(read_question(question), text) == has
+
+
+def test_new_words_of_a_text_are_counted_without_those_of_the_question_and_common_ones() -> None:
+    question = read_question("Who mended Mara's boiler?")
+    assert count_new_words(question, "Mara's boiler was mended by the plumber, the plumber of the school.") == 2
+    assert count_new_words(question, "") == 0
+
+
+def test_a_question_is_about_the_one_who_asks_if_it_says_so() -> None:
+    assert read_question("Where's my key?").is_about_asker and read_question("What did I’ve said?").is_about_asker
+    assert not read_question("Where is Mara's key?").is_about_asker
 
 
 def test_a_question_of_any_length_is_read_in_bounded_time() -> None:

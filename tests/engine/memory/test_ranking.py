@@ -55,6 +55,53 @@ def test_a_word_of_agreement_comes_last() -> None:
     assert order(found, WordHits({}, {1: 3.0, 2: 3.0})) == [2, 1]
 
 
+def test_what_only_repeats_the_question_comes_after_what_says_more() -> None:
+    found = entries("The boiler did leak, the boiler.", "A crack in the pipe behind the wall.")
+    assert order(found, WordHits({1: 3.0, 2: 3.0}, {})) == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "other"),
+    [
+        ("When did the boiler leak?", "It leaked on Monday, at night.", "It leaked a bit, and badly."),
+        ("How much did the boiler cost?", "They want 640 for it, they say.", "They want too much, they say."),
+        ("Who mended the boiler?", "It was a friend of Mr. Olsen there.", "It was a friend of the plumber."),
+    ],
+)
+def test_what_has_the_form_of_the_answer_comes_first(question: str, answer: str, other: str) -> None:
+    found = entries(answer, other)
+    ranked = rank(read_question(question), found, WordHits({1: 2.0, 2: 2.0}, {}), {})
+    assert [one.found.entry.number for one in ranked] == [1, 2]
+
+
+def test_what_a_person_said_comes_first_if_the_question_says_i() -> None:
+    user, agent = entries("The boiler leaked there.", "The boiler leaked there.")
+    agent = replace(agent, entry=replace(agent.entry, role="agent"))
+    words = WordHits({1: 2.0, 2: 2.0}, {})
+    (first, second) = rank(read_question("What did I say of the boiler?"), [user, agent], words, {})
+    assert first.found is user and second.features.speaker == 0.0
+
+
+def test_a_hit_counts_for_the_turns_near_it_less_with_each_turn_between() -> None:
+    found = entries(*["So it is."] * 4, "The boiler leaks.", *["So it is."] * 2)
+    ranked = rank(QUESTION, [*found, *entries("So it is.", conversation="c2", first=8)], WordHits({5: 2.0}, {}), {})
+    near = {one.found.entry.number: round(one.features.near, 3) for one in ranked}
+    assert near == {1: 0.512, 2: 0.64, 3: 0.8, 4: 1.0, 5: 0.0, 6: 1.0, 7: 0.8, 8: 0.0}
+
+
+def test_turns_that_were_not_found_count_as_turns_between() -> None:
+    found = [one for one in entries(*["The boiler."] * 4) if one.position in (0, 3)]
+    ranked = rank(QUESTION, found, WordHits({1: 2.0}, {}), {})
+    assert {one.found.entry.number: round(one.features.near, 3) for one in ranked} == {1: 0.0, 4: 0.64}
+
+
+def test_texts_are_read_of_the_best_only_and_these_stay_first() -> None:
+    found = entries(*["What a long and new story this is."] * 200)
+    ranked = rank(QUESTION, found, WordHits({number: float(number) for number in range(1, 201)}, {}), {})
+    read = [bool(one.features.telling) for one in ranked]
+    assert read == sorted(read, reverse=True) and 20 < sum(read) < 200 and len(ranked) == 200
+
+
 @pytest.mark.parametrize("name", FEATURE_NAMES)
 def test_every_feature_is_a_share(name: str) -> None:
     texts = ("Monday at 9:00, ok?", "", "boiler " * 5_000)
@@ -64,6 +111,6 @@ def test_every_feature_is_a_share(name: str) -> None:
 
 
 def test_a_score_is_the_sum_of_the_weighted_features() -> None:
-    weights = replace(Features(*([0.0] * len(FEATURE_NAMES))), time=2.0)
+    weights = replace(Features(*([0.0] * len(FEATURE_NAMES))), form=2.0)
     (one,) = rank(QUESTION, entries("It leaked on Monday."), NO_WORDS, {}, weights)
     assert one.score == 2.0 and WEIGHTS.meaning == 1.0

@@ -44,7 +44,7 @@ async def memory(tmp_path: Path) -> AsyncGenerator[Memory]:
 
 
 async def test_the_entry_with_the_rarest_words_comes_first(memory: Memory) -> None:
-    await memory.add("The printer is out of toner.", "The printer in the hall works.", "Toner for the hall is ordered.")
+    await memory.add("The printer is out of toner.", "The printer in the hall works.", "Paper for the hall is ordered.")
     await memory.add(*(f"The printer printed page {page}." for page in range(30)), session="c2")
     assert (await memory.find("Which printer has no toner?"))[0] == "1"
 
