@@ -44,7 +44,7 @@ COMMANDS = (
     ),
     Entry("explain", "what the permission policy decides about a command, and why", "commands.explain:EXPLAIN"),
     Entry("search", "full-text search in all conversations", "commands.conversations:SEARCH"),
-    Entry("memory", "search it, facts that every task is told, forgetting", "commands.memory:MEMORY"),
+    Entry("memory", "search it, facts that every task is told, forgetting", "commands.memory.facts:MEMORY"),
     Entry("grants", "what is allowed without asking, and how to take it back", "commands.grants:GRANTS"),
     Entry("skills", "what agents can read up on: list, show, install, remove", "commands.skills:SKILLS"),
     Entry("mcp", "servers that bring more tools: add, trust, look at", "commands.servers:MCP"),

@@ -7,7 +7,7 @@ from datetime import datetime
 from app.engine.core.messages import TASK_COMPLETE
 from app.engine.tools.call_display import display_of
 from app.engine.tools.control_tools import SendUpdate
-from app.engine.tools.search_memory import SearchMemory
+from app.engine.tools.memory.search import SearchMemory
 from app.engine.tools.todo import Todo
 from app.protocol.blocks import FileBlock, MemoryRole, SummaryBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node

@@ -10,10 +10,10 @@ from app.engine.tools.code.tool import Code
 from app.engine.tools.control_tools import AskUser, SendUpdate, TaskComplete
 from app.engine.tools.mcp.definitions import SEPARATOR, is_service_tool
 from app.engine.tools.mcp.tool import McpResources
-from app.engine.tools.propose_memory import ProposeMemory
+from app.engine.tools.memory.propose import ProposeMemory
+from app.engine.tools.memory.search import SearchMemory
 from app.engine.tools.python.tool import Python
 from app.engine.tools.python_inference import PythonInference
-from app.engine.tools.search_memory import SearchMemory
 from app.engine.tools.shell.tool import Shell
 from app.engine.tools.task import TaskTool
 from app.engine.tools.todo import Todo

@@ -6,8 +6,8 @@ import msgspec
 
 from app.cli.arguments import UsageError, workspace_path
 from app.cli.command import Command
-from app.cli.commands import memory_index as index
-from app.cli.commands.forgetting import forget
+from app.cli.commands.memory import index
+from app.cli.commands.memory.forgetting import forget
 from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import escape_hidden_line, short_id
