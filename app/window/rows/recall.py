@@ -18,6 +18,7 @@ from app.window.theme.theme import Theme
 from app.window.widgets.labels import ElidedLabel, TextLabel
 
 _MOST = 50  # entries; an agent is given far fewer, but a conversation from a file can hold any number
+_LONGEST = 8_000  # characters of an entry; an agent is given fewer, the same applies
 _SCORE = "How well it fits the message above; a higher number fits better"
 _HINT = "The agent read this with the message above."
 
@@ -129,7 +130,8 @@ class RecallView(RowView[RecallRow]):
 def entry_parts(entry: RecalledEntry) -> tuple[str, str]:
     """Where an entry comes from, on one line, and what it says; safe to display."""
     origin, _, text = plain(recalled_text(entry)).partition("\n")
-    return origin.removesuffix(":"), text.strip("\n")
+    text = text.strip("\n")
+    return origin.removesuffix(":"), text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _markdown(row: RecallRow, is_open: bool) -> str:

@@ -78,6 +78,12 @@ def test_of_ten_thousand_entries_of_a_file_the_first_fifty_are_shown(show: MakeR
     assert any(label.text() == hint for label in row_view.findChildren(QLabel) if label.isVisible())
 
 
+def test_of_an_endless_entry_of_a_file_the_beginning_is_shown(show: MakeRowView) -> None:
+    row_view = show(row(recalled("x" * 1_000_000)))
+    toggle(row_view)
+    assert texts(row_view) == ["x" * 8_000 + "…"]
+
+
 def test_escape_sequences_and_markup_in_an_entry_are_shown_as_text(show: MakeRowView) -> None:
     row_view = show(row(recalled("\x1b[31m<b>red</b>\u202e")))
     toggle(row_view)

@@ -1,7 +1,7 @@
 """One entry of memory in full, and what can be done with it: go to its source, pin it as a fact, forget it."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QTextOption
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from app.client.safe_text import plain
@@ -14,6 +14,9 @@ from app.window.views.memory.texts import KINDS, date_text, forget_question, tit
 from app.window.widgets.confirmation import ConfirmationView
 from app.window.widgets.containers import FlowLayout
 from app.window.widgets.labels import ElidedLabel, TextLabel
+
+_Wrap = QTextOption.WrapMode
+_LONGEST_WORD = 2_000  # Qt takes a second to find places to break a word of 50,000 characters
 
 _NO_VECTOR = "Found by its words alone: it has no vector yet, or its vector was pruned."
 
@@ -84,6 +87,8 @@ class EntryView(QWidget):
         self._note.setHidden(item.has_vector)
         text = plain(item.text)
         if text != self._text.toPlainText():
+            is_endless = max(map(len, text.split()), default=0) > _LONGEST_WORD
+            self._text.setWordWrapMode(_Wrap.WrapAnywhere if is_endless else _Wrap.WrapAtWordBoundaryOrAnywhere)
             self._text.setPlainText(text)
 
     def ask_to_forget(self) -> None:
