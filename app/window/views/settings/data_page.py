@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QRectF, Qt, QUrl
+from PySide6.QtCore import QRectF, Qt, QUrl, Signal
 from PySide6.QtGui import QColor, QDesktopServices, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
@@ -38,6 +38,7 @@ _MOVE = (
     "Codex, Claude Code, OpenCode, goose and pi keep or export, in a file, a zip or a folder."
 )
 _FORMS: dict[ExportFormat, str] = {"json": "JSON", "markdown": "Markdown", "html": "HTML"}
+_MEMORY = "What is remembered across conversations: search it, forget parts of it, see its size, leave folders out."
 _PRUNE = "Deletes what you archived long ago. It is counted first."
 _ORPHANS = "A conversation stays when its last agent is deleted. Nobody answers in it any more."
 
@@ -91,6 +92,10 @@ def size_label(part: DataPart) -> str:
 
 
 class DataPageView(SettingsPageView):
+    """`memory_requested` asks for the window of memory."""
+
+    memory_requested = Signal()
+
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
         super().__init__(theme, "Data", _TEXT)
         self._calls = calls
@@ -107,6 +112,8 @@ class DataPageView(SettingsPageView):
         self._export_markdown.setAccessibleName("Export everything as Markdown …")
         self._import = push_button("Import …")
         self._folder_import = push_button("Import a folder …")
+        self._memory = push_button("Open memory")
+        self._memory.clicked.connect(self.memory_requested)
         self._progress = TextLabel(theme, tone="muted")
         self._progress.hide()
         self._prune = PruneView(theme, calls)
@@ -152,6 +159,8 @@ class DataPageView(SettingsPageView):
             buttons.addStretch(1)
             self.rows.addLayout(buttons)
         self.rows.addWidget(self._progress)
+        self._add_section("Memory", _MEMORY)
+        self.rows.addWidget(self._memory, 0, Qt.AlignmentFlag.AlignLeft)
         self._add_section("Delete old conversations", _PRUNE)
         self.rows.addWidget(self._prune)
         self._add_section("Conversations without an agent", _ORPHANS)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from PySide6.QtCore import QSize, Qt, QUrl
+from PySide6.QtCore import QSize, Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QShowEvent
 from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QListWidget, QListWidgetItem, QStackedWidget, QWidget
 
@@ -92,7 +92,12 @@ class AboutPageView(SettingsPageView):
 
 
 class SettingsDialog(QDialog):
-    """A page loads its state from the engine each time it is shown. Not modal; `open_page` shows it with a page."""
+    """A page loads its state from the engine each time it is shown. Not modal; `open_page` shows it with a page.
+
+    `memory_requested` asks for the window of memory.
+    """
+
+    memory_requested = Signal()
 
     def __init__(self, stores: Stores, theme: Theme, shortcuts: ShortcutStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -103,6 +108,8 @@ class SettingsDialog(QDialog):
         self._names = QListWidget()
         self._stack = QStackedWidget()
         self._declared = EngineSettingsPageView(theme, calls)
+        data = DataPageView(theme, calls)
+        data.memory_requested.connect(self.memory_requested)
         self._pages: tuple[SettingsPageView, ...] = (
             self._declared,
             ProvidersPageView(theme, calls),
@@ -112,7 +119,7 @@ class SettingsDialog(QDialog):
             SkillsPageView(theme, calls),
             AppearancePageView(theme),
             ShortcutsPageView(theme, shortcuts),
-            DataPageView(theme, calls),
+            data,
             AboutPageView(theme, calls),
         )
         for page in self._pages:

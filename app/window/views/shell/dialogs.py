@@ -63,6 +63,7 @@ class WindowDialogs(QObject):
         if self._settings is None:
             self._settings = SettingsDialog(self._stores, self._theme, self._shortcuts, self._window)
             self._settings.finished.connect(self.settings_closed)
+            self._settings.memory_requested.connect(lambda: self.open_memory(""))
         return self._settings
 
     def open_usage(self) -> None:

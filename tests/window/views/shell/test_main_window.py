@@ -16,6 +16,7 @@ from app.window.stores.stores import make_stores
 from app.window.stores.task_options import TaskOptions
 from app.window.stores.window_state import WindowStateStore
 from app.window.theme.theme import Theme
+from app.window.views.memory.dialog import MemoryDialog
 from app.window.views.shared.actions import ACTIONS
 from app.window.views.shell.main_window import MainWindow
 
@@ -115,3 +116,13 @@ async def test_a_draft_and_its_attachments_survive_a_restart(qapp: QApplication,
         await stores.session.close()
         window.deleteLater()
     assert drafts == [("half a thought", (str(notes),))] * 2
+
+
+async def test_the_settings_lead_to_memory_also_without_an_engine(window: MainWindow) -> None:
+    settings = window.dialogs.settings
+    settings.open_page("data")
+    next(one for one in settings.findChildren(QAbstractButton) if one.text() == "Open memory").click()
+    opened = [one for one in QApplication.topLevelWidgets() if isinstance(one, MemoryDialog) and one.isVisible()]
+    assert len(opened) == 1
+    opened[0].close()
+    settings.close()
