@@ -32,6 +32,7 @@ class MemoryDialog(QDialog):
         self._stores = stores
         self._theme = theme
         self._folder = ""
+        self._shown_entries = 0  # in the last answer
         self.setWindowTitle("Memory")
         self.resize(_WIDTH, _HEIGHT)
         self._entry_store = MemoryEntryStore(stores.session, self)
@@ -92,6 +93,7 @@ class MemoryDialog(QDialog):
         whole.addLayout(inside, 1)
 
     def _connect(self) -> None:
+        self._state.changed.connect(self._on_stats_changed)
         self.tabs.currentChanged.connect(self._on_page_chosen)
         self._stores.session.state_changed.connect(self._on_state_changed)
         for page in (self.entries, self.facts):
@@ -118,6 +120,14 @@ class MemoryDialog(QDialog):
             self.facts.open()
         else:
             self.state.open()
+
+    def _on_stats_changed(self) -> None:
+        entries = self._state.stats.entries if self._state.stats is not None else 0
+        before, self._shown_entries = self._shown_entries, entries
+        is_short = not self._entry_store.has_more and not self._entry_store.is_filtered
+        is_missing_some = is_short and self._entry_store.count() != entries
+        if self.isVisible() and (is_missing_some or before not in (0, entries)):
+            self.entries.refresh()
 
     def _on_state_changed(self) -> None:
         """After a reconnect everything may be another."""

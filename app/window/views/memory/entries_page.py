@@ -120,6 +120,12 @@ class EntriesPageView(QWidget):
         self.search.setFocus()
         self.search.selectAll()
 
+    def refresh(self) -> None:
+        """Show what is new, unless a person searched, went on from the newest entry, or is asked something."""
+        is_at_top = self.list.currentIndex().row() <= 0 and self.list.verticalScrollBar().value() == 0
+        if not self._store.text and is_at_top and not self.entry.is_asking:
+            self._store.reload()
+
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
         top = QHBoxLayout()

@@ -69,6 +69,11 @@ class EntryView(QWidget):
     def item(self) -> MemoryItem | None:
         return self._item
 
+    @property
+    def is_asking(self) -> bool:
+        """True while the form or the question is open."""
+        return not (self._form.isHidden() and self._question.isHidden())
+
     def show_entry(self, item: MemoryItem) -> None:
         if self._item is not None and self._item.number == item.number:
             return  # the same after a reload: what is open here stays
