@@ -13,7 +13,7 @@ from app.engine.memory.index_thread import IndexThread, IndexUnavailable
 from app.engine.storage.database import Database
 from app.engine.storage.records.nodes import NumberedNode
 from app.protocol.conversations import Conversation
-from app.protocol.events import ConversationDeleted, Event, TaskMessage
+from app.protocol.events import ConversationDeleted, ConversationUpdate, Event, TaskMessage
 
 _logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Indexer:
 
     async def is_current(self) -> bool:
         """True if nothing waits: not said, finished or deleted."""
-        return not (self._finished or self._deleted or self._begins_anew) and not await self.to_index()
+        return not self._has_waiting and not await self.to_index()
 
     def follow(self, event: Event) -> None:
         """Called with each event once it is stored."""
@@ -75,7 +75,7 @@ class Indexer:
             self._finished[event.node.id] = None
         elif isinstance(event, ConversationDeleted):
             self._deleted[event.conversation_id] = None
-        else:
+        elif not isinstance(event, ConversationUpdate):  # which an import ends with, whose nodes have no events
             return
         self._wake.set()
 
@@ -102,7 +102,7 @@ class Indexer:
                 continue
             if has_more:
                 await asyncio.sleep(_REST * (time.monotonic() - began) if self._is_busy() else 0)
-            elif not self._finished and not self._deleted:
+            elif not self._has_waiting:  # checked and cleared in one step: nothing that is told meanwhile is missed
                 self._wake.clear()
                 await self._wake.wait()
                 await asyncio.sleep(_GATHER_S)
@@ -124,6 +124,10 @@ class Indexer:
         if numbers:
             self.on_removed(numbers)
         return len(numbers)
+
+    @property
+    def _has_waiting(self) -> bool:
+        return bool(self._finished or self._deleted or self._begins_anew)
 
     @property
     def _begins_anew(self) -> bool:

@@ -104,6 +104,11 @@ async def hub_with(
             await pool.close()
 
 
+@pytest.fixture(autouse=True)
+def online(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+
+
 @pytest.fixture
 async def hub(tmp_path: Path) -> AsyncGenerator[Hub]:
     async with hub_with(tmp_path) as made:
