@@ -236,7 +236,10 @@ async def open_services(
     asks = PendingAsks(log, database.asks, lambda: settings.values.ask_timeout)
     database.journal.set_waits_saved(True)
     await mark_interrupted(database, log, paths)
-    background = Background()
+    embedder = Embedder(lambda: folder_of_model(settings.values.embedding_folder, paths))
+    stack.push_async_callback(embedder.close)
+    memory = await open_memory(database, log, settings, paths, keys, embedder, stack)
+    background = Background()  # closed before what it works with
     stack.push_async_callback(background.close)
     await probed
     await _wait_recovered(database, log, asks, background)
@@ -263,9 +266,6 @@ async def open_services(
     )
     stack.push_async_callback(servers.close)
     servers.changed = partial(_publish_server, log)
-    embedder = Embedder(lambda: folder_of_model(settings.values.embedding_folder, paths))
-    stack.push_async_callback(embedder.close)
-    memory = await open_memory(database, log, settings, paths, keys, embedder, stack)
     builder = TaskBuilder(
         log,
         database,

@@ -14,7 +14,7 @@ import msgspec
 
 from app.engine.background import Background
 from app.engine.core.cancel import CancelSignal
-from app.engine.core.errors import InvalidParams, NotFound, StorageError
+from app.engine.core.errors import ConfigurationError, InvalidParams, NotFound, StorageError
 from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import Settings, folders_of
 from app.engine.event_log import EventLog
@@ -80,6 +80,7 @@ class Memory:
         redact: Callable[[str], str],
         semantics: Semantics,
         download: ModelDownload,
+        problem: str = "",
     ) -> None:
         self.is_busy: Callable[[], bool] = lambda: False
         self._database = database
@@ -88,6 +89,7 @@ class Memory:
         self._paths = paths
         self._download = download
         self._vectors = semantics.vectors
+        self._problem = problem
         self._index = IndexThread(paths.memory / "memory.db")
         self._words = MemorySearch(self._index)
         self._indexer = Indexer(database, self._index, self._remembers, redact, lambda: self.is_busy())
@@ -180,7 +182,7 @@ class Memory:
             index_bytes=sizes[0],
             vector_bytes=sizes[1],
             model=self.model(),
-            problem=self._indexer.problem or self._filler.problem,
+            problem=self._indexer.problem or self._filler.problem or self._problem,
         )
 
     async def is_current(self) -> bool:
@@ -332,14 +334,31 @@ async def open_memory(
     """Memory as the settings want it; `stack` closes it. Nothing runs before `Memory.start`."""
     pool = HttpPool()
     stack.push_async_callback(pool.close)
-    vectors: VectorStore = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, MODEL_NAME)
-    if server := settings.values.vector_server:
-        key = await keys.get("qdrant", ("QDRANT_API_KEY",))
-        vectors = ServerVectors(pool, server, DIMENSIONS, MODEL_NAME, api_key=key.value if key is not None else "")
+    vectors, problem = await _store_of_vectors(database, settings, paths, keys, pool)
     download = ModelDownload(lambda: settings.values.embedding_folder, paths, pool)
-    memory = Memory(database, log, settings, paths, keys.redactor, Semantics(embedder, vectors), download)
+    memory = Memory(database, log, settings, paths, keys.redactor, Semantics(embedder, vectors), download, problem)
     stack.push_async_callback(memory.close)
     return memory
+
+
+async def _store_of_vectors(
+    database: Database, settings: Settings, paths: Paths, keys: KeyStore, pool: HttpPool
+) -> tuple[VectorStore, str]:
+    """The store that the settings name, and why it is another one; each database has its own collection."""
+    here = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, MODEL_NAME)
+    server = settings.values.vector_server
+    if not server:
+        return here, ""
+    key = await keys.get("qdrant", ("QDRANT_API_KEY",))
+    secret, collection = key.value if key is not None else "", f"errand_{database.epoch}"
+    try:
+        store = ServerVectors(pool, server, DIMENSIONS, MODEL_NAME, api_key=secret, collection=collection)
+    except ConfigurationError as error:
+        return (
+            here,
+            f"The vectors are kept on this machine, because the setting “Vector server” cannot be used: {error}",
+        )
+    return store, ""
 
 
 def vector_filter(where: MemoryFilter) -> VectorFilter | None:

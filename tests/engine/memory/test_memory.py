@@ -14,6 +14,10 @@ from app.engine.core.errors import InvalidParams, NotFound
 from app.engine.data.remover import Remover
 from app.engine.memory.index_thread import IndexUnavailable
 from app.engine.memory.vectors import embedded
+from app.engine.storage.records import conversations as conversation_rows
+from app.engine.storage.records import nodes as node_rows
+from app.protocol.blocks import TextBlock
+from app.protocol.conversations import Node
 from app.protocol.events import ConversationUpdate
 from app.protocol.memory import MemoryFilter, MemoryItem, MemoryListParams, MemoryPruneParams, MemorySearchParams
 from tests.support.engine_parts import EngineParts, engine_parts, remembered
@@ -228,6 +232,40 @@ async def test_an_index_that_cannot_be_opened_stops_no_task(tmp_path: Path) -> N
         assert task.status == "completed"
         with pytest.raises(IndexUnavailable):
             await found(engine, "kettle")
+
+
+async def test_a_vector_server_that_cannot_be_used_is_said_and_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "settings.json").write_text('{"vector_server": "ftp://nowhere"}')
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await said(engine, "The kettle leaks")
+        stats = await engine.services.memory.stats()
+        assert "Vector server" in stats.problem
+        assert "The kettle leaks" in await found(engine, "kettle")
+
+
+async def test_what_is_imported_is_remembered_without_being_said(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        conversation = await said(engine, "The kettle leaks")
+        services = engine.services
+        old = await services.database.conversations.get(conversation)
+        assert old is not None
+        new = msgspec.structs.replace(old, id="imported")
+        node = Node(
+            id="node_imported",
+            conversation_id="imported",
+            parent_id=None,
+            role="user",
+            author="user",
+            blocks=(TextBlock(text="The roof is new"),),
+            status="complete",
+            created_at=datetime.now(UTC),
+        )
+        services.database.journal.put(conversation_rows.save(new), node_rows.save(node))
+        services.log.publish(ConversationUpdate(conversation=new))
+        await services.log.flush()
+        await remembered(engine)
+        assert "The roof is new" in await found(engine, "roof")
 
 
 async def test_what_bears_on_a_message_is_given_with_it_and_noted(tmp_path: Path) -> None:
