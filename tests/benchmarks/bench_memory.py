@@ -19,7 +19,7 @@ from app.engine.memory.index import WordIndex
 from app.engine.memory.index_thread import IndexThread
 from app.engine.memory.question import read_question
 from app.engine.memory.search import NEAREST, point_of, ranked
-from app.engine.memory.vector_filler import set_vectors
+from app.engine.memory.vector_states import set_states
 from app.engine.memory.vectors.embedded import EmbeddedVectors
 from app.paths import Paths
 from tests.benchmarks.bench import Row
@@ -89,8 +89,8 @@ async def _recall() -> list[Row]:
         thread = IndexThread(paths.memory / "memory.db")
         store = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, MODEL_NAME)
         await _fill(thread, store, 10_000)
-        await thread.run(partial(set_vectors, range(1, 10_001), "made"))
         note, identity = paths.memory / "vectors.of", await thread.run(WordIndex.identity)
+        await thread.run(partial(set_states, identity, range(1, 10_001), "made"))
         await asyncio.to_thread(note.write_text, identity)
         await thread.close()
         await store.close()
@@ -99,7 +99,7 @@ async def _recall() -> list[Row]:
             taken: list[float] = []
             for text in islice(_questions(), _SEARCHES):
                 started = time.perf_counter()
-                await engine.services.memory.recall(text, CancelSignal(), lambda item: False)
+                await engine.services.memory.recall(text, CancelSignal(), (), lambda item: False)
                 taken.append(1000 * (time.perf_counter() - started))
     return [Row("added to a turn by recall among 10,000 entries, embedder awake", median(taken[5:]), "ms", 15)]
 

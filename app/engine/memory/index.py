@@ -20,6 +20,7 @@ SHORT_WORDS = 40
 _LONGEST_NEIGHBOUR = 400
 _WORD = re.compile(r"\w+")
 _IN_ONE_STATEMENT = 500
+_LOOSE = "loose"
 # A file of another version is thrown away and made again.
 _VERSION = 1
 
@@ -111,12 +112,16 @@ class WordIndex:
         for part in _parts(numbers):
             with Transaction(self.connection):
                 self._remove(self.entries(part))
+                self.set_state(_LOOSE, "1")
 
-    def compact(self) -> None:
+    def compact_if_loose(self) -> None:
         """Overwrite what removed entries left in the file. Takes seconds for 100,000 entries."""
+        if not self.state(_LOOSE):
+            return
         for table in ("entry_words", "window_words"):
             self.connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.set_state(_LOOSE, "")
 
     def hits(self, words: Sequence[str], where: VectorFilter | None = None) -> WordHits:
         """The best for the rarest of these words, among the entries that the filter lets through."""
@@ -159,7 +164,15 @@ class WordIndex:
 
     def identity(self) -> str:
         """That of this file: one that is made anew has another, and gives the same numbers to other entries."""
-        return str(self.connection.execute("SELECT value FROM state WHERE name = 'identity'").fetchone()[0])
+        return self.state("identity")
+
+    def state(self, name: str) -> str:
+        """What was noted under a name; empty if nothing was."""
+        row = self.connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def set_state(self, name: str, value: str) -> None:
+        self.connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (name, value))
 
     def known(self, ids: Collection[str]) -> frozenset[str]:
         """Those of these ids that have an entry."""

@@ -4,10 +4,10 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import msgspec
@@ -18,7 +18,7 @@ from app.engine.core.errors import ConfigurationError, InvalidParams, NotFound, 
 from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import Settings, folders_of
 from app.engine.event_log import EventLog
-from app.engine.memory import pruning
+from app.engine.memory import vector_states
 from app.engine.memory.embedding import DIMENSIONS, MODEL_NAME, Embedder, is_installed
 from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index import IndexedEntry, WordIndex, sql_condition
@@ -90,6 +90,7 @@ class Memory:
         self._download = download
         self._vectors = semantics.vectors
         self._problem = problem
+        self._redact = redact
         self._index = IndexThread(paths.memory / "memory.db")
         self._words = MemorySearch(self._index)
         self._indexer = Indexer(database, self._index, self._remembers, redact, lambda: self.is_busy())
@@ -129,21 +130,27 @@ class Memory:
         return MemorySearchResult(hits=tuple(hits[: params.limit]), remark=found.remark or remark)
 
     async def recall(
-        self, question: str, cancel: CancelSignal, skip: Callable[[MemoryItem], bool]
+        self, question: str, cancel: CancelSignal, without: tuple[str, ...], skip: Callable[[MemoryItem], bool]
     ) -> tuple[MemoryItem, ...]:
         """What seems to bear on a question, best first, within the budget that the settings give.
 
-        Waits for the model for a second at most.
+        Nothing of the conversations `without`, nor what `skip` names. Waits a second for the model, and two in all.
         """
         budget = self._settings.values.recall_tokens * _CHARACTERS_A_TOKEN
         text = question[:_LONGEST_QUESTION]
         if not budget or not read_question(text).words:
             return ()
-        search, _ = self._best_search()
-        found = await search.find(text, _RECALLED + _SPARE, cancel, None, _PATIENCE_S)
-        bearing = [one for one in found.candidates if bears_on(text, one.found.entry, found.nearness)]
+        where = VectorFilter(not_conversations=without) if without else None
+        try:
+            async with asyncio.timeout(2 * _PATIENCE_S):
+                search, _ = self._best_search()
+                found = await search.find(text, _RECALLED + _SPARE, cancel, where, _PATIENCE_S)
+                bearing = [one for one in found.candidates if bears_on(text, one.found.entry, found.nearness)]
+                hits = await self._hits(bearing, text, skip)
+        except TimeoutError:  # the index is being made compact, or the machine is very busy
+            return ()
         recalled: list[MemoryItem] = []
-        for item in (await self._hits(bearing, text, skip))[:_RECALLED]:
+        for item in hits[:_RECALLED]:
             budget -= len(item.text)
             if budget < 0:
                 break
@@ -158,20 +165,18 @@ class Memory:
         query = f"{condition or 'true'} ORDER BY number DESC LIMIT ?"
         found = await self._index.run(lambda index: index.select(query, (*values, params.limit + 1)))
         page = found[: params.limit]
-        embedded = await self._index.run(_with_vector([one.entry.number for one in page]))
-        return MemoryListResult(items=tuple(await self._items(page, embedded)), has_more=len(found) > params.limit)
+        return MemoryListResult(items=tuple(await self._items(page)), has_more=len(found) > params.limit)
 
     async def get(self, number: int) -> MemoryItem:
         """With its whole text. Raises `NotFound`."""
         found = await self._index.run(lambda index: index.entries((number,)))
-        if not found:
+        items = await self._items(found, lambda text: text)
+        if not items:
             raise NotFound(f"There is no entry {number} in memory. It may have been deleted, or indexed anew.")
-        embedded = await self._index.run(_with_vector([number]))
-        (item,) = await self._items(found, embedded, longest=None)
-        return item
+        return items[0]
 
     async def stats(self) -> MemoryStatsResult:
-        counts = await self._index.run(pruning.counts)
+        counts = await self._index.run(vector_states.counts)
         sizes = await asyncio.to_thread(_sizes, self._paths.memory)
         return MemoryStatsResult(
             entries=sum(counts.values()),
@@ -223,7 +228,7 @@ class Memory:
             raise InvalidParams("Name a time, how many to keep, or a conversation.")
         if params.keep is not None and params.keep < 0:
             raise InvalidParams(f"keep: {params.keep}; from 0 up.")
-        numbers = await self._index.run(partial(pruning.prune, params))
+        numbers = await self._index.run(partial(vector_states.prune, params))
         if numbers:
             self._filler.remove(numbers)
             self._database.journal.put(memory_log.add("pruned", by, f"{len(numbers)} vectors"))
@@ -237,8 +242,7 @@ class Memory:
         """
         try:
             removed = await self._indexer.forget(node_ids)
-            if removed:
-                await self._index.run(WordIndex.compact)
+            await self._index.run(WordIndex.compact_if_loose)
         except IndexUnavailable as error:
             raise StorageError(
                 f"Forgotten, but not in memory: {error} To forget it again completes that, and so does the next start "
@@ -248,6 +252,7 @@ class Memory:
 
     def rules_changed(self) -> None:
         """Other conversations or folders are to be remembered than before."""
+        _folders.cache_clear()
         self._indexer.read_again()
         self._filler.wake()
 
@@ -274,7 +279,8 @@ class Memory:
             return self._search, ""
         if model.status == "downloading":
             return self._words, f"Only words were searched: the embedding model is downloaded ({_share(model)})."
-        return self._words, f"Only words were searched. {model.reason}".strip()
+        missing = "The embedding model is not downloaded yet: errand memory download"
+        return self._words, f"Only words were searched. {model.reason or missing}"
 
     def _on_added(self) -> None:
         self._filler.wake()
@@ -294,32 +300,34 @@ class Memory:
         self, candidates: Sequence[Candidate], question: str, skip: Callable[[MemoryItem], bool]
     ) -> list[MemoryItem]:
         """With the part of each text that fits the question best."""
-        numbers = [one.found.entry.number for one in candidates]
-        items = await self._items([one.found for one in candidates], await self._index.run(_with_vector(numbers)), None)
+        found = [one.found for one in candidates]
         scores = {one.found.entry.number: one.score for one in candidates}
-        return [
-            msgspec.structs.replace(
-                item, score=round(scores[item.number], 4), text=passage(item.text, question, _LONGEST)
-            )
-            for item in items
-            if not skip(item)
-        ]
+        items = await self._items(found, lambda text: passage(text, question, _LONGEST))
+        return [msgspec.structs.replace(item, score=round(scores[item.number], 4)) for item in items if not skip(item)]
 
     async def _items(
-        self, found: Iterable[IndexedEntry], embedded: frozenset[int], longest: int | None = _LONGEST
+        self, found: Sequence[IndexedEntry], show: Callable[[str], str] = lambda text: text[:_LONGEST]
     ) -> list[MemoryItem]:
-        """Those of conversations that are still there."""
+        """Those of conversations that are there and are remembered, without keys that became known meanwhile.
+
+        `show` gives the part of a text that is wanted.
+        """
         entries = [one.entry for one in found]
         titles: dict[str, str] = {}
         for conversation_id in {one.conversation_id for one in entries}:
             conversation = await self._database.conversations.get(conversation_id)
-            if conversation is not None:
+            if conversation is not None and self._remembers(conversation):
                 titles[conversation_id] = conversation.title
-        return [
-            _item(one, titles[one.conversation_id], longest, has_vector=one.number in embedded)
-            for one in entries
-            if one.conversation_id in titles
-        ]
+        shown = [one for one in entries if one.conversation_id in titles]
+        embedded = await self._index.run(_with_vector([one.number for one in shown]))
+
+        def make() -> list[MemoryItem]:
+            return [
+                _item(one, titles[one.conversation_id], self._redact(show(one.text)), has_vector=one.number in embedded)
+                for one in shown
+            ]
+
+        return await asyncio.to_thread(make) if shown else []
 
 
 async def open_memory(
@@ -379,7 +387,14 @@ def _with_vector(numbers: Sequence[int]) -> Callable[[WordIndex], frozenset[int]
 
 
 def _is_below(workspace: str, folders: str) -> bool:
-    return bool(workspace) and any(Path(workspace).is_relative_to(folder) for folder in folders_of(folders))
+    return bool(workspace) and any(Path(workspace).is_relative_to(folder) for folder in _folders(folders))
+
+
+@lru_cache(maxsize=8)
+def _folders(setting: str) -> frozenset[Path]:
+    """The folders of a setting, as they are written and without links: workspaces are stored without."""
+    written = folders_of(setting)
+    return frozenset((*written, *(Path(os.path.realpath(folder)) for folder in written)))
 
 
 def _share(model: EmbeddingModel) -> str:
@@ -404,7 +419,7 @@ def _size(file: Path) -> int:
     return found.st_size if sys.platform == "win32" else found.st_blocks * 512
 
 
-def _item(entry: MemoryEntry, title: str, longest: int | None, *, has_vector: bool) -> MemoryItem:
+def _item(entry: MemoryEntry, title: str, text: str, *, has_vector: bool) -> MemoryItem:
     return MemoryItem(
         number=entry.number,
         node_id=entry.id,
@@ -413,7 +428,7 @@ def _item(entry: MemoryEntry, title: str, longest: int | None, *, has_vector: bo
         role=entry.role,
         speaker=entry.speaker,
         at=entry.at,
-        text=entry.text[:longest],
+        text=text,
         length=len(entry.text),
         folder=entry.folder,
         has_vector=has_vector,

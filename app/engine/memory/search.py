@@ -87,11 +87,14 @@ class MemorySearch:
         nearness: Mapping[int, float] = {}
         remark = ""
         if self._semantics is not None:
+            # What is late goes on: it loads the model, which the next search finds ready.
+            looking = asyncio.create_task(
+                self._nearness(self._semantics, text, where, cancel), name="search by meaning"
+            )
+            looking.add_done_callback(_seen)
             try:
                 async with asyncio.timeout(patience_s):
-                    if self._keeper is not None:
-                        await self._keeper.check()
-                    nearness = await _nearness(self._semantics, text, where, cancel)
+                    nearness = await asyncio.shield(looking)
             except TimeoutError:
                 remark = "Only words were searched: the embedding model was not ready in time."
             except (ToolError, VectorsError, OSError) as error:
@@ -101,17 +104,24 @@ class MemorySearch:
         candidates = await self._index.run(partial(ranked, read_question(text), nearness, limit, where))
         return Found(candidates, nearness, remark)
 
+    async def _nearness(
+        self, semantics: Semantics, text: str, where: VectorFilter | None, cancel: CancelSignal
+    ) -> Mapping[int, float]:
+        if self._keeper is not None:
+            await self._keeper.check()
+        (vector,) = await semantics.embedder.embed((text,), cancel)
+        return {hit.number: hit.score for hit in await semantics.vectors.search(vector, NEAREST, where)}
+
 
 def point_of(entry: MemoryEntry, vector: Vector) -> VectorPoint:
     at = entry.at.timestamp()
     return VectorPoint(entry.number, vector, entry.conversation_id, entry.folder, entry.role, at)
 
 
-async def _nearness(
-    semantics: Semantics, text: str, where: VectorFilter | None, cancel: CancelSignal
-) -> Mapping[int, float]:
-    (vector,) = await semantics.embedder.embed((text,), cancel)
-    return {hit.number: hit.score for hit in await semantics.vectors.search(vector, NEAREST, where)}
+def _seen(looking: "asyncio.Task[Mapping[int, float]]") -> None:
+    """An error of a search that nobody waits for any more is no defect."""
+    if not looking.cancelled():
+        looking.exception()
 
 
 def ranked(

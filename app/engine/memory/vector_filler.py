@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 from app.engine.core.cancel import CancelSignal
 from app.engine.memory.embedding import Embedder
 from app.engine.memory.entries import embedded_text
-from app.engine.memory.index import IndexedEntry, Transaction, VectorState, WordIndex
+from app.engine.memory.index import IndexedEntry, WordIndex
 from app.engine.memory.index_thread import IndexThread, IndexUnavailable
 from app.engine.memory.search import Semantics, point_of
+from app.engine.memory.vector_states import made, set_states, want_all, wanted
 from app.engine.memory.vectors.base import VectorsDamaged, VectorsError, VectorsMismatch, VectorStore
 from app.engine.tools.base import ToolError, Vector
 
@@ -60,6 +62,7 @@ class VectorFiller:
 
     async def run(self) -> None:
         """Until it is cancelled."""
+        began_again = -_AGAIN_S
         while True:
             self._wake.clear()
             try:
@@ -67,6 +70,10 @@ class VectorFiller:
                 self.problem = ""
             except (VectorsDamaged, VectorsMismatch) as error:
                 _logger.warning("the vectors of memory are made again: %s", error)
+                if time.monotonic() - began_again < _AGAIN_S:  # it did not help
+                    self.problem = str(error)
+                    await asyncio.sleep(_AGAIN_S)
+                began_again = time.monotonic()
                 await self._start_again()
                 continue
             except (ToolError, VectorsError, IndexUnavailable, OSError) as error:
@@ -77,32 +84,37 @@ class VectorFiller:
                 continue
 
     async def _work(self) -> None:
-        if not self._is_ready():
-            return
+        await self._remove_unwanted()
         if self._is_suspect:
             self._is_suspect = False
             await self.check()
-        while entries := await self._index.run(_wanted):
+        identity, entries = await self._index.run(partial(wanted, _ENTRIES))
+        while entries and self._is_ready():  # which starts the download at the first use
             await self.check()
             self._embedder.throttled = self._is_busy()
             texts = tuple(embedded_text(one.entry) for one in entries)
             vectors = await self._embedder.embed(texts, CancelSignal(), background=True)
-            await self._store(entries, vectors)
+            await self._store(identity, entries, vectors)
             await self._remove_unwanted()
-        await self._remove_unwanted()
+            identity, entries = await self._index.run(partial(wanted, _ENTRIES))
         if self._new >= _MANY:
             await self._vectors.optimise()
             self._new = 0
 
-    async def _store(self, entries: Sequence[IndexedEntry], vectors: Sequence[Vector]) -> None:
+    async def _store(self, identity: str, entries: Sequence[IndexedEntry], vectors: Sequence[Vector]) -> None:
         points = [point_of(one.entry, vector) for one, vector in zip(entries, vectors, strict=True)]
-        await self._vectors.upsert(points)
         numbers = [one.entry.number for one in entries]
-        left = await self._index.run(partial(set_vectors, numbers, "made"))
-        self._unwanted += [number for number in numbers if number not in left]  # forgotten meanwhile
+        async with self._checking:
+            if identity != self._checked:  # the index was made anew meanwhile: these numbers mean others now
+                return
+            await self._vectors.upsert(points)
+            noted = await self._index.run(partial(set_states, identity, numbers, "made"))
+            self._unwanted += [number for number in numbers if number not in noted]  # forgotten or pruned meanwhile
         self._new += len(numbers)
 
     async def _remove_unwanted(self) -> None:
+        if self._unwanted and not await asyncio.to_thread(_read, self._note):
+            self._unwanted.clear()  # there never was a vector
         if self._unwanted:
             await self.check()  # which may find more
         if numbers := tuple(self._unwanted):
@@ -122,22 +134,22 @@ class VectorFiller:
             if await asyncio.to_thread(_read, self._note) != identity:
                 await self._begin(identity)
             else:
-                await self._compare()
+                await self._compare(identity)
             self._checked = identity
 
-    async def _compare(self) -> None:
+    async def _compare(self, identity: str) -> None:
         stored = await self._vectors.numbers()
-        noted = await self._index.run(_made)
+        noted = await self._index.run(made)
         self._unwanted += [number for number in stored if number not in noted]
         lost = [number for number in noted if number not in stored]
         if lost:
-            await self._index.run(partial(set_vectors, lost, "wanted"))
+            await self._index.run(partial(set_states, identity, lost, "wanted"))
 
     async def _begin(self, identity: str) -> None:
         """With an empty store. The note comes last: a killed engine begins once more."""
         self._unwanted.clear()
         await self._vectors.clear()
-        await self._index.run(_want_all)
+        await self._index.run(want_all)
         await asyncio.to_thread(self._note.write_text, identity)
 
     async def _start_again(self) -> None:
@@ -158,27 +170,3 @@ def _read(note: Path) -> str:
         return note.read_text()
     except (OSError, UnicodeDecodeError):
         return ""
-
-
-def set_vectors(numbers: Sequence[int], state: VectorState, index: WordIndex) -> frozenset[int]:
-    """Note the state of these entries' vectors; returns the numbers that have an entry."""
-    left: set[int] = set()
-    with Transaction(index.connection):
-        for number in numbers:
-            changed = index.connection.execute("UPDATE entries SET vector = ? WHERE number = ?", (state, number))
-            if changed.rowcount:
-                left.add(number)
-    return frozenset(left)
-
-
-def _wanted(index: WordIndex) -> list[IndexedEntry]:
-    return index.select("vector = 'wanted' ORDER BY number DESC LIMIT ?", (_ENTRIES,))
-
-
-def _made(index: WordIndex) -> frozenset[int]:
-    rows = index.connection.execute("SELECT number FROM entries WHERE vector = 'made'")
-    return frozenset(row[0] for row in rows)
-
-
-def _want_all(index: WordIndex) -> None:
-    index.connection.execute("UPDATE entries SET vector = 'wanted' WHERE vector = 'made'")

@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engine.core.errors import InvalidParams
+from app.engine.memory import vector_states
 from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index import IndexedEntry, WordIndex
 from app.engine.memory.index_thread import IndexThread, IndexUnavailable
 from app.engine.memory.vectors.base import VectorFilter
+from app.protocol.memory import MemoryPruneParams
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 WORDS = ("kettle", "roof", "fence", "boat")
@@ -62,9 +64,9 @@ def test_what_is_removed_is_gone_and_nothing_else(
 def test_what_was_removed_is_not_in_the_file_once_it_is_compact(index: WordIndex, tmp_path: Path) -> None:
     index.add([entry(number, f"The wilhelmina{number} file") for number in range(50)])
     index.remove(range(50))
-    index.compact()
+    index.compact_if_loose()
     assert b"wilhelmina" not in (tmp_path / "memory.db").read_bytes()
-    assert (tmp_path / "memory.db-wal").stat().st_size == 0
+    assert (tmp_path / "memory.db-wal").stat().st_size < 16_384  # the note that it is compact
 
 
 def test_numbers_of_removed_entries_are_not_given_again(index: WordIndex) -> None:
@@ -85,6 +87,16 @@ def test_a_filter_lets_through_what_fulfils_all_conditions(index: WordIndex) -> 
     after, before = START + timedelta(hours=3), START + timedelta(hours=5)
     assert found(VectorFilter(after=after.timestamp(), before=before.timestamp())) == {3, 4}
     assert found(VectorFilter(kinds=("tool",))) == set()
+
+
+def test_states_of_vectors_are_noted_for_this_index_alone_and_never_undo_a_pruning(index: WordIndex) -> None:
+    index.add([entry(1, "kettle"), entry(2, "roof"), entry(3, "fence")])
+    assert vector_states.prune(MemoryPruneParams(keep=2), index) == (1,)
+    assert vector_states.set_states(index.identity(), (1, 2, 9), "made", index) == {2}
+    assert vector_states.set_states("another", (3,), "made", index) == {3}
+    assert vector_states.counts(index) == {"pruned": 1, "made": 1, "wanted": 1}
+    identity, wanted = vector_states.wanted(10, index)
+    assert (identity, [one.entry.number for one in wanted]) == (index.identity(), [3])
 
 
 async def test_work_that_fails_changes_nothing_and_the_index_goes_on(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from app.engine.memory.index_thread import IndexUnavailable
 from app.engine.memory.vectors import embedded
 from app.engine.storage.records import conversations as conversation_rows
 from app.engine.storage.records import nodes as node_rows
+from app.engine.storage.records import removal
+from app.engine.storage.records.removal import Removal
 from app.protocol.blocks import TextBlock
 from app.protocol.conversations import Node
 from app.protocol.events import ConversationUpdate
@@ -138,12 +140,7 @@ async def test_another_database_under_the_same_index_is_noticed(tmp_path: Path) 
 async def test_a_deleted_conversation_leaves_memory(tmp_path: Path) -> None:
     async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
         gone, kept = await said(engine, "The kettle leaks"), await said(engine, "The kettle is new")
-        services = engine.services
-        await change(engine, gone, archived=True)
-        remover = Remover(
-            services.log, services.database, services.locks, services.grants, services.contents, services.paths
-        )
-        await remover.delete(gone)
+        await delete(engine, gone)
         await remembered(engine)
         # The next conversation gets the numbers of the deleted nodes.
         new = await said(engine, "The kettle is red")
@@ -251,21 +248,86 @@ async def test_what_is_imported_is_remembered_without_being_said(tmp_path: Path)
         old = await services.database.conversations.get(conversation)
         assert old is not None
         new = msgspec.structs.replace(old, id="imported")
-        node = Node(
-            id="node_imported",
-            conversation_id="imported",
-            parent_id=None,
-            role="user",
-            author="user",
-            blocks=(TextBlock(text="The roof is new"),),
-            status="complete",
-            created_at=datetime.now(UTC),
-        )
+        node = a_node("node_imported", "imported", "The roof is new")
         services.database.journal.put(conversation_rows.save(new), node_rows.save(node))
         services.log.publish(ConversationUpdate(conversation=new))
         await services.log.flush()
         await remembered(engine)
         assert "The roof is new" in await found(engine, "roof")
+
+
+async def test_an_import_is_remembered_once_it_is_whole(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        services = engine.services
+        old = await services.database.conversations.get(await said(engine, "The kettle leaks"))
+        assert old is not None
+        new = msgspec.structs.replace(old, id="imported")
+        services.database.journal.put(removal.begin(Removal("imported", ())), conversation_rows.save(new))
+        services.database.journal.put(node_rows.save(a_node("node_imported", "imported", "The roof is new")))
+        await services.log.flush()
+        await said(engine, "The fence is green")  # indexed after the nodes of the import
+        assert "The roof is new" not in await found(engine, "roof")
+        services.database.journal.put(removal.done("imported"))
+        services.log.publish(ConversationUpdate(conversation=new))
+        await services.log.flush()
+        await remembered(engine)
+        assert "The roof is new" in await found(engine, "roof")
+
+
+async def test_a_node_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await said(engine, "The kettle leaks")
+    connection = sqlite3.connect(tmp_path / "data" / "errand.db")
+    connection.execute("UPDATE nodes SET body = '{}' WHERE number = 1")
+    connection.commit()
+    connection.close()
+    for file in (tmp_path / "data" / "memory").glob("memory.db*"):
+        file.unlink()
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await said(engine, "The roof is new")
+        assert "The roof is new" in await found(engine, "roof")
+
+
+async def test_deleting_the_newest_conversation_makes_nothing_anew(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await said(engine, "The kettle leaks")
+        newest = await said(engine, "The roof is new")
+        await delete(engine, newest)
+        await remembered(engine)
+        (kept, *_) = await entries(engine)
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await remembered(engine)
+        (first, *_) = await entries(engine)
+        assert first.number == kept.number
+        assert [one.text for one in await entries(engine)] == ["The kettle leaks", "Noted."]
+        await said(engine, "The fence is green")
+        assert (await entries(engine))[-1].number > kept.number + 3  # numbers of the deleted ones are not given again
+
+
+async def test_a_conversation_that_moves_takes_its_entries_along(tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    (tmp_path / "link").symlink_to(private)
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        conversation = await said(engine, "The kettle leaks")
+        await change(engine, conversation, workspace=str(tmp_path / "other"))
+        await remembered(engine)
+        assert {one.folder for one in await entries(engine)} == {str(tmp_path / "other")}
+        set_setting(engine, "not_remembered_folders", str(tmp_path / "link"))
+        await remembered(engine)
+        assert len(await entries(engine)) == 2
+        await change(engine, conversation, workspace=str(private))
+        assert await found(engine, "kettle") == []  # at once
+        await remembered(engine)
+        assert await entries(engine) == []
+
+
+async def test_a_key_that_becomes_known_later_is_hidden_in_what_is_found(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+        await said(engine, "The kettle opens with zanzibar-7719-quux")
+        engine.services.keys.redactor.add("zanzibar-7719-quux")
+        (first, *_) = await found(engine, "kettle")
+        assert first.startswith("The kettle opens with") and "7719" not in first
 
 
 async def test_what_bears_on_a_message_is_given_with_it_and_noted(tmp_path: Path) -> None:
@@ -312,16 +374,45 @@ async def test_recall_can_be_switched_off(tmp_path: Path, switch: str) -> None:
     assert asked[-1].messages[-1]["content"] == prompt
 
 
+def a_node(node_id: str, conversation_id: str, text: str) -> Node:
+    return Node(
+        id=node_id,
+        conversation_id=conversation_id,
+        parent_id=None,
+        role="user",
+        author="user",
+        blocks=(TextBlock(text=text),),
+        status="complete",
+        created_at=datetime.now(UTC),
+    )
+
+
+async def delete(engine: EngineParts, conversation_id: str) -> None:
+    await change(engine, conversation_id, archived=True)
+    services = engine.services
+    remover = Remover(
+        services.log, services.database, services.locks, services.grants, services.contents, services.paths
+    )
+    await remover.delete(conversation_id)
+
+
 async def change(
-    engine: EngineParts, conversation_id: str, *, archived: bool = False, remembers: bool = True, recalls: bool = True
+    engine: EngineParts,
+    conversation_id: str,
+    *,
+    archived: bool = False,
+    remembers: bool = True,
+    recalls: bool = True,
+    workspace: str | None = None,
 ) -> None:
     services = engine.services
-    conversation = await services.database.conversations.get(conversation_id)
-    assert conversation is not None
-    new = msgspec.structs.replace(conversation, archived=archived, remembers=remembers, recalls=recalls)
+    old = await services.database.conversations.get(conversation_id)
+    assert old is not None
+    new = msgspec.structs.replace(
+        old, archived=archived, remembers=remembers, recalls=recalls, workspace=workspace or old.workspace
+    )
     services.log.publish(ConversationUpdate(conversation=new))
     await services.log.flush()
-    services.memory.rules_changed()
 
 
 def set_setting(engine: EngineParts, name: str, value: str | int) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,6 +34,8 @@ from app.protocol.memory import (
 
 _POLL_S = 0.5
 _HITS = 10
+# Without progress for so long, something is wrong, and is said.
+_STANDS_S = 20.0
 _DAYS = re.compile(r"(\d{1,5})d(?:ays?)?")
 
 
@@ -123,10 +126,13 @@ async def _rebuild(connection: Connection, terminal: Terminal, *, as_json: bool)
     """Wait until the words are indexed again; the vectors follow in the background."""
     await connection.call(MEMORY_REBUILD, MemoryRebuildParams())
     found = await connection.call(MEMORY_STATS, MemoryStatsParams())
-    while found.to_index and not found.problem:
+    stands_until = time.monotonic() + _STANDS_S
+    while found.to_index and time.monotonic() < stands_until:
         terminal.status(f"indexing: {count(found.to_index, 'message')} left")
         await asyncio.sleep(_POLL_S)
-        found = await connection.call(MEMORY_STATS, MemoryStatsParams())
+        before, found = found, await connection.call(MEMORY_STATS, MemoryStatsParams())
+        if found.to_index != before.to_index:
+            stands_until = time.monotonic() + _STANDS_S
     terminal.clear_status()
     if as_json:
         terminal.line(msgspec.json.encode(found).decode())

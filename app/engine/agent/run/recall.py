@@ -1,5 +1,6 @@
 """What a task is given from memory: with its message, and when its agent searches."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Protocol
@@ -31,9 +32,12 @@ class MemorySource(Protocol):
     ) -> MemorySearchResult: ...
 
     async def recall(
-        self, question: str, cancel: CancelSignal, skip: Callable[[MemoryItem], bool]
+        self, question: str, cancel: CancelSignal, without: tuple[str, ...], skip: Callable[[MemoryItem], bool]
     ) -> tuple[MemoryItem, ...]:
-        """What seems to bear on a question, best first, within the budget that the settings give."""
+        """What seems to bear on a question, best first, within the budget that the settings give.
+
+        Nothing of the conversations `without`, nor what `skip` names.
+        """
         ...
 
 
@@ -62,11 +66,19 @@ class TaskRecall:
 
         Sub-agents get none: their task says what they need, and they can search.
         """
+        work = asyncio.create_task(self._recalled(message, cancel), name="recall")
+        unsubscribe = cancel.subscribe(lambda: _cancel(work))
         try:
-            entries = await self._recalled(message, cancel)
+            entries = await work
         except (EngineError, ToolError):
             _logger.warning("nothing was recalled for %s", self._context.state.task.id, exc_info=True)
             return message
+        except asyncio.CancelledError:
+            if not cancel.is_set:
+                raise
+            return message
+        finally:
+            unsubscribe()
         if not entries or cancel.is_set:
             return message
         block = RecallBlock(entries=entries)
@@ -79,12 +91,9 @@ class TaskRecall:
         source = await self._allowed_source() if not task.depth else None
         if source is None:
             return ()
-        present = await self._present() if self._is_summarised else None
-
-        def is_read_anyway(item: MemoryItem) -> bool:
-            return item.conversation_id == task.conversation_id and (present is None or item.node_id in present)
-
-        items = await source.recall(text_of(message), cancel, is_read_anyway)
+        present = await self._present() if self._is_summarised else frozenset[str]()
+        without = () if self._is_summarised else (task.conversation_id,)
+        items = await source.recall(text_of(message), cancel, without, lambda item: item.node_id in present)
         return tuple(_recalled_entry(item) for item in items)
 
     async def _present(self) -> frozenset[str]:
@@ -98,6 +107,10 @@ class TaskRecall:
             return None
         conversation = await self._context.database.conversations.get(self._context.state.task.conversation_id)
         return self._source if conversation is not None and self._source.may_recall(conversation) else None
+
+
+def _cancel(work: "asyncio.Task[tuple[RecalledEntry, ...]]") -> None:
+    work.cancel()
 
 
 def _recalled_entry(item: MemoryItem) -> RecalledEntry:

@@ -133,8 +133,6 @@ async def change(
     )
     if new != old:
         services.log.publish(ConversationUpdate(conversation=new))
-    if new.remembers != old.remembers:
-        services.memory.rules_changed()
     if archived and not old.archived:
         await services.sessions.close_conversation(old.id)
     if params.approve is not None:

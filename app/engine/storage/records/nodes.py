@@ -1,15 +1,19 @@
 """Nodes: the trees of all conversations, read branch by branch."""
 
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from sqlalchemy import ColumnElement, bindparam, func, literal, select
 
+from app.engine.core.errors import StorageError
 from app.engine.storage.sqlite.reader import Reader
 from app.engine.storage.sqlite.statements import Write, from_json, to_json, to_text, upsert
 from app.engine.storage.sqlite.tables import nodes
 from app.protocol.conversations import Node
+
+_logger = logging.getLogger(__name__)
 
 # Batch size for reading a path: a batch blocks the event loop for a few milliseconds.
 _BATCH = 500
@@ -63,6 +67,12 @@ _UP_TO = (
     select(nodes.c.number, nodes.c.id)
     .where(nodes.c.number <= bindparam("number"))
     .order_by(nodes.c.number.desc())
+    .limit(1)
+)
+_FIRST = (
+    select(nodes.c.number)
+    .where(nodes.c.conversation_id == bindparam("conversation_id"))
+    .order_by(nodes.c.number)
     .limit(1)
 )
 _COUNT_AFTER = select(func.count().label("total")).where(nodes.c.number > bindparam("number"))
@@ -168,16 +178,25 @@ class NodeStore:
         """Unfinished nodes: after a crash these are cut."""
         return await self._reader.structs(_STREAMING, Node)
 
-    async def after(self, number: int, limit: int) -> tuple[NumberedNode, ...]:
-        """The next nodes of all conversations in order of their numbers; fewer if they are large."""
+    async def after(self, number: int, limit: int) -> tuple[int, tuple[NumberedNode, ...]]:
+        """The next nodes of all conversations in order of their numbers; fewer if they are large.
+
+        With the number up to which they were read: nodes that cannot be read are passed over.
+        """
         sizes = await self._reader.rows(_SIZES_AFTER, {"number": number, "limit": limit})
         sums = accumulate(row.size for row in sizes)
         count = max(1, sum(size <= _MOST_AT_ONCE for size in sums))
-        return await self._numbered(nodes.c.number.in_([row.number for row in sizes[:count]]))
+        numbers = [row.number for row in sizes[:count]]
+        return max(numbers, default=number), await self._numbered(nodes.c.number.in_(numbers))
 
     async def numbered(self, node_ids: Sequence[str]) -> tuple[NumberedNode, ...]:
-        """Up to some hundred nodes in order of their numbers; missing ones are left out."""
+        """Up to some hundred nodes in order of their numbers; missing and unreadable ones are left out."""
         return await self._numbered(nodes.c.id.in_(node_ids))
+
+    async def first_number(self, conversation_id: str) -> int | None:
+        """The lowest number of a node of the conversation."""
+        rows = await self._reader.rows(_FIRST, {"conversation_id": conversation_id})
+        return rows[0].number if rows else None
 
     async def newest_up_to(self, number: int) -> tuple[int, str] | None:
         """The number and id of the node with this number, or of the one before it."""
@@ -190,7 +209,13 @@ class NodeStore:
 
     async def _numbered(self, wanted: ColumnElement[bool]) -> tuple[NumberedNode, ...]:
         chosen = select(nodes.c.number, nodes.c.body).where(wanted).order_by(nodes.c.number)
-        return tuple(NumberedNode(row.number, from_json(row.body, Node)) for row in await self._reader.rows(chosen))
+        found: list[NumberedNode] = []
+        for row in await self._reader.rows(chosen):
+            try:
+                found.append(NumberedNode(row.number, from_json(row.body, Node)))
+            except StorageError as error:
+                _logger.warning("node number %d is passed over: %s", row.number, error)
+        return tuple(found)
 
     async def _parent(self, node_id: str) -> str | None:
         rows = await self._reader.rows(_PARENT, {"id": node_id})
