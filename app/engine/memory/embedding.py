@@ -141,11 +141,7 @@ class Embedder:
             self._stop_idle()
             try:
                 async with asyncio.timeout(_LONGEST_S):
-                    process = await self._ready()
-                    data = msgspec.json.encode(texts)
-                    process.writer.write(struct.pack(">I", len(data)) + data)
-                    await process.writer.drain()
-                    answer = await _read(process.reader)
+                    answer = await self._asked(texts)
             except TimeoutError as error:
                 await self._end()
                 raise ToolError(
@@ -168,6 +164,24 @@ class Embedder:
                 f"The model in {self._folder()} is another one than all-MiniLM-L6-v2: get it from {MODEL_SOURCE}."
             )
         return answer.vectors
+
+    async def _asked(self, texts: tuple[str, ...]) -> _Answer:
+        """Asks once more if the process of earlier calls was ended meanwhile, by somebody or for want of memory."""
+        was_there = self._process is not None
+        try:
+            return await self._ask(texts)
+        except _NO_ANSWER:
+            if not was_there:
+                raise
+            await self._end()
+            return await self._ask(texts)
+
+    async def _ask(self, texts: tuple[str, ...]) -> _Answer:
+        process = await self._ready()
+        data = msgspec.json.encode(texts)
+        process.writer.write(struct.pack(">I", len(data)) + data)
+        await process.writer.drain()
+        return await _read(process.reader)
 
     async def _ready(self) -> _Process:
         process, folder = self._process, self._folder()

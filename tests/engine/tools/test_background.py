@@ -44,7 +44,7 @@ async def shell(context: ToolContext, cancel: CancelSignal | None = None, **argu
 
 
 async def test_it_starts_is_read_and_is_stopped(context: ToolContext) -> None:
-    line = "echo ready; until [ -e go ]; do sleep 0.02; done; echo gone; exec sleep 4711"
+    line = "echo ready; until [ -e go ]; do sleep 0.02; done; echo gone; exec sleep 4711.4711"
     said = await shell(context, command=line, background=True)
     assert said.startswith(f"ready\n[background 1 runs in {context.workspace}. Read what is new with action output")
     assert await shell(context, action="output", id="1") == "(no new output)\n[background 1 is running]"
@@ -52,7 +52,7 @@ async def test_it_starts_is_read_and_is_stopped(context: ToolContext) -> None:
     assert await shell(context, action="output", id="1", wait_secs=10) == "gone\n[background 1 is running]"
     assert "is running in" in await shell(context, action="list")
     assert "was stopped by the agent]" in await shell(context, action="stop", id="1")
-    assert not running("4711")
+    assert not running("4711.4711")
     assert "was stopped by the agent] before" in await shell(context, action="stop", id="1")
 
 

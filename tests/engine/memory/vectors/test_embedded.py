@@ -64,6 +64,7 @@ async def test_nothing_acknowledged_is_lost_when_its_process_is_killed(store: Em
 async def test_a_call_whose_process_is_killed_fails_and_the_next_one_starts_another(store: EmbeddedVectors) -> None:
     await store.count()
     assert store.pid is not None
+    os.kill(store.pid, signal.SIGSTOP)  # it answers nothing before it is killed
     writing = asyncio.get_running_loop().create_task(store.upsert(list(Clusters(7).points(2_000))))
     await asyncio.sleep(0)
     os.kill(store.pid, signal.SIGKILL)
