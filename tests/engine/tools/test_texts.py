@@ -105,11 +105,12 @@ def test_schemas_are_plain_objects_without_references(tmp_path: Path) -> None:
 
 def test_tools_are_bound_by_name_and_unknown_names_are_refused(tmp_path: Path) -> None:
     context = make_tool_context(tmp_path)
-    names = ["shell", "code", "web_fetch", "python", "python_inference", "search_memory", "browser", "task"]
+    acting = ["shell", "code", "web_fetch", "python", "python_inference"]
+    names = [*acting, "search_memory", "propose_memory", "browser", "task"]
     assert [tool.name for tool in bind(context)] == names
     assert [tool.name for tool in bind(context, ("code",))] == ["code"]
-    named = "There is no tool nothing; there are browser, code, mcp, python, python_inference, search_memory, "
-    named += "shell, task, web"
+    named = "There is no tool nothing; there are browser, code, mcp, propose_memory, python, python_inference, "
+    named += "search_memory, shell, task, web"
     with pytest.raises(ConfigurationError, match=named):
         bind(context, ("nothing",))
 

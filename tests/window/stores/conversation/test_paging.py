@@ -193,8 +193,7 @@ async def test_events_missed_while_disconnected_are_added_and_other_rows_stay(tm
         assert stores.session.reason
         await store_turns(engine, 3, 2)
         cable.pulled = False
-        await until(lambda: len(mirror.rows) == 20)
-        assert states[-1:] == ["ready"]
+        await until(lambda: len(mirror.rows) == 20 and states[-1:] == ["ready"])
         assert requests_of(mirror) == [f"Request {number}." for number in range(5)]
         assert all(how == "changed" or first >= 12 for how, first, _ in mirror.changes[1:])
 
