@@ -13,7 +13,7 @@ from app.engine.memory.entries import embedded_text
 from app.engine.memory.index import IndexedEntry, WordIndex
 from app.engine.memory.index_thread import IndexThread, IndexUnavailable
 from app.engine.memory.search import Semantics, point_of
-from app.engine.memory.vector_states import made, set_states, want_all, wanted
+from app.engine.memory.vector_states import set_states, states, want_all, wanted
 from app.engine.memory.vectors.base import VectorsDamaged, VectorsError, VectorsMismatch, VectorStore
 from app.engine.tools.base import ToolError, Vector
 
@@ -139,9 +139,10 @@ class VectorFiller:
 
     async def _compare(self, identity: str) -> None:
         stored = await self._vectors.numbers()
-        noted = await self._index.run(made)
-        self._unwanted += [number for number in stored if number not in noted]
-        lost = [number for number in noted if number not in stored]
+        noted = await self._index.run(states)
+        # One that is wanted is replaced: it may have been stored just before the engine was killed.
+        self._unwanted += [number for number in stored if noted.get(number, "pruned") == "pruned"]
+        lost = [number for number, state in noted.items() if state == "made" and number not in stored]
         if lost:
             await self._index.run(partial(set_states, identity, lost, "wanted"))
 

@@ -17,9 +17,9 @@ def wanted(limit: int, index: WordIndex) -> tuple[str, list[IndexedEntry]]:
     return index.identity(), index.select("vector = 'wanted' ORDER BY number DESC LIMIT ?", (limit,))
 
 
-def made(index: WordIndex) -> frozenset[int]:
-    rows = index.connection.execute("SELECT number FROM entries WHERE vector = 'made'")
-    return frozenset(row[0] for row in rows)
+def states(index: WordIndex) -> dict[int, VectorState]:
+    """The state of each entry's vector, by its number."""
+    return dict(index.connection.execute("SELECT number, vector FROM entries"))
 
 
 def want_all(index: WordIndex) -> None:

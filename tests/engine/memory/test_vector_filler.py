@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,9 @@ async def test_vectors_leave_with_their_entries_and_by_pruning(tmp_path: Path) -
     assert await stored(tmp_path) == 4
 
 
-@pytest.mark.parametrize("damage", ["words deleted", "vectors deleted", "vectors of another index", "torn"])
+@pytest.mark.parametrize(
+    "damage", ["words deleted", "vectors deleted", "vectors of another index", "torn", "stored, not noted"]
+)
 async def test_words_and_vectors_that_do_not_fit_are_mended(tmp_path: Path, damage: str) -> None:
     async with engine_parts(tmp_path, noted()) as engine:
         for text in SAID:
@@ -88,6 +91,11 @@ async def test_words_and_vectors_that_do_not_fit_are_mended(tmp_path: Path, dama
             shutil.rmtree(memory / "vectors")
         case "vectors of another index":
             (memory / "vectors.of").write_text("another")
+        case "stored, not noted":
+            connection = sqlite3.connect(memory / "memory.db")
+            connection.execute("UPDATE entries SET vector = 'wanted'")
+            connection.commit()
+            connection.close()
         case _:
             for file in (memory / "vectors").rglob("*"):
                 if file.is_file():
