@@ -138,6 +138,7 @@ async def connected(errand: Errand) -> AsyncGenerator[Connection]:
 async def ended(client: Connection, task: Task) -> Task:
     async with asyncio.timeout(LONGEST_S):
         while task.ended_at is None:
+            await asyncio.sleep(0.02)  # a client that asks without a pause is refused
             task = (await client.call(TASK_GET, TaskIdParams(task_id=task.id))).task
     return task
 

@@ -44,6 +44,7 @@ async def ask_of(connection: Connection, task: Task) -> Ask:
             if asks:
                 (ask,) = asks
                 return ask
+            await asyncio.sleep(0.02)  # a client that asks without a pause is refused
 
 
 async def allow_and_finish(connection: Connection, ask: Ask) -> Task:
