@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.client.connection import Connection
@@ -75,7 +76,9 @@ async def test_an_engine_killed_in_the_midst_of_a_decision_decides_again(
     own_errand: Errand, workspace: Path, delay_ms: int
 ) -> None:
     command = f"{' ; '.join(['echo word'] * 300)} ; echo once >> {_EFFECT}"  # long to judge
-    async with ModelServer(turns=[shell(command), DONE]) as server:
+    # In one piece: a reply that streams at the kill is cut, and its call is never judged.
+    reply = msgspec.structs.replace(shell(command), piece_length=len(command) + 100)
+    async with ModelServer(turns=[reply, DONE]) as server:
         async with connected(own_errand) as connection:
             task = await started(connection, server, workspace)
             await server.request(0)
