@@ -13,7 +13,7 @@ from tests.benchmarks.bench_browser import browser
 from tests.benchmarks.bench_checkpoints import checkpoints
 from tests.benchmarks.bench_embedding import embedding
 from tests.benchmarks.bench_loop import loop_alone, sub_agents
-from tests.benchmarks.bench_memory import memory
+from tests.benchmarks.bench_memory import memory_recall, memory_searches, memory_stalls
 from tests.benchmarks.bench_permissions import judged
 from tests.benchmarks.bench_tools import mcp_calls, shell_starts
 from tests.benchmarks.bench_vectors import vectors
@@ -42,7 +42,9 @@ BENCHES: tuple[tuple[str, Callable[[], Awaitable[list[Row]]]], ...] = (
     ("shell", shell_starts),
     ("checkpoints", checkpoints),
     ("vectors", vectors),
-    ("memory_search", memory),
+    ("memory_search", memory_searches),
+    ("memory_recall", memory_recall),
+    ("memory_stalls", memory_stalls),
     ("floods", floods),
     ("long_branch", long_branch),
     ("taken_in_and_away", taken_in_and_away),

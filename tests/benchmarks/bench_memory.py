@@ -36,11 +36,8 @@ _STREAM_S = 6.0
 _SAMPLE_S = 0.001
 
 
-async def memory() -> list[Row]:
-    rows: list[Row] = []
-    for count, limits in ((10_000, (8, 20)), (100_000, (60, 150))):
-        rows += await _searches(count, limits)
-    return [*rows, *await _recall(), *await _stalls()]
+async def memory_searches() -> list[Row]:
+    return [*await _searches(10_000, (8, 20)), *await _searches(100_000, (60, 150))]
 
 
 async def _searches(count: int, limits: tuple[float, float]) -> list[Row]:
@@ -78,7 +75,7 @@ async def _searches(count: int, limits: tuple[float, float]) -> list[Row]:
     ]
 
 
-async def _recall() -> list[Row]:
+async def memory_recall() -> list[Row]:
     """What a task with a message waits for memory, the model being loaded."""
     model = minilm()
     if model is None:
@@ -104,10 +101,10 @@ async def _recall() -> list[Row]:
     return [Row("added to a turn by recall among 10,000 entries, embedder awake", median(taken[5:]), "ms", 15)]
 
 
-async def _stalls() -> list[Row]:
+async def memory_stalls() -> list[Row]:
     """How late the event loop is while five tasks stream, with and without indexing beside them."""
     with tempfile.TemporaryDirectory() as folder:
-        text = "All the tables of the harbour are here, one by one. " * 400
+        text = "All the tables of the harbour are here, one by one. " * 800
         answer = Reply(text=text, piece_length=40, piece_delay_s=0.01)
         async with engine_parts(Path(folder), ModelServer(answer=lambda request: answer)) as engine:
             for prompt in islice(_questions(), 40):
