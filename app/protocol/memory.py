@@ -7,7 +7,7 @@ from app.protocol.blocks import MemoryRole
 
 # `accepted` and `declined` are proposed facts.
 MemoryAction = Literal[
-    "forgotten", "pruned", "rebuilt", "pinned", "edited", "unpinned", "proposed", "accepted", "declined", "switched"
+    "forgotten", "pruned", "rebuilt", "pinned", "edited", "unpinned", "proposed", "accepted", "declined"
 ]
 
 
