@@ -1,12 +1,13 @@
-"""The one-line button that expands a card."""
+"""The one-line button that expands a card, and the row that is such a line with content below it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 
+from app.window.rows.base import R, RowActions, RowView
 from app.window.theme.style import colour, paint_focus_ring, paint_rounded, set_tool_tip
 from app.window.theme.theme import Theme
 
@@ -108,3 +109,56 @@ class DisclosureButton(QAbstractButton):
 
     def _font(self, piece: LinePart) -> QFont:
         return self._theme.font(self._theme.tokens.size_base, mono=piece.mono)
+
+
+class DisclosureRowView(RowView[R]):
+    """A line that expands to `content`, indented below it. Subclasses show both in `show_current`."""
+
+    def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
+        super().__init__(theme, actions, parent)
+        self.row: R | None = None
+        self.is_open = False
+        self.hit_count = 0
+        self.line = DisclosureButton(theme, self)
+        self.line.clicked.connect(self._on_clicked)
+        self._content = QWidget(self)  # hidden with its margins; a layout would keep the margins
+        self.content = QVBoxLayout(self._content)
+        tokens = theme.tokens
+        left = tokens.space_close + tokens.icon_small + tokens.space_close
+        self.content.setContentsMargins(left, 0, 0, tokens.space_close)
+        self.content.setSpacing(tokens.space_close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.line)
+        column.addWidget(self._content)
+
+    def show_current(self, row: R) -> None:
+        """Show the line with `show_line`, and what stands in the content while it `is_open`."""
+        raise NotImplementedError
+
+    def show_line(self, icon: str, pieces: Sequence[LinePart], *, can_open: bool = True) -> None:
+        """The line, with the number of search hits, and the content if it is open."""
+        self.line.show_line(icon, "muted", [*pieces, *hit_count_parts(self.hit_count)], can_open=can_open)
+        self._content.setVisible(self.is_open and can_open)
+
+    def set_open(self, is_open: bool) -> None:
+        self.is_open = is_open
+        self.line.setChecked(is_open)
+
+    def set_row(self, row: R) -> None:
+        self.row, self.hit_count = row, 0
+        self.show_current(row)
+
+    def show_hit_count(self, count: int) -> None:
+        if count != self.hit_count:
+            self.hit_count = count
+            if self.row is not None:
+                self.show_current(self.row)
+
+    def _on_clicked(self, is_checked: bool) -> None:
+        self.is_open = is_checked
+        if self.row is not None:
+            self.show_current(self.row)
+        self.opened.emit(is_checked)
+        self.resized.emit()

@@ -8,13 +8,14 @@ from app.client.number_format import count
 from app.client.safe_text import plain
 from app.notice_text import recall_title, recalled_text
 from app.protocol.blocks import RecalledEntry
-from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
-from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
+from app.window.rows.base import RowActions, RowKind, Spacing, line_estimate
+from app.window.rows.disclosure import DisclosureRowView, LinePart
 from app.window.rows.markdown import plain_document, quoted
 from app.window.rows.row import RecallRow
 from app.window.rows.text_view import TextView
 from app.window.theme.style import push_button, set_style, set_tool_tip
 from app.window.theme.theme import Theme
+from app.window.widgets.containers import clear_layout
 from app.window.widgets.labels import ElidedLabel, TextLabel
 
 _MOST = 50  # entries; an agent is given far fewer, but a conversation from a file can hold any number
@@ -51,57 +52,26 @@ class RecalledEntryView(QWidget):
         column.addWidget(words)
 
 
-class RecallView(RowView[RecallRow]):
+class RecallView(DisclosureRowView[RecallRow]):
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
-        tokens = theme.tokens
-        self._row: RecallRow | None = None
-        self._is_open = False
-        self._hit_count = 0
-        self._line = DisclosureButton(theme, self)
-        self._line.clicked.connect(self._on_clicked)
-        self._hint = TextLabel(theme, size=tokens.size_small, tone="muted")
-        self._hint.setWordWrap(True)
-        self._content = QWidget(self)  # hidden with its margins; a layout would keep the margins
-        inside = QVBoxLayout(self._content)
-        left = tokens.space_close + tokens.icon_small + tokens.space_close
-        inside.setContentsMargins(left, 0, 0, tokens.space_close)
-        inside.setSpacing(tokens.space_close)
+        self._hint = TextLabel(theme, size=theme.tokens.size_small, tone="muted", wrap=True)
         self._entries = QVBoxLayout()
-        self._entries.setSpacing(tokens.space_close)
-        inside.addWidget(self._hint)
-        inside.addLayout(self._entries)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._line)
-        column.addWidget(self._content)
-
-    def set_open(self, is_open: bool) -> None:
-        self._is_open = is_open
-        self._line.setChecked(is_open)
+        self._entries.setSpacing(theme.tokens.space_close)
+        self.content.addWidget(self._hint)
+        self.content.addLayout(self._entries)
 
     def set_row(self, row: RecallRow) -> None:
-        self._row, self._hit_count = row, 0
-        self._clear()
-        self._show()
-
-    def show_hit_count(self, count: int) -> None:
-        if count != self._hit_count:
-            self._hit_count = count
-            if self._row is not None:
-                self._show()
+        clear_layout(self._entries)
+        super().set_row(row)
 
     def markdown(self) -> str:
-        return _markdown(self._row, True) if self._row is not None else ""
+        return _markdown(self.row, True) if self.row is not None else ""
 
-    def _show(self) -> None:
-        assert self._row is not None
-        pieces = [LinePart(recall_title(self._row.recall), "text"), *hit_count_parts(self._hit_count)]
-        self._line.show_line("history", "muted", pieces, can_open=True)
-        if self._is_open and not self._entries.count():
-            self._fill(self._row)
-        self._content.setVisible(self._is_open)
+    def show_current(self, row: RecallRow) -> None:
+        if self.is_open and not self._entries.count():
+            self._fill(row)
+        self.show_line("history", [LinePart(recall_title(row.recall), "text")])
 
     def _fill(self, row: RecallRow) -> None:
         entries = row.recall.entries
@@ -111,20 +81,6 @@ class RecallView(RowView[RecallRow]):
             view.show()  # otherwise Qt shows it later, and the measured height lacks it
         more = len(entries) - _MOST
         self._hint.setText(f"{count(more, 'more entry', 'more entries')} not shown. {_HINT}" if more > 0 else _HINT)
-
-    def _clear(self) -> None:
-        while (item := self._entries.takeAt(0)) is not None:
-            widget = item.widget()
-            if widget is not None:
-                widget.hide()
-                widget.setParent(None)
-                widget.deleteLater()
-
-    def _on_clicked(self, is_checked: bool) -> None:
-        self._is_open = is_checked
-        self._show()
-        self.opened.emit(is_checked)
-        self.resized.emit()
 
 
 def entry_parts(entry: RecalledEntry) -> tuple[str, str]:

@@ -1,11 +1,11 @@
 """A context summary: one line that expands for reading and editing."""
 
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.client.display_text import summary_text
 from app.client.safe_text import plain
-from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_estimate
-from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
+from app.window.rows.base import RowActions, RowKind, Spacing, line_estimate
+from app.window.rows.disclosure import DisclosureRowView, LinePart
 from app.window.rows.edit import MessageEditField
 from app.window.rows.markdown import markdown_document, quoted, without_markup
 from app.window.rows.message_actions import BranchLock
@@ -19,16 +19,12 @@ from app.window.widgets.labels import TextLabel
 _HINT = "The model reads this in place of what stands above. Everything stays in the conversation."
 
 
-class SummaryView(RowView[SummaryRow]):
+class SummaryView(DisclosureRowView[SummaryRow]):
     """The draft is stored by summary id; while there is a draft, the row shows the text field."""
 
     def __init__(self, theme: Theme, actions: RowActions, parent: QWidget | None = None) -> None:
         super().__init__(theme, actions, parent)
-        self._row: SummaryRow | None = None
-        self._is_open = False
-        self._hit_count = 0
-        self._line = DisclosureButton(theme, self)
-        self._line.clicked.connect(self._on_clicked)
+        self._is_filling = False
         self._text = TextView(theme, "Summary", self)
         self._text.link.connect(actions.open_link)
         self._edit = push_button("Edit summary", "quiet")
@@ -42,7 +38,6 @@ class SummaryView(RowView[SummaryRow]):
         self._save.setAccessibleName("Save summary")
         self._cancel = push_button("Cancel", "quiet")
         self._card = Card(theme)
-        self._content = QWidget(self)  # hidden with its margins; a layout would keep the margins
         self._lay_out()
         self._field.textChanged.connect(self._on_text_changed)
         self._field.height_changed.connect(self._on_field_resized)
@@ -51,22 +46,8 @@ class SummaryView(RowView[SummaryRow]):
         self._cancel.clicked.connect(self._on_cancelled)
         BranchLock(actions.branches, (self._edit, self._save), self)
 
-    def set_open(self, is_open: bool) -> None:
-        self._is_open = is_open
-        self._line.setChecked(is_open)
-
-    def set_row(self, row: SummaryRow) -> None:
-        self._row, self._hit_count = row, 0
-        self._show()
-
-    def show_hit_count(self, count: int) -> None:
-        if count != self._hit_count:
-            self._hit_count = count
-            if self._row is not None:
-                self._show()
-
     def markdown(self) -> str:
-        return self._row.summary.text if self._row is not None else ""
+        return self.row.summary.text if self.row is not None else ""
 
     def height_for(self, width: int) -> int:
         tokens = self.theme.tokens
@@ -87,74 +68,55 @@ class SummaryView(RowView[SummaryRow]):
         footer = QHBoxLayout()
         footer.addWidget(hint, 1)
         footer.addWidget(self._edit)
-        inside = QVBoxLayout(self._content)
-        left = tokens.space_close + tokens.icon_small + tokens.space_close
-        inside.setContentsMargins(left, 0, 0, tokens.space_close)
-        inside.setSpacing(tokens.space_close)
-        inside.addWidget(self._text)
-        inside.addWidget(self._card)
-        inside.addLayout(footer)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._line)
-        column.addWidget(self._content)
+        self.content.addWidget(self._text)
+        self.content.addWidget(self._card)
+        self.content.addLayout(footer)
 
-    def _show(self) -> None:
-        assert self._row is not None
-        row = self._row
-        pieces = [LinePart(summary_text(row.summary), "text"), *hit_count_parts(self._hit_count)]
-        self._line.show_line("file-text", "muted", pieces, can_open=True)
-        self._content.setVisible(self._is_open)
+    def show_current(self, row: SummaryRow) -> None:
+        self.show_line("file-text", [LinePart(summary_text(row.summary), "text")])
         draft = self.row_actions.branches.drafts.get(_key(row), "")
         self._card.setVisible(bool(draft))
         self._text.setVisible(not draft)
         self._edit.setVisible(not draft)
         if draft and draft != self._field.toPlainText():
-            self._row = None  # this text was not typed by the user
+            self._is_filling = True  # this text was not typed by the user
             self._field.setPlainText(draft)
-            self._row = row
-        if self._is_open and not draft:
+            self._is_filling = False
+        if self.is_open and not draft:
             self._text.show_document(markdown_document(plain(row.summary.text), self.theme, muted=True))
 
-    def _on_clicked(self, is_checked: bool) -> None:
-        self._is_open = is_checked
-        self._show()
-        self.opened.emit(is_checked)
-        self.resized.emit()
-
     def _on_edit_clicked(self) -> None:
-        if self._row is not None:
-            self.row_actions.branches.drafts[_key(self._row)] = self._row.summary.text
-            self._show()
+        if self.row is not None:
+            self.row_actions.branches.drafts[_key(self.row)] = self.row.summary.text
+            self.show_current(self.row)
             self.resized.emit()
             self._field.setFocus()
 
     def _on_text_changed(self) -> None:
-        if self._row is not None and self._field.toPlainText().strip():
-            self.row_actions.branches.drafts[_key(self._row)] = self._field.toPlainText()
+        if self.row is not None and not self._is_filling and self._field.toPlainText().strip():
+            self.row_actions.branches.drafts[_key(self.row)] = self._field.toPlainText()
 
     def _on_field_resized(self) -> None:
-        if self._row is not None:
+        if self.row is not None and not self._is_filling:
             self.resized.emit()
 
     def _on_saved(self) -> None:
         text = self._field.toPlainText().strip()
-        if self._row is not None and text:
-            if text != self._row.summary.text:
-                self.row_actions.context.change_summary(self._row.node.id, text)
+        if self.row is not None and text:
+            if text != self.row.summary.text:
+                self.row_actions.context.change_summary(self.row.node.id, text)
             self._end_edit()
 
     def _on_cancelled(self) -> None:
-        if self._row is not None:
+        if self.row is not None:
             self._end_edit()
 
     def _end_edit(self) -> None:
-        assert self._row is not None
-        self.row_actions.branches.drafts[_key(self._row)] = ""
-        self._show()
+        assert self.row is not None
+        self.row_actions.branches.drafts[_key(self.row)] = ""
+        self.show_current(self.row)
         self.resized.emit()
-        self._line.setFocus()
+        self.line.setFocus()
 
 
 def _key(row: SummaryRow) -> str:
