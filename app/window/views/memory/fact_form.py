@@ -2,9 +2,8 @@
 
 from functools import partial
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QVBoxLayout
 
 from app.client.safe_text import plain
 from app.protocol.facts import LONGEST_FACT, Fact, FactScope, MemoryPinParams
@@ -12,23 +11,19 @@ from app.window.stores.facts import FactStore
 from app.window.theme.style import push_button
 from app.window.theme.theme import Theme
 from app.window.widgets.combo_box import ComboBox
+from app.window.widgets.in_place_form import InPlaceFormView
 from app.window.widgets.labels import TextLabel
 
 SCOPES: dict[FactScope, str] = {"always": "Always", "me": "About me", "folder": "In one folder"}
 
 
-class FactFormView(QWidget):
-    """Hidden until `open_new` or `open_fact`. `done` gives the fact before, None for a new one, and as it is stored.
-
-    `closed` is emitted whenever the form was hidden.
-    """
+class FactFormView(InPlaceFormView):
+    """Hidden until `open_new` or `open_fact`. `done` gives the fact before, None for a new one, and as it is stored."""
 
     done = Signal(object, object)
-    closed = Signal()
 
     def __init__(self, theme: Theme, facts: FactStore) -> None:
-        super().__init__()
-        self._theme = theme
+        super().__init__(theme)
         self._facts = facts
         self._base = MemoryPinParams()  # what the fields do not have: the id, or where it was said
         self._before: Fact | None = None
@@ -55,7 +50,6 @@ class FactFormView(QWidget):
         self._choose.clicked.connect(self._on_choose_clicked)
         self._save.clicked.connect(self._on_save_clicked)
         self._cancel.clicked.connect(self.close_form)
-        self.hide()
 
     def open_new(self, text: str = "", *, folder: str = "", conversation_id: str = "", node_id: str = "") -> None:
         """A new fact, with a first text and folder to change; the ids say where it was said."""
@@ -67,31 +61,13 @@ class FactFormView(QWidget):
         self._base, self._before = MemoryPinParams(id=fact.id), fact
         self._open(fact.text, fact.scope, fact.folder, "Save" if fact.status == "pinned" else "Accept")
 
-    def close_form(self) -> None:
-        self.hide()
-        self.closed.emit()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape closes the form, not the dialog around it."""
-        if event.key() == Qt.Key.Key_Escape:
-            self.close_form()
-        else:
-            super().keyPressEvent(event)
-
     def _lay_out(self) -> None:
-        close = self._theme.tokens.space_close
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(close)
+        column.setSpacing(self.theme.tokens.space_close)
         column.addWidget(self._text)
-        for widgets in ((self._scope, self._folder, self._choose), (self._save, self._cancel)):
-            row = QHBoxLayout()
-            row.setSpacing(close)
-            for widget in widgets:
-                row.addWidget(widget, 1 if widget is self._folder else 0)
-            if self._folder not in widgets:
-                row.addStretch(1)
-            column.addLayout(row)
+        column.addLayout(self.row(self._scope, self._folder, self._choose, stretch=self._folder))
+        column.addLayout(self.row(self._save, self._cancel))
         column.addWidget(self._problem)
 
     def _open(self, text: str, scope: FactScope, folder: str, verb: str) -> None:

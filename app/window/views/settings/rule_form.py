@@ -4,9 +4,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Literal
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QVBoxLayout
 
 from app.client.rule_text import covered_line, covered_summary, rule_words
 from app.protocol.asks import (
@@ -23,6 +22,7 @@ from app.window.theme.theme import Theme
 from app.window.views.settings.page import EngineCalls
 from app.window.widgets.code_excerpt import CodeExcerptView
 from app.window.widgets.combo_box import ComboBox
+from app.window.widgets.in_place_form import InPlaceFormView
 from app.window.widgets.labels import TextLabel
 
 _MOST_LINES = 10
@@ -60,14 +60,13 @@ _TYPED: dict[_About, tuple[str, str]] = {
 }
 
 
-class RuleFormView(QWidget):
-    """Hidden until `open_form`. `added` is emitted once the engine has the rule, `closed` when the form was hidden."""
+class RuleFormView(InPlaceFormView):
+    """Hidden until `open_form`. `added` is emitted once the engine has the rule."""
 
     added = Signal()
-    closed = Signal()
 
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
-        super().__init__()
+        super().__init__(theme)
         self._calls = calls
         self._kind = ComboBox(tuple(_KINDS))
         self._kind.setAccessibleName("Kind of rule")
@@ -80,7 +79,7 @@ class RuleFormView(QWidget):
         self._cancel = push_button("Cancel", "quiet")
         self._result = TextLabel(theme, wrap=True)
         self._covered = CodeExcerptView(theme, "Calls that the rule decides", most_lines=_MOST_LINES)
-        self._lay_out(theme)
+        self._lay_out()
         self._kind.currentIndexChanged.connect(self._on_kind_chosen)
         self._text.textChanged.connect(self._on_edited)
         self._folder.textChanged.connect(self._on_edited)
@@ -91,7 +90,6 @@ class RuleFormView(QWidget):
         self._check.clicked.connect(self._on_check_clicked)
         self._cancel.clicked.connect(self.close_form)
         self._on_kind_chosen()
-        self.hide()
 
     def open_form(self) -> None:
         self._text.clear()
@@ -100,42 +98,20 @@ class RuleFormView(QWidget):
         self.show()
         self._kind.setFocus()
 
-    def close_form(self) -> None:
-        self.hide()
-        self.closed.emit()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape closes the form, not the dialog around it."""
-        if event.key() == Qt.Key.Key_Escape:
-            self.close_form()
-        else:
-            super().keyPressEvent(event)
-
     def show_result(self, text: str) -> None:
         self._result.setText(text)
         self._result.setVisible(bool(text))
 
-    def _lay_out(self, theme: Theme) -> None:
-        close = theme.tokens.space_close
-        folder = QHBoxLayout()
-        folder.setSpacing(close)
-        folder.addWidget(self._folder_name)
-        folder.addWidget(self._folder, 1)
-        folder.addWidget(self._choose)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(close)
-        for button in (self._add, self._check, self._cancel):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
+    def _lay_out(self) -> None:
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(close)
+        column.setSpacing(self.theme.tokens.space_close)
         column.addWidget(self._kind)
         column.addWidget(self._text)
-        column.addLayout(folder)
+        column.addLayout(self.row(self._folder_name, self._folder, self._choose, stretch=self._folder))
         column.addWidget(self._result)
         column.addWidget(self._covered)
-        column.addLayout(buttons)
+        column.addLayout(self.row(self._add, self._check, self._cancel))
 
     def _rule(self) -> GrantDraft:
         """The rule as it was typed. Raises ValueError with what is wrong."""

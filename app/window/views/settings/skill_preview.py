@@ -1,7 +1,6 @@
 """All of a skill to look at, and the form that installs one after it was shown."""
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.client.safe_text import escape_hidden_line
@@ -19,6 +18,8 @@ from app.window.theme.theme import Theme
 from app.window.views.settings.page import EngineCalls
 from app.window.widgets.code_excerpt import CodeExcerptView
 from app.window.widgets.combo_box import ComboBox
+from app.window.widgets.containers import clear_layout
+from app.window.widgets.in_place_form import InPlaceFormView
 from app.window.widgets.labels import TextLabel
 
 _MOST_LINES = 12
@@ -45,18 +46,13 @@ class SkillPreviewView(QWidget):
                 column.addWidget(excerpt)
 
 
-class SkillInstallView(QWidget):
-    """Hidden until `open_form`. `installed` gives the name of a skill that the engine has installed.
-
-    `closed` says that the form was hidden.
-    """
+class SkillInstallView(InPlaceFormView):
+    """Hidden until `open_form`. `installed` gives the name of a skill that the engine has installed."""
 
     installed = Signal(str)
-    closed = Signal()
 
     def __init__(self, theme: Theme, calls: EngineCalls) -> None:
-        super().__init__()
-        self._theme = theme
+        super().__init__(theme)
         self._calls = calls
         self._shown: SkillPreview | None = None
         self._is_reading = False
@@ -83,7 +79,6 @@ class SkillInstallView(QWidget):
         self._show_button.clicked.connect(self._on_show_clicked)
         self._install.clicked.connect(self._on_install_clicked)
         self._cancel.clicked.connect(self.close_form)
-        self.hide()
 
     def open_form(self) -> None:
         for field in (self._source, self._path, self._ref):
@@ -93,19 +88,11 @@ class SkillInstallView(QWidget):
         self._source.setFocus()
 
     def close_form(self) -> None:
-        self.hide()
         self._clear()
-        self.closed.emit()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape closes the form, not the dialog around it."""
-        if event.key() == Qt.Key.Key_Escape:
-            self.close_form()
-        else:
-            super().keyPressEvent(event)
+        super().close_form()
 
     def _lay_out(self) -> None:
-        close = self._theme.tokens.space_close
+        close = self.theme.tokens.space_close
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(close)
@@ -118,12 +105,7 @@ class SkillInstallView(QWidget):
         column.addWidget(self._choices)
         column.addLayout(self._place)
         column.addWidget(self._result)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(close)
-        for button in (self._show_button, self._install, self._cancel):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        column.addLayout(buttons)
+        column.addLayout(self.row(self._show_button, self._install, self._cancel))
 
     def _say(self, text: str) -> None:
         self._result.setText(text)
@@ -132,11 +114,7 @@ class SkillInstallView(QWidget):
     def _clear(self) -> None:
         """Nothing is shown, so nothing can be installed."""
         self._shown = None
-        while (item := self._place.takeAt(0)) is not None:
-            widget = item.widget()
-            if widget is not None:
-                widget.hide()
-                widget.deleteLater()
+        clear_layout(self._place)
         self._install.hide()
         self._choices.hide()
         self._say("")
@@ -157,7 +135,7 @@ class SkillInstallView(QWidget):
             self._choices.setFocus()
             return
         self._shown = found.preview
-        self._place.addWidget(SkillPreviewView(self._theme, found.preview))
+        self._place.addWidget(SkillPreviewView(self.theme, found.preview))
         self._install.setVisible(not found.preview.problem)
         self._install.setAccessibleName(f"Install {escape_hidden_line(found.preview.name)}")
         self._say(found.preview.problem or _INSTALL_TEXT)
