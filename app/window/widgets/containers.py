@@ -153,6 +153,17 @@ class FitContentScrollView(QScrollArea):
         return self._inner.sizeHint().height()
 
 
+def vertical_scroll_area(inside: QWidget) -> QScrollArea:
+    """Scrolls `inside` up and down, and makes it as wide as there is room."""
+    area = QScrollArea()
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setWidgetResizable(True)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.setWidget(inside)
+    return area
+
+
 def clear_layout(layout: QLayout, first: int = 0) -> None:
     """Delete the widgets of a layout from this one on."""
     while (item := layout.takeAt(first)) is not None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.client.number_format import count, duration
 from app.client.safe_text import escape_hidden, escape_hidden_line
@@ -15,6 +15,7 @@ from app.window.theme.style import set_tool_tip
 from app.window.theme.theme import Theme
 from app.window.views.composer.background_output import BackgroundOutputDialog, state_text
 from app.window.widgets.buttons import IconButton
+from app.window.widgets.containers import vertical_scroll_area
 from app.window.widgets.labels import ElidedLabel, TextLabel
 
 _MOST_ROWS = 5
@@ -121,12 +122,7 @@ class BackgroundView(QWidget):
         self._list = QVBoxLayout(self._inner)
         self._list.setContentsMargins(0, 0, 0, 0)
         self._list.setSpacing(0)
-        self._area = QScrollArea()
-        self._area.setWidget(self._inner)
-        self._area.setWidgetResizable(True)
-        self._area.setFrameShape(QFrame.Shape.NoFrame)
-        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area = vertical_scroll_area(self._inner)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)

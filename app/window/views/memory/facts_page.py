@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.client.safe_text import escape_hidden
 from app.protocol.facts import Fact, MemoryPinParams
@@ -13,7 +13,7 @@ from app.window.theme.style import push_button, set_style
 from app.window.theme.theme import Theme
 from app.window.views.memory.fact_form import FactFormView
 from app.window.views.memory.texts import origin_text
-from app.window.widgets.containers import clear_layout, hairline
+from app.window.widgets.containers import clear_layout, hairline, vertical_scroll_area
 from app.window.widgets.empty_state import EmptyStateView
 from app.window.widgets.labels import TextLabel
 
@@ -104,19 +104,13 @@ class FactsPageView(QWidget):
         self._rows.setSpacing(tokens.space_normal)
         self._rows.setContentsMargins(0, 0, tokens.space_close, 0)
         self._rows.setAlignment(Qt.AlignmentFlag.AlignTop)
-        scroll = QScrollArea()
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(inside)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(tokens.space_normal)
         column.addWidget(TextLabel(self._theme, _TEXT, tone="muted", wrap=True))
         column.addWidget(self._new, 0, Qt.AlignmentFlag.AlignLeft)
         column.addWidget(self._form)
-        column.addWidget(scroll, 1)
+        column.addWidget(vertical_scroll_area(inside), 1)
 
     def _show(self) -> None:
         proposed, pinned = self._facts.proposed, self._facts.pinned

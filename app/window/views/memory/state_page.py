@@ -1,25 +1,19 @@
 """The page of the state: numbers and sizes, the model, clean-up, what is left out, and the audit."""
 
+from functools import partial
+
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import (
-    QFormLayout,
-    QFrame,
-    QProgressBar,
-    QScrollArea,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFileDialog, QFormLayout, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from app.client.number_format import count, file_size
-from app.client.safe_text import plain
+from app.client.safe_text import escape_hidden_line, plain
 from app.protocol.memory import EmbeddingModel, MemoryLogEntry, MemoryStatsResult
-from app.window.stores.memory import LeftOutStore, MemoryStateStore
+from app.window.stores.memory import LeftOutFolder, LeftOutStore, MemoryStateStore
 from app.window.theme.style import push_button, set_style
 from app.window.theme.theme import Theme
 from app.window.views.memory.clean_up import CleanUpView
-from app.window.views.memory.left_out import LeftOutView
-from app.window.views.memory.texts import download_text, log_line, model_text
-from app.window.widgets.containers import hairline
+from app.window.views.memory.texts import download_text, left_out_text, log_line, model_text
+from app.window.widgets.containers import clear_layout, hairline, vertical_scroll_area
 from app.window.widgets.labels import TextLabel
 
 _LEFT_OUT = (
@@ -162,6 +156,50 @@ class NumbersView(QWidget):
             self._progress.hide()
 
 
+class LeftOutView(QWidget):
+    """The folders that memory leaves out, each with a button that takes it back."""
+
+    def __init__(self, store: LeftOutStore, theme: Theme) -> None:
+        super().__init__()
+        self._store = store
+        self._theme = theme
+        self._add = push_button("Leave a folder out …")
+        self._rows = QVBoxLayout()
+        self._rows.setSpacing(theme.tokens.space_close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.tokens.space_close)
+        column.addLayout(self._rows)
+        column.addWidget(self._add, 0, Qt.AlignmentFlag.AlignLeft)
+        self._add.clicked.connect(self._on_add_clicked)
+        store.changed.connect(self._show)
+
+    def _show(self) -> None:
+        clear_layout(self._rows)
+        for folder in self._store.folders:
+            self._rows.addWidget(self._row(folder))
+        if not self._store.folders:
+            self._rows.addWidget(TextLabel(self._theme, "No folder is left out.", tone="muted"))
+
+    def _row(self, folder: LeftOutFolder) -> QWidget:
+        name = escape_hidden_line(folder.path)
+        back = push_button("Take back")
+        back.setAccessibleName(f"Remember and recall again: {name}")
+        back.clicked.connect(partial(self._store.take_back, folder.path))
+        view = QWidget()
+        row = QHBoxLayout(view)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(self._theme.tokens.space_close)
+        row.addWidget(TextLabel(self._theme, f"{name}: {left_out_text(folder)}", wrap=True), 1)
+        row.addWidget(back)
+        return view
+
+    def _on_add_clicked(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, "Folder that memory leaves out")
+        if folder:
+            self._store.leave_out(folder)
+
+
 class LogView(QWidget):
     """The audit, newest first. `older_requested` asks for another page."""
 
@@ -238,12 +276,7 @@ class StatePageView(QWidget):
             if text:
                 column.addWidget(TextLabel(self._theme, text, tone="muted", wrap=True))
             column.addWidget(view)
-        scroll = QScrollArea()
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(self._inside)
+        scroll = vertical_scroll_area(self._inside)
         self._inside.hide()  # until there are numbers; the scroll area has shown it
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)

@@ -4,13 +4,13 @@ from collections.abc import Callable, Coroutine
 from typing import Protocol, TypeVar
 
 from PySide6.QtCore import Qt, QTimer, SignalInstance
-from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from app.protocol.base import Method, Wire
 from app.window.theme.style import set_style
 from app.window.theme.theme import Theme
 from app.window.widgets.banner import BannerView
-from app.window.widgets.containers import clear_layout
+from app.window.widgets.containers import clear_layout, vertical_scroll_area
 from app.window.widgets.labels import TextLabel
 
 P = TypeVar("P", bound=Wire)
@@ -36,18 +36,13 @@ class SettingsPageView(QWidget):
         self.rows.setSpacing(tokens.space_normal)
         self.rows.setContentsMargins(tokens.space_far, tokens.space_tight, tokens.space_far, tokens.space_far)
         self.rows.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._scroll = scroll = QScrollArea()
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(inside)
+        self._scroll = vertical_scroll_area(inside)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.banner)
         column.addLayout(self.top)
-        column.addWidget(scroll, 1)
+        column.addWidget(self._scroll, 1)
 
     def load(self) -> None:
         """Load the state from the engine; a page that needs none does not override this."""
