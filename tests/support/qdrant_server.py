@@ -49,8 +49,7 @@ class _Upsert(msgspec.Struct):
 
 
 class _Delete(msgspec.Struct):
-    points: list[int] | None = None
-    filter: _Filter | None = None
+    points: list[int]
 
 
 class _Query(msgspec.Struct):
@@ -126,8 +125,7 @@ class QdrantServer:
                         raise ValueError(f"Vector dimension error: expected dim: {size}, got {len(point.vector)}")
                     points[point.id] = _Point(point.id, _normal(point.vector), point.payload)
             case "points/delete":
-                wanted = msgspec.json.decode(body, type=_Delete)
-                for number in wanted.points if wanted.points is not None else _matching(points, wanted.filter):
+                for number in msgspec.json.decode(body, type=_Delete).points:
                     points.pop(number, None)
             case "points/query":
                 query = msgspec.json.decode(body, type=_Query)

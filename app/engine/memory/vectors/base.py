@@ -1,7 +1,7 @@
 """What a store of vectors can do: its interface, its types and its errors."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,7 +9,9 @@ from app.engine.core.errors import EngineError
 from app.engine.tools.base import Vector
 
 MOST_HITS = 1_000
-_MOST_NUMBER = 2**63 - 1
+# Of one entry.
+MOST_PARTS = 16
+_MOST_NUMBER = 2**63 // MOST_PARTS - 1
 
 
 class VectorsError(EngineError):
@@ -28,6 +30,10 @@ class VectorsInUse(VectorsError):
     """Another process has the index open."""
 
 
+class VectorUnusable(VectorsError):
+    """The model made a vector that has no direction: zero, or of numbers that are none."""
+
+
 class VectorsUntrusted(VectorsError):
     """What is there is not ours: never opened, never cleared.
 
@@ -41,7 +47,10 @@ class VectorsUnavailable(VectorsError):
 
 @dataclass(frozen=True, slots=True)
 class VectorPoint:
-    """`number` is the key of the entry (0 to 2⁶³ - 1), `at` its time in seconds since 1970."""
+    """`number` is the key of the entry (0 to 2⁵⁹ - 1), `at` its time in seconds since 1970.
+
+    A long entry has several points, of which `part` is the number, from 0 up and below `MOST_PARTS`.
+    """
 
     number: int
     vector: Vector
@@ -49,14 +58,16 @@ class VectorPoint:
     folder: str
     kind: str
     at: float
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class VectorHit:
-    """`score` is the cosine, -1 to 1."""
+    """An entry; `score` is the cosine of its nearest `part`, -1 to 1."""
 
     number: int
     score: float
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +90,24 @@ class VectorStore(Protocol):
     """
 
     async def upsert(self, points: Sequence[VectorPoint]) -> None:
-        """Store the points, in place of those with the same numbers."""
+        """Store the points, in place of all that are there with the same numbers."""
         ...
 
     async def search(self, vector: Vector, limit: int, where: VectorFilter | None = None) -> tuple[VectorHit, ...]:
-        """The nearest points by cosine, best first; at most `limit`, and never more than `MOST_HITS`."""
+        """The nearest entries by cosine, best first; at most `limit`, and never more than `MOST_HITS`."""
         ...
 
     async def delete(self, numbers: Collection[int]) -> None:
-        """Delete the points with these numbers; unknown ones are passed over."""
+        """Delete all points with these numbers; unknown ones are passed over."""
         ...
-
-    async def delete_conversation(self, conversation_id: str) -> None: ...
 
     async def numbers(self) -> frozenset[int]:
-        """The numbers of all points: an indexer finds with them what has no vector, and vectors without an entry."""
+        """The numbers of all entries: an indexer finds with them what has no vector, and vectors without an entry."""
         ...
 
-    async def count(self) -> int: ...
+    async def count(self) -> int:
+        """How many points there are."""
+        ...
 
     async def optimise(self) -> None:
         """Make searches fast after many new points. Searches of the embedded index wait until it is done."""
@@ -112,22 +123,67 @@ class VectorStore(Protocol):
 
 
 def check_point(point: VectorPoint, dimensions: int) -> None:
-    """Raises as `check_vector` does, and ValueError for a number or a time out of range."""
+    """Raises as `check_vector` does, and ValueError for a number, a part or a time out of range."""
     check_vector(point.vector, dimensions)
-    if not 0 <= point.number <= _MOST_NUMBER or not math.isfinite(point.at):
-        raise ValueError(f"point {point.number} at {point.at} is out of range")
+    is_known = 0 <= point.number <= _MOST_NUMBER and 0 <= point.part < MOST_PARTS
+    if not is_known or not math.isfinite(point.at):
+        raise ValueError(f"part {point.part} of point {point.number} at {point.at} is out of range")
 
 
 def check_vector(vector: Vector, dimensions: int) -> None:
-    """Raises `VectorsMismatch` for another length, ValueError for what is no direction (zero, NaN or infinite)."""
+    """Raises `VectorsMismatch` for another length, and `VectorUnusable`."""
     if len(vector) != dimensions:
         raise VectorsMismatch(
             f"The index holds vectors of {dimensions} numbers, and the model made one of {len(vector)}. "
             "Rebuild the index."
         )
+    if not has_direction(vector):
+        raise VectorUnusable("The embedding model made a vector without a direction. Download the model again.")
+
+
+def has_direction(vector: Vector) -> bool:
     length = math.hypot(*vector)
-    if not math.isfinite(length) or length == 0.0:
-        raise ValueError("a vector without a direction")
+    return math.isfinite(length) and length > 0.0
+
+
+def id_of(point: VectorPoint) -> int:
+    """What identifies the point in a store."""
+    return point.number * MOST_PARTS + point.part
+
+
+def ids_of(numbers: Iterable[int]) -> Iterable[int]:
+    """Of all points that entries with these numbers may have."""
+    return (number * MOST_PARTS + part for number in numbers for part in range(MOST_PARTS))
+
+
+def numbers_of(ids: Iterable[int]) -> Iterable[int]:
+    return (one // MOST_PARTS for one in ids)
+
+
+def surplus_ids(points: Sequence[VectorPoint]) -> list[int]:
+    """Of points that entries may have had before, beside these."""
+    kept = set(map(id_of, points))
+    return [one for one in ids_of({point.number for point in points}) if one not in kept]
+
+
+async def nearest_entries(
+    limit: int, nearest: Callable[[int], Awaitable[Sequence[tuple[int, float]]]]
+) -> tuple[VectorHit, ...]:
+    """The best point of each entry, from `nearest`, which finds so many points with their cosines, best first.
+
+    Where many are of the same entries, it is asked again, for as many as should do.
+    """
+    wanted = amount = max(1, min(limit, MOST_HITS))
+    most = wanted * MOST_PARTS
+    while True:
+        points = await nearest(amount)
+        best: dict[int, VectorHit] = {}
+        for one, score in points:
+            number, part = divmod(one, MOST_PARTS)
+            best.setdefault(number, VectorHit(number, score, part))
+        if len(best) >= wanted or len(points) < amount or amount == most:
+            return tuple(best.values())[:wanted]
+        amount = min(most, 2 * amount * wanted // len(best))
 
 
 def conditions(where: VectorFilter | None) -> dict[str, list[dict[str, object]]]:

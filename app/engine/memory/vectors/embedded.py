@@ -10,7 +10,7 @@ import struct
 import sys
 from array import array
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from itertools import islice
@@ -20,7 +20,6 @@ import msgspec
 
 from app.engine.core.ids import new_id
 from app.engine.memory.vectors.base import (
-    MOST_HITS,
     VectorFilter,
     VectorHit,
     VectorPoint,
@@ -33,6 +32,11 @@ from app.engine.memory.vectors.base import (
     check_point,
     check_vector,
     conditions,
+    id_of,
+    ids_of,
+    nearest_entries,
+    numbers_of,
+    surplus_ids,
 )
 from app.engine.sandbox.launch import prepare_launch
 from app.engine.tools.base import Vector
@@ -45,7 +49,7 @@ IDLE_S = 300.0
 _PACKAGE = "qdrant_edge"
 _CHILD = Path(__file__).with_name("embedded_child.py")
 _BATCH = 64
-_NUMBERS = 10_000
+_IDS = 10_000
 _OPENING_S = 30.0
 _CALL_S = 30.0
 _OPTIMISE_S = 900.0
@@ -60,7 +64,7 @@ class _Answer(msgspec.Struct, frozen=True):
     kind: str = ""
     error: str = ""
     hits: tuple[tuple[int, float], ...] = ()
-    numbers: tuple[int, ...] = ()
+    ids: tuple[int, ...] = ()
     following: int | None = None
     count: int = 0
 
@@ -90,27 +94,26 @@ class EmbeddedVectors:
         remaining = iter(points)
         while batch := tuple(islice(remaining, _BATCH)):
             await self._ask({"op": "upsert", "points": [_stored(point) for point in batch]})
+        await self._delete(surplus_ids(points))
 
     async def search(self, vector: Vector, limit: int, where: VectorFilter | None = None) -> tuple[VectorHit, ...]:
         check_vector(vector, self._dimensions)
-        most = max(1, min(limit, MOST_HITS))
-        answer = await self._ask({"op": "search", "vector": _packed(vector), "limit": most, "where": conditions(where)})
-        return tuple(VectorHit(number, score) for number, score in answer.hits)
+        request = {"op": "search", "vector": _packed(vector), "where": conditions(where)}
+
+        async def nearest(amount: int) -> Sequence[tuple[int, float]]:
+            return (await self._ask({**request, "limit": amount})).hits
+
+        return await nearest_entries(limit, nearest)
 
     async def delete(self, numbers: Collection[int]) -> None:
-        remaining = iter(numbers)
-        while batch := tuple(islice(remaining, _NUMBERS)):
-            await self._ask({"op": "delete", "numbers": batch})
-
-    async def delete_conversation(self, conversation_id: str) -> None:
-        await self._ask({"op": "delete_where", "where": conditions(VectorFilter(conversations=(conversation_id,)))})
+        await self._delete(ids_of(numbers))
 
     async def numbers(self) -> frozenset[int]:
         found: set[int] = set()
         following: int | None = 0
         while following is not None:
-            answer = await self._ask({"op": "numbers", "start": following, "limit": _NUMBERS})
-            found.update(answer.numbers)
+            answer = await self._ask({"op": "ids", "start": following, "limit": _IDS})
+            found.update(numbers_of(answer.ids))
             following = answer.following
         return frozenset(found)
 
@@ -130,6 +133,11 @@ class EmbeddedVectors:
         self._stop_idle()
         async with self._lock:
             await self._end()
+
+    async def _delete(self, ids: Iterable[int]) -> None:
+        remaining = iter(ids)
+        while batch := tuple(islice(remaining, _IDS)):
+            await self._ask({"op": "delete", "ids": batch})
 
     async def _ask(self, request: dict[str, object], longest_s: float = _CALL_S) -> _Answer:
         process = await self._ready()
@@ -359,7 +367,7 @@ def _crash(code: int, said: str) -> VectorsError:
 
 def _stored(point: VectorPoint) -> dict[str, object]:
     return {
-        "number": point.number,
+        "id": id_of(point),
         "vector": _packed(point.vector),
         "conversation": point.conversation_id,
         "folder": point.folder,

@@ -42,7 +42,7 @@ class _Condition(TypedDict, total=False):
 
 
 class _Stored(TypedDict):
-    number: int
+    id: int
     vector: str
     conversation: str
     folder: str
@@ -59,7 +59,7 @@ class _Request(TypedDict, total=False):
     vector: str
     limit: int
     where: dict[str, list[_Condition]]
-    numbers: list[int]
+    ids: list[int]
     start: int | None
 
 
@@ -84,17 +84,13 @@ class _Index:
             case "upsert":
                 self._upsert(request.get("points", []))
             case "delete":
-                self._shard.update(edge.UpdateOperation.delete_points(list(request.get("numbers", []))))
-            case "delete_where":
-                chosen = _filter(request.get("where", {}))
-                assert chosen is not None
-                self._shard.update(edge.UpdateOperation.delete_points_by_filter(chosen))
-            case "numbers":
+                self._shard.update(edge.UpdateOperation.delete_points(list(request.get("ids", []))))
+            case "ids":
                 page = edge.ScrollRequest(
                     offset=request.get("start"), limit=request.get("limit"), with_payload=False, with_vector=False
                 )
                 records, following = self._shard.scroll(page)
-                return {"numbers": [record.id for record in records], "following": following}
+                return {"ids": [record.id for record in records], "following": following}
             case "count":
                 return {"count": self._shard.count(edge.CountRequest(exact=True))}
             case "optimise":
@@ -236,7 +232,7 @@ def _point(stored: _Stored) -> edge.Point:
         "kind": stored["kind"],
         "at": stored["at"],
     }
-    return edge.Point(stored["number"], _numbers(stored["vector"]), payload)
+    return edge.Point(stored["id"], _numbers(stored["vector"]), payload)
 
 
 def _numbers(text: str) -> list[float]:

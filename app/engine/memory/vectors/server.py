@@ -1,7 +1,7 @@
 """Vectors on a Qdrant server: its REST interface by aiohttp, of which the engine needs ten calls."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import Literal, TypeVar
 from urllib.parse import quote, urlsplit
@@ -12,7 +12,6 @@ import msgspec
 from app.engine.core.addresses import check_address, display_address, is_in_the_clear
 from app.engine.core.errors import ConfigurationError, InvalidParams
 from app.engine.memory.vectors.base import (
-    MOST_HITS,
     VectorFilter,
     VectorHit,
     VectorPoint,
@@ -23,13 +22,18 @@ from app.engine.memory.vectors.base import (
     check_point,
     check_vector,
     conditions,
+    id_of,
+    ids_of,
+    nearest_entries,
+    numbers_of,
+    surplus_ids,
 )
 from app.engine.models.http_pool import BodyTooLong, HttpPool, proxy_for, read_body
 from app.engine.tools.base import Vector
 
 CALL_S = 10.0
 _BATCH = 64
-_NUMBERS = 10_000
+_IDS = 10_000
 _LARGEST_ANSWER = 16 * 1024 * 1024
 _INDEXES = (("conversation", "keyword"), ("folder", "keyword"), ("kind", "keyword"), ("at", "float"))
 
@@ -111,25 +115,20 @@ class ServerVectors:
         remaining = iter(points)
         while batch := tuple(islice(remaining, _BATCH)):
             await self._ask("PUT", "/points?wait=true", {"points": [_stored(point) for point in batch]})
+        await self._delete(surplus_ids(points))
 
     async def search(self, vector: Vector, limit: int, where: VectorFilter | None = None) -> tuple[VectorHit, ...]:
         check_vector(vector, self._dimensions)
-        query: dict[str, object] = {
-            "query": vector,
-            "limit": max(1, min(limit, MOST_HITS)),
-            "filter": conditions(where) or None,
-        }
-        found = _decoded(await self._ask("POST", "/points/query", query), _Points)
-        return tuple(VectorHit(point.id, point.score) for point in found.points)
+        query: dict[str, object] = {"query": vector, "filter": conditions(where) or None}
+
+        async def nearest(amount: int) -> Sequence[tuple[int, float]]:
+            found = _decoded(await self._ask("POST", "/points/query", {**query, "limit": amount}), _Points)
+            return [(point.id, point.score) for point in found.points]
+
+        return await nearest_entries(limit, nearest)
 
     async def delete(self, numbers: Collection[int]) -> None:
-        remaining = iter(numbers)
-        while batch := tuple(islice(remaining, _NUMBERS)):
-            await self._ask("POST", "/points/delete?wait=true", {"points": batch})
-
-    async def delete_conversation(self, conversation_id: str) -> None:
-        chosen = conditions(VectorFilter(conversations=(conversation_id,)))
-        await self._ask("POST", "/points/delete?wait=true", {"filter": chosen})
+        await self._delete(ids_of(numbers))
 
     async def numbers(self) -> frozenset[int]:
         found: set[int] = set()
@@ -137,12 +136,12 @@ class ServerVectors:
         while following is not None:
             wanted: dict[str, object] = {
                 "offset": following,
-                "limit": _NUMBERS,
+                "limit": _IDS,
                 "with_payload": False,
                 "with_vector": False,
             }
             page = _decoded(await self._ask("POST", "/points/scroll", wanted), _Points)
-            found.update(point.id for point in page.points)
+            found.update(numbers_of(point.id for point in page.points))
             following = page.next_page_offset
         return frozenset(found)
 
@@ -163,6 +162,11 @@ class ServerVectors:
 
     async def close(self) -> None:
         self._closed = True
+
+    async def _delete(self, ids: Iterable[int]) -> None:
+        remaining = iter(ids)
+        while batch := tuple(islice(remaining, _IDS)):
+            await self._ask("POST", "/points/delete?wait=true", {"points": batch})
 
     async def _ask(self, method: Literal["POST", "PUT"], path: str, body: dict[str, object]) -> bytes:
         async with self._lock:
@@ -259,4 +263,4 @@ def _decoded(data: bytes, kind: type[_Result]) -> _Result:
 
 def _stored(point: VectorPoint) -> dict[str, object]:
     payload = {"conversation": point.conversation_id, "folder": point.folder, "kind": point.kind, "at": point.at}
-    return {"id": point.number, "vector": point.vector, "payload": payload}
+    return {"id": id_of(point), "vector": point.vector, "payload": payload}

@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from app.engine.memory.vectors.base import (
+    MOST_PARTS,
     VectorFilter,
     VectorPoint,
     VectorsError,
     VectorsMismatch,
     VectorsUnavailable,
+    VectorUnusable,
 )
 from tests.engine.memory.vectors.conftest import Place
 from tests.support.vectors import DIMENSIONS, Clusters, cosine, nearest, point
@@ -23,6 +25,9 @@ _SMALL = (
     VectorPoint(1, _NORTH, "c1", "/a", "user", 10.0),
     VectorPoint(2, _EAST, "c2", "/a", "agent", 20.0),
     VectorPoint(3, _BOTH, "c3", "/b", "tool", 30.5),
+)
+_LONG = tuple(
+    VectorPoint(1, vector, "c1", "/a", "user", 10.0, part) for part, vector in enumerate((_EAST, _BOTH, _NORTH))
 )
 _FILTERS = (
     (VectorFilter(), {1, 2, 3}),
@@ -101,12 +106,44 @@ async def test_deleted_points_are_gone(place: Place) -> None:
     assert {hit.number for hit in await store.search(_EAST, 10)} == {1, 3}
 
 
-async def test_a_deleted_conversation_is_gone_and_no_other(place: Place) -> None:
-    store, made = place.open(), Clusters(2)
-    await store.upsert([point(number, made.vector()) for number in (5, 150, 199, 205)])
-    await store.delete_conversation("c1")
-    await store.delete_conversation("unknown")
-    assert await store.numbers() == {5, 205}
+async def test_an_entry_of_several_parts_is_found_once_by_its_nearest(place: Place) -> None:
+    store = place.open(3)
+    await store.upsert((_LONG[0], _LONG[1], *_SMALL[1:], _LONG[2]))
+    hits = await store.search(_NORTH, 10)
+    assert [(hit.number, hit.part) for hit in hits] == [(1, 2), (3, 0), (2, 0)]
+    assert [hit.score for hit in hits] == pytest.approx([1.0, 0.6, 0.0], abs=1e-6)
+    assert (await store.numbers(), await store.count()) == ({1, 2, 3}, 5)
+
+
+async def test_so_many_entries_are_found_however_many_parts_stand_first(place: Place) -> None:
+    store, made = place.open(), Clusters(5)
+    points = list(made.points(60))
+    query = points[0].vector
+    many = [replace(points[number], vector=query, part=part) for number in (0, 1, 2) for part in range(MOST_PARTS)]
+    await store.upsert([*many, *points[3:]])
+    hits = await store.search(query, 20)
+    assert {hit.number for hit in hits[:3]} == {0, 1, 2}
+    assert [hit.number for hit in hits[3:]] == nearest(query, points[3:], 17)
+    assert len(await store.search(query, 100)) == 60
+
+
+async def test_an_entry_that_is_stored_again_keeps_no_part_of_before(place: Place) -> None:
+    store = place.open(3)
+    await store.upsert((*_LONG, _SMALL[1]))
+    await store.upsert((replace(_LONG[0], vector=_BOTH),))
+    assert await store.count() == 2
+    (hit, _) = await store.search(_NORTH, 10)
+    assert (hit.number, hit.part, hit.score) == (1, 0, pytest.approx(0.6, abs=1e-6))
+
+
+async def test_a_deleted_entry_leaves_with_all_its_parts_and_no_other(place: Place) -> None:
+    store = place.open(3)
+    largest = 2**59 - 1
+    others = [replace(point, number=number) for number in (0, 2, largest) for point in _LONG]
+    await store.upsert((*_LONG, *others))
+    await store.delete((1,))
+    assert await store.numbers() == {0, 2, largest}
+    assert await store.count() == len(others)
 
 
 async def test_all_numbers_are_listed_however_many(place: Place) -> None:
@@ -156,9 +193,13 @@ async def test_vectors_that_are_none_are_refused_and_nothing_is_stored(place: Pl
     with pytest.raises(VectorsMismatch, match="3 numbers"):
         await store.search((1.0, 2.0), 10)
     for bad in ((0.0, 0.0, 0.0), (float("nan"), 0.0, 0.0), (float("inf"), 0.0, 0.0)):
-        with pytest.raises(ValueError, match="direction"):
+        with pytest.raises(VectorUnusable, match="direction"):
             await store.upsert((_SMALL[0], replace(_SMALL[1], vector=bad)))
-    for wrong in (replace(_SMALL[0], number=-1), replace(_SMALL[0], at=float("inf"))):
+        with pytest.raises(VectorUnusable):
+            await store.search(bad, 10)
+    first = _SMALL[0]
+    ranges = (replace(first, number=-1), replace(first, at=float("inf")), replace(first, part=MOST_PARTS))
+    for wrong in (*ranges, replace(first, number=2**59)):
         with pytest.raises(ValueError, match="range"):
             await store.upsert((wrong,))
     assert await store.count() == 0
@@ -182,7 +223,7 @@ async def test_searches_changes_and_counts_may_run_at_once(place: Place) -> None
         for part in range(8):
             group.create_task(store.upsert(list(made.points(100, 100 * part))))
             group.create_task(store.search(made.vector(), 10))
-            group.create_task(store.delete_conversation("c9"))
+            group.create_task(store.delete(range(800, 900)))
             group.create_task(store.count())
         group.create_task(store.optimise())
     assert await store.numbers() == set(range(800))
