@@ -12,6 +12,7 @@ import struct
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from math import isfinite
 from typing import Protocol, cast
 
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -75,9 +76,14 @@ def _loaded(folder: str) -> _Model:
 def _answer(model: _Model, texts: list[str]) -> dict[str, object]:
     try:
         vectors = model.embed(texts, batch_size=len(texts))
-        return {"vectors": [[round(number, _DIGITS) for number in vector.tolist()] for vector in vectors]}
+        return {"vectors": [_rounded(vector.tolist()) for vector in vectors]}
     except Exception as error:  # noqa: BLE001 -- see above
         return {"error": f"{type(error).__name__}: {error}"[:2_000]}
+
+
+def _rounded(vector: list[float]) -> list[float]:
+    """One with numbers that are none, which JSON cannot tell, as zeros: it has no direction either."""
+    return [round(number, _DIGITS) for number in vector] if all(map(isfinite, vector)) else [0.0] * len(vector)
 
 
 def _send(connection: socket.socket, message: dict[str, object]) -> None:

@@ -55,8 +55,8 @@ _AMONG = " AND rowid IN (SELECT number FROM entries WHERE {condition})"
 V = TypeVar("V")
 
 Place: TypeAlias = tuple[str, int]
-# `wanted`: to be made; `pruned`: removed, and not made again.
-VectorState: TypeAlias = Literal["wanted", "made", "pruned"]
+# `wanted`: to be made; `failed`: the model made none that can be used; `pruned`: removed, and not made again.
+VectorState: TypeAlias = Literal["wanted", "made", "failed", "pruned"]
 
 
 class IndexOutdated(Exception):

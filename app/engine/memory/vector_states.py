@@ -24,7 +24,7 @@ def states(index: WordIndex) -> dict[int, VectorState]:
 
 def want_all(index: WordIndex) -> None:
     """All but those that were pruned."""
-    index.connection.execute("UPDATE entries SET vector = 'wanted' WHERE vector = 'made'")
+    index.connection.execute("UPDATE entries SET vector = 'wanted' WHERE vector IN ('made', 'failed')")
 
 
 def set_states(identity: str, numbers: Sequence[int], state: VectorState, index: WordIndex) -> frozenset[int]:
