@@ -13,12 +13,13 @@ from statistics import median
 import psutil
 
 from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import DIMENSIONS, MODEL_NAME
+from app.engine.memory.embedding import DIMENSIONS
 from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index import WordIndex
 from app.engine.memory.index_thread import IndexThread
+from app.engine.memory.passages import VECTORS_OF, point_of
 from app.engine.memory.question import read_question
-from app.engine.memory.search import NEAREST, point_of, ranked
+from app.engine.memory.search import NEAREST, ranked
 from app.engine.memory.vector_states import set_states
 from app.engine.memory.vectors.embedded import EmbeddedVectors
 from app.paths import Paths
@@ -84,7 +85,7 @@ async def memory_recall() -> list[Row]:
         paths = Paths(Path(folder, "data"))
         paths.prepare()
         thread = IndexThread(paths.memory / "memory.db")
-        store = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, MODEL_NAME)
+        store = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, VECTORS_OF)
         await _fill(thread, store, 10_000)
         note, identity = paths.memory / "vectors.of", await thread.run(WordIndex.identity)
         await thread.run(partial(set_states, identity, range(1, 10_001), "made"))

@@ -17,10 +17,11 @@ from typing import Literal
 import msgspec
 
 from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import DIMENSIONS, MODEL_NAME, Embedder
-from app.engine.memory.entries import MemoryEntry, embedded_text
+from app.engine.memory.embedding import DIMENSIONS, Embedder
+from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index_thread import IndexThread
-from app.engine.memory.search import MemorySearch, Semantics, point_of
+from app.engine.memory.passages import VECTORS_OF, embed_entries
+from app.engine.memory.search import MemorySearch, Semantics
 from app.engine.memory.vectors.embedded import EmbeddedVectors
 from app.protocol.blocks import MemoryRole
 from tests.support.minilm import minilm
@@ -55,7 +56,7 @@ class Store:
         self._semantics: Semantics | None = None
         open_files.push_async_callback(self._index.close)
         if embedder is not None:
-            vectors = EmbeddedVectors(folder / "vectors", DIMENSIONS, MODEL_NAME)
+            vectors = EmbeddedVectors(folder / "vectors", DIMENSIONS, VECTORS_OF)
             open_files.push_async_callback(vectors.close)
             self._semantics = Semantics(embedder, vectors)
         self._search = MemorySearch(self._index, self._semantics)
@@ -63,9 +64,8 @@ class Store:
     async def add(self, entries: list[MemoryEntry]) -> None:
         await self._index.run(lambda index: index.add(entries))
         if self._semantics is not None and entries:
-            texts = tuple(map(embedded_text, entries))
-            vectors = await self._semantics.embedder.embed(texts, CancelSignal(), background=True)
-            await self._semantics.vectors.upsert(list(map(point_of, entries, vectors)))
+            points = await embed_entries(entries, self._semantics.embedder, background=True)
+            await self._semantics.vectors.upsert(points)
 
     async def find(self, query: str, limit: int) -> list[str]:
         """The ids of the best entries, best first."""

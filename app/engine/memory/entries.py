@@ -12,8 +12,6 @@ from app.engine.tools.todo import Todo
 from app.protocol.blocks import FileBlock, MemoryRole, SummaryBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Node
 
-# About what a model of 256 tokens reads; it ignores the rest.
-LONGEST_EMBEDDED = 2_000
 # Of a long output, the beginning and the end tell what it was.
 _LONGEST = 16_000
 # Results that say nothing new: what was found in memory is there already, the others are the same each time.
@@ -33,11 +31,6 @@ class MemoryEntry:
     at: datetime
     text: str
     folder: str = ""
-
-
-def embedded_text(entry: MemoryEntry) -> str:
-    """What its vector is made of: questions name people and days, and the text alone rarely does."""
-    return f"{entry.speaker} ({entry.at:%A, %d %B %Y}): {entry.text[:LONGEST_EMBEDDED]}"
 
 
 def entry_of(

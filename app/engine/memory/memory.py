@@ -4,7 +4,7 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
@@ -19,12 +19,13 @@ from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import Settings, folders_of
 from app.engine.event_log import EventLog
 from app.engine.memory import vector_states
-from app.engine.memory.embedding import DIMENSIONS, MODEL_NAME, Embedder, is_installed
+from app.engine.memory.embedding import DIMENSIONS, Embedder, is_installed
 from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index import IndexedEntry, WordIndex, sql_condition
 from app.engine.memory.index_thread import IndexThread, IndexUnavailable
 from app.engine.memory.indexer import Indexer
 from app.engine.memory.model_download import ModelDownload
+from app.engine.memory.passages import VECTORS_OF
 from app.engine.memory.question import read_question
 from app.engine.memory.ranking import Candidate
 from app.engine.memory.relevance import bears_on, passage
@@ -187,7 +188,7 @@ class Memory:
             index_bytes=sizes[0],
             vector_bytes=sizes[1],
             model=self.model(),
-            problem=self._indexer.problem or self._filler.problem or self._problem,
+            problem=self._indexer.problem or self._filler.problem or self._problem or _failure(counts),
         )
 
     async def is_current(self) -> bool:
@@ -353,14 +354,14 @@ async def _store_of_vectors(
     database: Database, settings: Settings, paths: Paths, keys: KeyStore, pool: HttpPool
 ) -> tuple[VectorStore, str]:
     """The store that the settings name, and why it is another one; each database has its own collection."""
-    here = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, MODEL_NAME)
+    here = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, VECTORS_OF)
     server = settings.values.vector_server
     if not server:
         return here, ""
     key = await keys.get("qdrant", ("QDRANT_API_KEY",))
     secret, collection = key.value if key is not None else "", f"errand_{database.epoch}"
     try:
-        store = ServerVectors(pool, server, DIMENSIONS, MODEL_NAME, api_key=secret, collection=collection)
+        store = ServerVectors(pool, server, DIMENSIONS, VECTORS_OF, api_key=secret, collection=collection)
     except ConfigurationError as error:
         return (
             here,
@@ -384,6 +385,15 @@ def vector_filter(where: MemoryFilter) -> VectorFilter | None:
 def _with_vector(numbers: Sequence[int]) -> Callable[[WordIndex], frozenset[int]]:
     """Reads which of these entries have a vector."""
     return lambda index: frozenset(one.entry.number for one in index.entries(numbers, "vector = 'made'"))
+
+
+def _failure(counts: Mapping[str, int]) -> str:
+    if not (failed := counts.get("failed", 0)):
+        return ""
+    return (
+        f"The embedding model failed on {failed:,} {'entries' if failed > 1 else 'entry'}, found by words alone now. "
+        "Download the model again, then rebuild memory."
+    )
 
 
 def _is_below(workspace: str, folders: str) -> bool:

@@ -8,20 +8,18 @@ from typing import Protocol
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.memory.embedding import Embedder
-from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index import IndexedEntry, WordHits, WordIndex, sql_condition
 from app.engine.memory.index_thread import IndexThread
 from app.engine.memory.question import Question, read_question
 from app.engine.memory.ranking import Candidate, first_scores, neighbours_of, rank
 from app.engine.memory.vectors.base import (
     VectorFilter,
-    VectorPoint,
     VectorsDamaged,
     VectorsError,
     VectorsMismatch,
     VectorStore,
 )
-from app.engine.tools.base import ToolError, Vector
+from app.engine.tools.base import ToolError
 
 NEAREST = 200
 # Read and ranked. On the histories the first ten are the same with all of them, the first twenty lack 0.3 %.
@@ -111,11 +109,6 @@ class MemorySearch:
             await self._keeper.check()
         (vector,) = await semantics.embedder.embed((text,), cancel)
         return {hit.number: hit.score for hit in await semantics.vectors.search(vector, NEAREST, where)}
-
-
-def point_of(entry: MemoryEntry, vector: Vector) -> VectorPoint:
-    at = entry.at.timestamp()
-    return VectorPoint(entry.number, vector, entry.conversation_id, entry.folder, entry.role, at)
 
 
 def _seen(looking: "asyncio.Task[Mapping[int, float]]") -> None:

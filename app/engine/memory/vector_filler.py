@@ -5,21 +5,29 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 
-from app.engine.core.cancel import CancelSignal
 from app.engine.memory.embedding import Embedder
-from app.engine.memory.entries import embedded_text
 from app.engine.memory.index import IndexedEntry, WordIndex
 from app.engine.memory.index_thread import IndexThread, IndexUnavailable
-from app.engine.memory.search import Semantics, point_of
+from app.engine.memory.passages import count_passages, embed_entries
+from app.engine.memory.search import Semantics
 from app.engine.memory.vector_states import set_states, states, want_all, wanted
-from app.engine.memory.vectors.base import VectorsDamaged, VectorsError, VectorsMismatch, VectorStore
-from app.engine.tools.base import ToolError, Vector
+from app.engine.memory.vectors.base import (
+    VectorPoint,
+    VectorsDamaged,
+    VectorsError,
+    VectorsMismatch,
+    VectorStore,
+    has_direction,
+)
+from app.engine.tools.base import ToolError
 
 _logger = logging.getLogger(__name__)
 
-_ENTRIES = 64
+# What is embedded before it is stored: about five seconds of work.
+_PASSAGES = 64
 # What cannot be done now is tried again after this time, or when the state of the model changes.
 _AGAIN_S = 60.0
 # A store of vectors is made fast again when so many are new.
@@ -88,29 +96,33 @@ class VectorFiller:
         if self._is_suspect:
             self._is_suspect = False
             await self.check()
-        identity, entries = await self._index.run(partial(wanted, _ENTRIES))
+        identity, entries = await self._index.run(partial(wanted, _PASSAGES))
         while entries and self._is_ready():  # which starts the download at the first use
             await self.check()
             self._embedder.throttled = self._is_busy()
-            texts = tuple(embedded_text(one.entry) for one in entries)
-            vectors = await self._embedder.embed(texts, CancelSignal(), background=True)
-            await self._store(identity, entries, vectors)
+            chosen = [one.entry for one in _first(entries)]
+            points = await embed_entries(chosen, self._embedder, background=True)
+            await self._store(identity, [entry.number for entry in chosen], points)
             await self._remove_unwanted()
-            identity, entries = await self._index.run(partial(wanted, _ENTRIES))
+            identity, entries = await self._index.run(partial(wanted, _PASSAGES))
         if self._new >= _MANY:
             await self._vectors.optimise()
             self._new = 0
 
-    async def _store(self, identity: str, entries: Sequence[IndexedEntry], vectors: Sequence[Vector]) -> None:
-        points = [point_of(one.entry, vector) for one, vector in zip(entries, vectors, strict=True)]
-        numbers = [one.entry.number for one in entries]
+    async def _store(self, identity: str, numbers: Sequence[int], points: Sequence[VectorPoint]) -> None:
+        """Whole entries: what is noted as made has all its vectors."""
+        failed = {point.number for point in points if not has_direction(point.vector)}
+        made = [number for number in numbers if number not in failed]
         async with self._checking:
             if identity != self._checked:  # the index was made anew meanwhile: these numbers mean others now
                 return
-            await self._vectors.upsert(points)
-            noted = await self._index.run(partial(set_states, identity, numbers, "made"))
-            self._unwanted += [number for number in numbers if number not in noted]  # forgotten or pruned meanwhile
-        self._new += len(numbers)
+            await self._vectors.upsert([point for point in points if point.number not in failed])
+            noted = await self._index.run(partial(set_states, identity, made, "made"))
+            self._unwanted += [number for number in made if number not in noted]  # forgotten or pruned meanwhile
+            if failed:
+                _logger.warning("the model made no vector that can be used of the entries %s", sorted(failed))
+                await self._index.run(partial(set_states, identity, sorted(failed), "failed"))
+        self._new += len(points)
 
     async def _remove_unwanted(self) -> None:
         if self._unwanted and not await asyncio.to_thread(_read, self._note):
@@ -163,6 +175,12 @@ class VectorFiller:
         except (VectorsError, IndexUnavailable, OSError) as error:
             self.problem = str(error)
             await asyncio.sleep(_AGAIN_S)
+
+
+def _first(entries: Sequence[IndexedEntry]) -> Sequence[IndexedEntry]:
+    """As many as are embedded at once, at least one."""
+    sums = accumulate(count_passages(one.entry.text) for one in entries)
+    return entries[: max(1, sum(total <= _PASSAGES for total in sums))]
 
 
 def _read(note: Path) -> str:

@@ -16,13 +16,13 @@ from pathlib import Path
 from statistics import fmean
 
 from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import DIMENSIONS, MODEL_NAME, Embedder
-from app.engine.memory.entries import MemoryEntry, embedded_text
+from app.engine.memory.embedding import DIMENSIONS, Embedder
+from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index import WordIndex
+from app.engine.memory.passages import VECTORS_OF, embed_entries
 from app.engine.memory.question import read_question
 from app.engine.memory.ranking import FEATURE_NAMES, WEIGHTS, Candidate, Features, rank
 from app.engine.memory.search import NEAREST, proposed
-from app.engine.memory.vectors.base import VectorPoint
 from app.engine.memory.vectors.embedded import EmbeddedVectors
 from tests.benchmarks.memory.histories import QUESTION_KINDS, History, Split, all_histories
 from tests.support.minilm import minilm
@@ -55,17 +55,15 @@ async def cases_of(history: History, embedder: Embedder) -> list[Case]:
     ]
     numbers = {entry.id: entry.number for entry in entries}
     questions = [one for one in history.questions if one.gold]
-    made = await embedder.embed(tuple(map(embedded_text, entries)), CancelSignal())
+    points = await embed_entries(entries, embedder)
     asked = await embedder.embed(tuple(one.text for one in questions), CancelSignal())
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        index, vectors = WordIndex(folder / "memory.db"), EmbeddedVectors(folder / "vectors", DIMENSIONS, MODEL_NAME)
+        index, vectors = WordIndex(folder / "memory.db"), EmbeddedVectors(folder / "vectors", DIMENSIONS, VECTORS_OF)
         stack.callback(index.close)
         stack.push_async_callback(vectors.close)
         index.add(entries)
-        await vectors.upsert(
-            [VectorPoint(one.number, vector, "", "", one.role, 0.0) for one, vector in zip(entries, made, strict=True)]
-        )
+        await vectors.upsert(points)
         cases: list[Case] = []
         for one, vector in zip(questions, asked, strict=True):
             nearness = {hit.number: hit.score for hit in await vectors.search(vector, NEAREST)}

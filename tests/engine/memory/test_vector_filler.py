@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import DIMENSIONS, MODEL_NAME
+from app.engine.memory.embedding import DIMENSIONS
+from app.engine.memory.passages import VECTORS_OF
 from app.engine.memory.vectors.embedded import EmbeddedVectors
 from app.protocol.memory import MemoryPruneParams, MemorySearchParams, MemorySearchResult
 from tests.engine.memory.test_memory import entries, said
@@ -43,7 +44,7 @@ async def searched(engine: EngineParts, text: str) -> MemorySearchResult:
 
 async def stored(home: Path) -> int:
     """How many vectors there are, once the engine has ended."""
-    vectors = EmbeddedVectors(home / "data" / "memory" / "vectors", DIMENSIONS, MODEL_NAME)
+    vectors = EmbeddedVectors(home / "data" / "memory" / "vectors", DIMENSIONS, VECTORS_OF)
     count = await vectors.count()
     await vectors.close()
     return count

@@ -1,0 +1,62 @@
+"""The vectors of an entry: one of a short entry, one for each passage of a long one."""
+
+import re
+from collections.abc import Sequence
+
+from app.engine.core.cancel import CancelSignal
+from app.engine.memory.embedding import MODEL_NAME, Embedder
+from app.engine.memory.entries import MemoryEntry
+from app.engine.memory.vectors.base import MOST_PARTS, VectorPoint
+from app.engine.tools.base import Vector
+
+# About 100 words: the model reads 150 to 200, and a vector of many says little of each.
+_LENGTH = 600
+# A little more is not worth a second vector.
+_LONGEST = 850
+# A store of vectors that were made otherwise is thrown away.
+VECTORS_OF = f"{MODEL_NAME}, passages of {_LENGTH} characters"
+_ENDS = tuple(map(re.compile, (r"\n\s*", r"(?<=[.!?])\s+", r"\s+")))
+
+
+async def embed_entries(
+    entries: Sequence[MemoryEntry], embedder: Embedder, *, background: bool = False
+) -> list[VectorPoint]:
+    """The points of these entries. Raises `ToolError`."""
+    texts = [(entry, part, text) for entry in entries for part, text in enumerate(embedded_texts(entry))]
+    vectors = await embedder.embed(tuple(text for _, _, text in texts), CancelSignal(), background)
+    return [point_of(entry, vector, part) for (entry, part, _), vector in zip(texts, vectors, strict=True)]
+
+
+def point_of(entry: MemoryEntry, vector: Vector, part: int = 0) -> VectorPoint:
+    at = entry.at.timestamp()
+    return VectorPoint(entry.number, vector, entry.conversation_id, entry.folder, entry.role, at, part)
+
+
+def embedded_texts(entry: MemoryEntry) -> list[str]:
+    """What its vectors are made of: questions name people and days, and the text alone rarely does."""
+    head = f"{entry.speaker} ({entry.at:%A, %d %B %Y}): "
+    return [head + passage for passage in passages(entry.text)]
+
+
+def count_passages(text: str) -> int:
+    """Those of a very long text are longer, and the model does not read all of them."""
+    return 1 if len(text) <= _LONGEST else min(MOST_PARTS, round(len(text) / _LENGTH))
+
+
+def passages(text: str) -> list[str]:
+    """The parts of a text, of like lengths, at ends of lines or sentences if there are any near."""
+    found: list[str] = []
+    begin = 0
+    for left in range(count_passages(text), 1, -1):
+        end = _end_near(text, begin + (len(text) - begin) // left, (len(text) - begin) // left // 3)
+        found.append(text[begin:end])
+        begin = end
+    return [*found, text[begin:]]
+
+
+def _end_near(text: str, wanted: int, reach: int) -> int:
+    for end in _ENDS:
+        places = [match.end() for match in end.finditer(text, wanted - reach, wanted + reach)]
+        if places:
+            return min(places, key=lambda place: abs(place - wanted))
+    return wanted
