@@ -284,7 +284,7 @@ async def open_services(
         servers=servers,
         open_model=lambda name: models.open_again(name, default_api_base(name, settings.values)),
         embed=embedder.embed,
-        memory=memory,
+        memory=memory.reader,
     )
     locks = AgentLocks(database, asks)
     runner = AgentTaskRunner(builder, locks, models, background)

@@ -15,10 +15,10 @@ import psutil
 from app.engine.core.cancel import CancelSignal
 from app.engine.memory.embedding import DIMENSIONS
 from app.engine.memory.entries import MemoryEntry
-from app.engine.memory.index import WordIndex
+from app.engine.memory.index import WordHits, WordIndex
 from app.engine.memory.index_thread import IndexThread
 from app.engine.memory.passages import VECTORS_OF, point_of
-from app.engine.memory.question import read_question
+from app.engine.memory.question import Question, read_question
 from app.engine.memory.search import NEAREST, ranked
 from app.engine.memory.vector_states import set_states
 from app.engine.memory.vectors.embedded import EmbeddedVectors
@@ -56,8 +56,10 @@ async def _searches(count: int, limits: tuple[float, float]) -> list[Row]:
         for text in islice(_questions(), _SEARCHES):
             vector = queries.vector()
             started = time.perf_counter()
+            question = read_question(text)
             nearness = {hit.number: hit.score for hit in await store.search(vector, NEAREST)}
-            found = await thread.run(partial(ranked, read_question(text), nearness, 10, None))
+            words = await thread.run(partial(_hits, question))
+            found = await thread.run(partial(ranked, question, words, nearness, 10, None))
             taken.append(1000 * (time.perf_counter() - started))
             assert len(found) == 10
         grown = _memory() - before
@@ -97,7 +99,7 @@ async def memory_recall() -> list[Row]:
             taken: list[float] = []
             for text in islice(_questions(), _SEARCHES):
                 started = time.perf_counter()
-                await engine.services.memory.recall(text, CancelSignal(), (), lambda item: False)
+                await engine.services.memory.reader.recall(text, CancelSignal(), (), lambda item: False)
                 taken.append(1000 * (time.perf_counter() - started))
     return [Row("added to a turn by recall among 10,000 entries, embedder awake", median(taken[5:]), "ms", 15)]
 
@@ -147,6 +149,10 @@ async def _fill(thread: IndexThread, store: EmbeddedVectors, count: int) -> None
         batch = list(islice(entries, _BATCH))
         await thread.run(partial(_add, batch))
         await store.upsert([point_of(entry, vectors.vector()) for entry in batch])
+
+
+def _hits(question: Question, index: WordIndex) -> WordHits:
+    return index.hits(question.words)
 
 
 def _add(batch: list[MemoryEntry], index: WordIndex) -> None:

@@ -21,6 +21,7 @@ from app.engine.memory.embedding import DIMENSIONS, Embedder
 from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index_thread import IndexThread
 from app.engine.memory.passages import VECTORS_OF, embed_entries
+from app.engine.memory.question import read_question
 from app.engine.memory.search import MemorySearch, Semantics
 from app.engine.memory.vectors.embedded import EmbeddedVectors
 from app.protocol.blocks import MemoryRole
@@ -69,7 +70,7 @@ class Store:
 
     async def find(self, query: str, limit: int) -> list[str]:
         """The ids of the best entries, best first."""
-        found = await self._search.find(query, limit, CancelSignal())
+        found = await self._search.find(read_question(query), limit, CancelSignal())
         return [one.found.entry.id for one in found.candidates]
 
 

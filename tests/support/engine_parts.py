@@ -139,7 +139,7 @@ async def engine_parts(home: Path, model: ModelServer, retry: RetryPolicy = _RET
 async def remembered(engine: EngineParts) -> None:
     """Wait until memory has all that is stored."""
     async with asyncio.timeout(LONGEST_S):
-        while not await engine.services.memory.is_current():  # noqa: ASYNC110 -- it sets no event
+        while (await engine.services.memory.stats()).to_index:  # noqa: ASYNC110 -- it sets no event
             await asyncio.sleep(0.02)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.vectors.base import VectorFilter
@@ -47,8 +47,14 @@ PRAGMA user_version = {_VERSION};
 COMMIT;
 """
 _ENTRY = "number, id, conversation_id, speaker, role, at, text, folder, position, words"
+_INDEXED = f"{_ENTRY}, vector = 'made'"
+_HEAD = "conversation_id, position, number, role, at"
 _BEST = """
     SELECT rowid, -bm25({table}) AS score FROM {table} WHERE {table} MATCH ?{also} ORDER BY bm25({table}) LIMIT ?
+"""
+_AT = """
+    WITH wanted (c, p) AS (VALUES {places}) SELECT {columns} FROM wanted JOIN entries ON conversation_id = c
+    AND position = p{also}
 """
 _AMONG = " AND rowid IN (SELECT number FROM entries WHERE {condition})"
 
@@ -70,10 +76,21 @@ class IndexedEntry:
     entry: MemoryEntry
     position: int
     words: int
+    has_vector: bool = False
 
     @property
     def place(self) -> Place:
         return self.entry.conversation_id, self.position
+
+
+class EntryHead(NamedTuple):
+    """An entry without its text, in the order of conversations; `at` is in seconds since 1970."""
+
+    conversation_id: str
+    position: int
+    number: int
+    role: MemoryRole
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,21 +158,25 @@ class WordIndex:
             for one in self.select(f"number IN ({_marks(part)}){also}", (*part, *values))
         ]
 
+    def heads(self, numbers: Iterable[int]) -> list[EntryHead]:
+        return [
+            EntryHead(*row)
+            for part in _parts(numbers)
+            for row in self.connection.execute(f"SELECT {_HEAD} FROM entries WHERE number IN ({_marks(part)})", part)
+        ]
+
+    def heads_beside(self, heads: Iterable[EntryHead], where: VectorFilter | None = None) -> list[EntryHead]:
+        """Those of the turns before and after each that the filter lets through."""
+        beside = {(head.conversation_id, head.position + step) for head in heads for step in (-1, 1)}
+        return [EntryHead(*row) for rows in self._at(beside, _HEAD, where) for row in rows]
+
     def at_places(self, places: Iterable[Place]) -> list[IndexedEntry]:
         """The entries at these positions of conversations, where there are any."""
-        found: list[IndexedEntry] = []
-        for part in _parts(places):
-            rows = self.connection.execute(
-                f"WITH wanted (c, p) AS (VALUES {', '.join(['(?, ?)'] * len(part))}) "
-                f"SELECT {_ENTRY} FROM wanted JOIN entries ON conversation_id = c AND position = p",
-                [value for place in part for value in place],
-            )
-            found += map(_indexed, rows)
-        return found
+        return [_indexed(row) for rows in self._at(places, _INDEXED) for row in rows]
 
     def select(self, condition: str, values: Sequence[str | int | float]) -> list[IndexedEntry]:
         """The entries for which an SQL condition holds; it may end with an order and a limit."""
-        rows = self.connection.execute(f"SELECT {_ENTRY} FROM entries WHERE {condition}", values)
+        rows = self.connection.execute(f"SELECT {_INDEXED} FROM entries WHERE {condition}", values)
         return list(map(_indexed, rows))
 
     def next_number(self) -> int:
@@ -181,6 +202,17 @@ class WordIndex:
             for part in _parts(ids)
         )
         return frozenset(row[0] for rows in found for row in rows)
+
+    def _at(self, places: Iterable[Place], columns: str, where: VectorFilter | None = None) -> list[sqlite3.Cursor]:
+        condition, values = sql_condition(where)
+        also = f" AND {condition}" if condition else ""
+        return [
+            self.connection.execute(
+                _AT.format(places=", ".join(["(?, ?)"] * len(part)), columns=columns, also=also),
+                [*(value for place in part for value in place), *values],
+            )
+            for part in _parts(places)
+        ]
 
     def _one(self, query: str) -> int:
         return int(self.connection.execute(query).fetchone()[0])
@@ -303,10 +335,10 @@ def sql_condition(where: VectorFilter | None) -> tuple[str, list[str | float]]:
     return " AND ".join(conditions), values
 
 
-def _indexed(row: tuple[int, str, str, str, MemoryRole, float, str, str, int, int]) -> IndexedEntry:
-    number, key, conversation, speaker, role, at, text, folder, position, words = row
+def _indexed(row: tuple[int, str, str, str, MemoryRole, float, str, str, int, int, int]) -> IndexedEntry:
+    number, key, conversation, speaker, role, at, text, folder, position, words, has_vector = row
     entry = MemoryEntry(number, key, conversation, speaker, role, datetime.fromtimestamp(at, UTC), text, folder)
-    return IndexedEntry(entry, position, words)
+    return IndexedEntry(entry, position, words, bool(has_vector))
 
 
 def _own(entry: MemoryEntry) -> str:

@@ -68,12 +68,9 @@ class Indexer:
         self._turn = asyncio.Lock()
 
     async def to_index(self) -> int:
-        """How many nodes are not looked at yet."""
-        return await self._database.nodes.count_after(0 if self._begins_anew else self._position)
-
-    async def is_current(self) -> bool:
-        """True if nothing waits: not said, finished or deleted."""
-        return not self._has_waiting and not await self.to_index()
+        """How many nodes and deleted or changed conversations are not looked at yet."""
+        ahead = await self._database.nodes.count_after(0 if self._begins_anew else self._position)
+        return max(ahead, len(self._finished)) + len(self._deleted) + len(self._changed)
 
     def follow(self, event: Event) -> None:
         """Called with each event once it is stored."""

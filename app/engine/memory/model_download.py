@@ -16,9 +16,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from app.engine.memory.embedding import MODEL_FILES, MODEL_SOURCE, folder_of_model
+from app.engine.memory.embedding import MODEL_FILES, MODEL_SOURCE, folder_of_model, is_installed
 from app.engine.models.http_pool import HttpPool, proxy_for
 from app.paths import Paths
+from app.protocol.memory import EmbeddingModel
 
 if TYPE_CHECKING:
     import aiohttp
@@ -32,6 +33,10 @@ _AGAIN_S = 900.0
 _CHUNK = 1024 * 1024
 _PROGRESS_S = 0.2
 _SPARE_BYTES = 16 * 1024 * 1024
+_NOT_INSTALLED = (
+    "Memory finds words only: the package fastembed is not installed. Install it into Errand's own Python: "
+    "pip install 'errand-desktop[memory]'"
+)
 _TRUE = ("1", "on", "yes", "true")
 
 
@@ -107,6 +112,16 @@ class ModelDownload:
         if all((folder / name).is_file() for name in MODEL_FILES):
             return ModelState("ready")
         return ModelState("failed", reason=self._reason) if self._reason else ModelState("missing")
+
+    def model(self) -> EmbeddingModel:
+        """The state for a person, with the folder. Without the package that runs the model there is none."""
+        folder = str(folder_of_model(self._setting(), self._paths))
+        if not is_installed():
+            return EmbeddingModel(status="missing", reason=_NOT_INSTALLED, folder=folder)
+        state = self.state
+        return EmbeddingModel(
+            status=state.status, done=state.done, total=state.total, reason=state.reason, folder=folder
+        )
 
     def subscribe(self, listener: Callable[[ModelState], None]) -> Callable[[], None]:
         """Call `listener` when the state changes, and with the progress a few times a second."""

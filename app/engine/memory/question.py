@@ -81,6 +81,7 @@ class Period:
 class Question:
     """`words` are in lower case, in their order, without those that say nothing; `all_words` has these too."""
 
+    text: str
     words: tuple[str, ...]
     all_words: frozenset[str]
     periods: tuple[Period, ...]
@@ -102,12 +103,13 @@ class Question:
 
 
 def read_question(text: str) -> Question:
-    lower = text[:_LONGEST].lower().replace("’", "'")
+    text = text[:_LONGEST]
+    lower = text.lower().replace("’", "'")
     every = [match[0] for match in _WORD.finditer(lower)][:_MOST_WORDS]
     words = tuple(dict.fromkeys(word.removesuffix("'s") for word in every if word not in _STOP_WORDS))
     weekdays = tuple(day for name, day in _WEEKDAYS.items() if re.search(rf"\b{name}s?\b", lower))
     asked = (bool(form.search(lower)) for form in (_ASKS_TIME, _ASKS_NUMBER, _ASKS_NAME))
-    return Question(words, frozenset(every), tuple(_periods(lower)), weekdays, *asked)
+    return Question(text, words, frozenset(every), tuple(_periods(lower)), weekdays, *asked)
 
 
 def has_asked_form(question: Question, text: str) -> bool:

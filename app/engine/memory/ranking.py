@@ -1,17 +1,17 @@
 """Orders what was found: one score from a handful of features."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from math import inf
-from operator import attrgetter, mul
+from operator import mul
+from typing import NamedTuple
 
-from app.engine.memory.index import IndexedEntry, Place, WordHits
+from app.engine.memory.index import EntryHead, IndexedEntry, WordHits
 from app.engine.memory.question import Question, count_new_words, has_asked_form, share_of_questions
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(NamedTuple):
     """What speaks for an entry, each from 0 to 1. As weights: how much each counts."""
 
     meaning: float
@@ -47,14 +47,12 @@ WEIGHTS = Features(
     form=0.5,
     speaker=0.4,
 )
-FEATURE_NAMES = tuple(field.name for field in fields(Features))
-_values = attrgetter(*FEATURE_NAMES)  # `astuple` copies: 0.1 ms for each candidate
 _FADE = 0.8
 _OF_NEIGHBOURS = 0.8
 _BEST_OF_SESSION = 3
 _MANY_NEW_WORDS = 15
 # Texts are read of those only that may come first.
-_READ = 60
+READ = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,71 +64,76 @@ class Candidate:
 
 def rank(
     question: Question,
-    found: Sequence[IndexedEntry],
+    heads: Sequence[EntryHead],
     words: WordHits,
     nearness: Mapping[int, float],
+    read: Callable[[Iterable[int]], Iterable[IndexedEntry]],
+    most: int = READ,
     weights: Features = WEIGHTS,
 ) -> list[Candidate]:
-    """The candidates, best first. `nearness` has the cosines of the nearest entries, empty without a model."""
-    word_share = _word_share(words)
-    # Without a model, words are all there is: those of the entry itself stand for its meaning.
-    meaning = _spread(nearness) or _shares(words.own)
-    base = {number: meaning.get(number, 0.0) + word_share.get(number, 0.0) for number in _numbers(found)}
-    near, sessions = _near(found, base), _sessions(found, base)
-    by_person = question.is_about_asker
-    ranked: list[Candidate] = []
-    for one in found:
-        entry = one.entry
-        features = Features(
-            meaning=meaning.get(entry.number, 0.0),
-            words=word_share.get(entry.number, 0.0),
-            near=near[entry.number],
-            session=sessions[entry.conversation_id],
-            news=0.0,
-            telling=0.0,
-            day=float(question.names_days and question.means(entry.at.date())),
-            form=0.0,
-            speaker=float(by_person and entry.role == "user"),
-        )
-        ranked.append(Candidate(one, features, _score(features, weights)))
-    ranked.sort(key=_order)
-    read = [_read(question, candidate, weights) for candidate in ranked[:_READ]]
-    return sorted(read, key=_order) + ranked[_READ:]
+    """The best, in their order: at most as many as are read. `read` gives the entries of some numbers.
+
+    `nearness` has the cosines of the nearest entries, empty without a model.
+    """
+    in_order = sorted(heads)
+    unread = _unread(question, in_order, words, nearness)
+    scores = {head.number: _score(features, weights) for head, features in zip(in_order, unread, strict=True)}
+    features_of = {head.number: features for head, features in zip(in_order, unread, strict=True)}
+    best = sorted(scores, key=lambda number: (-scores[number], -number))[:most]
+    return sorted((_read(question, one, features_of[one.entry.number], weights) for one in read(best)), key=_order)
 
 
 def first_scores(words: WordHits, nearness: Mapping[int, float]) -> dict[int, float]:
-    """What can be said of entries by their numbers before they are read."""
-    parts = (_spread(nearness), _shares(words.own), _shares(words.window))
-    numbers = {number for part in parts for number in part}
-    return {number: sum(part.get(number, 0.0) for part in parts) for number in numbers}
+    """What can be said of entries by their numbers before anything of them is read."""
+    scores = _spread(nearness)
+    for shares in (_shares(words.own), _shares(words.window)):
+        for number, share in shares.items():
+            scores[number] = scores.get(number, 0.0) + share
+    return scores
 
 
-def neighbours_of(found: Iterable[IndexedEntry]) -> set[Place]:
-    return {(one.entry.conversation_id, one.position + step) for one in found for step in (-1, 1)}
+def _unread(
+    question: Question, heads: Sequence[EntryHead], words: WordHits, nearness: Mapping[int, float]
+) -> list[Features]:
+    """The features of entries in the order of conversations, without those for which their text is read."""
+    word_share = _word_share(words)
+    # Without a model, words are all there is: those of the entry itself stand for its meaning.
+    meaning = _spread(nearness) or _shares(words.own)
+    base = [meaning.get(head.number, 0.0) + word_share.get(head.number, 0.0) for head in heads]
+    sessions = _sessions(heads, base)
+    return [
+        Features(
+            meaning=meaning.get(head.number, 0.0),
+            words=word_share.get(head.number, 0.0),
+            near=near,
+            session=sessions[head.conversation_id],
+            news=0.0,
+            telling=0.0,
+            day=float(question.names_days and question.means(datetime.fromtimestamp(head.at, UTC).date())),
+            form=0.0,
+            speaker=float(question.is_about_asker and head.role == "user"),
+        )
+        for head, near in zip(heads, _near(heads, base), strict=True)
+    ]
 
 
-def _read(question: Question, candidate: Candidate, weights: Features) -> Candidate:
-    text = candidate.found.entry.text
-    features = replace(
-        candidate.features,
+def _read(question: Question, found: IndexedEntry, features: Features, weights: Features) -> Candidate:
+    text = found.entry.text
+    features = features._replace(
         news=min(1.0, count_new_words(question, text) / _MANY_NEW_WORDS),
         telling=1.0 - share_of_questions(text),
         form=float(has_asked_form(question, text)),
     )
-    return Candidate(candidate.found, features, _score(features, weights))
+    return Candidate(found, features, _score(features, weights))
 
 
 def _score(features: Features, weights: Features) -> float:
-    return sum(map(mul, _values(features), _values(weights)))
+    return sum(map(mul, features, weights))
 
 
 def _order(candidate: Candidate) -> tuple[float, int]:
     """Of equals the newest first."""
     return -candidate.score, -candidate.found.entry.number
-
-
-def _numbers(found: Sequence[IndexedEntry]) -> Iterable[int]:
-    return (one.entry.number for one in found)
 
 
 def _spread(scores: Mapping[int, float]) -> dict[int, float]:
@@ -151,23 +154,26 @@ def _word_share(words: WordHits) -> dict[int, float]:
     return window | {number: max(share, window.get(number, 0.0)) for number, share in own.items()}
 
 
-def _near(found: Sequence[IndexedEntry], base: Mapping[int, float]) -> dict[int, float]:
-    in_order = sorted(found, key=lambda one: one.place)
-    near = dict.fromkeys(_numbers(found), 0.0)
-    for turns in (in_order, in_order[::-1]):
-        best = 0.0
-        for last, one in pairwise(turns):
-            apart = abs(one.position - last.position) - 1
-            is_same = one.entry.conversation_id == last.entry.conversation_id
-            best = max(best * _FADE, base[last.entry.number] / 2) * _FADE**apart if is_same else 0.0
-            near[one.entry.number] = max(near[one.entry.number], best)
+def _near(heads: Sequence[EntryHead], base: Sequence[float]) -> list[float]:
+    """For each, the best hit of its conversation before or after it, less with each turn between."""
+    near = [0.0] * len(heads)
+    for places in (range(len(heads)), range(len(heads) - 1, -1, -1)):
+        best, conversation, position, own = 0.0, "", 0, 0.0
+        for place in places:
+            head = heads[place]
+            if head.conversation_id == conversation:
+                best = max(best * _FADE, own / 2) * _FADE ** (abs(head.position - position) - 1)
+                near[place] = max(near[place], best)
+            else:
+                best, conversation = 0.0, head.conversation_id
+            position, own = head.position, base[place]
     return near
 
 
-def _sessions(found: Sequence[IndexedEntry], base: Mapping[int, float]) -> dict[str, float]:
+def _sessions(heads: Sequence[EntryHead], base: Sequence[float]) -> dict[str, float]:
     scores = dict[str, list[float]]()
-    for one in found:
-        scores.setdefault(one.entry.conversation_id, []).append(base[one.entry.number])
+    for head, score in zip(heads, base, strict=True):
+        scores.setdefault(head.conversation_id, []).append(score)
     best = {key: sum(sorted(values, reverse=True)[:_BEST_OF_SESSION]) for key, values in scores.items()}
     highest = max(best.values(), default=0.0) or inf
     return {key: score / highest for key, score in best.items()}

@@ -1,13 +1,15 @@
-"""Whether an entry bears on a message at all, and the part of it that does.
+"""What an agent is given unasked: entries that bear on the message at all, and of a long one the part that does.
 
-A ranking always has a first place; what an agent is given unasked has to earn it.
+A ranking always has a first place; this has to be earned.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from app.engine.memory.entries import MemoryEntry
-from app.engine.memory.question import read_question
+from app.engine.memory.question import Question
+from app.engine.memory.ranking import Candidate
+from app.protocol.memory import MemoryItem
 
 # Cosines of the model: unrelated texts reach 0.2, answers mostly 0.35 to 0.7. On the histories for tuning, of the ten
 # best entries 76 % of those wanted bear on their question, and 6 % of those found in another person's history.
@@ -19,20 +21,40 @@ _STEM = 5
 _WORD = re.compile(r"[^\W_]+")
 
 
-def bears_on(question: str, entry: MemoryEntry, nearness: Mapping[int, float]) -> bool:
+def bearing(
+    question: Question, candidates: Iterable[Candidate], nearness: Mapping[int, float]
+) -> tuple[Candidate, ...]:
+    return tuple(one for one in candidates if bears_on(question, one.found.entry, nearness))
+
+
+def bears_on(question: Question, entry: MemoryEntry, nearness: Mapping[int, float]) -> bool:
     """True if its meaning is near the question, or it has most of the telling words."""
     if nearness.get(entry.number, 0.0) >= _NEAR:
         return True
-    wanted = _stems(read_question(question).words)
-    shared = wanted & _stems(match[0].lower() for match in _WORD.finditer(entry.text))
-    return len(shared) >= _FEWEST and len(shared) >= _SHARE * len(wanted)
+    wanted = _stems(question.words)
+    fewest = max(_FEWEST, _SHARE * len(wanted))
+    text = entry.text.lower()
+    if sum(stem in text for stem in wanted) < fewest:  # most end here: texts may be long
+        return False
+    return len(wanted & _stems(match[0] for match in _WORD.finditer(text))) >= fewest
 
 
-def passage(text: str, question: str, longest: int) -> str:
+def within(items: Iterable[MemoryItem], budget: int) -> tuple[MemoryItem, ...]:
+    """The first whose texts have together at most `budget` characters."""
+    chosen: list[MemoryItem] = []
+    for item in items:
+        budget -= len(item.text)
+        if budget < 0:
+            break
+        chosen.append(item)
+    return tuple(chosen)
+
+
+def passage(text: str, question: Question, longest: int) -> str:
     """The part of a text with the most words of the question, of at most `longest` characters."""
     if len(text) <= longest:
         return text
-    wanted = _stems(read_question(question).words)
+    wanted = _stems(question.words)
     places = [match.start() for match in _WORD.finditer(text) if match[0].lower()[:_STEM] in wanted]
     start = _densest(places, longest)
     begin = max(0, text.rfind("\n", 0, start) + 1, text.rfind(". ", 0, start) + 2 if start else 0)

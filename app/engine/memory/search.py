@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.memory.embedding import Embedder
-from app.engine.memory.index import IndexedEntry, WordHits, WordIndex, sql_condition
+from app.engine.memory.index import EntryHead, WordHits, WordIndex
 from app.engine.memory.index_thread import IndexThread
-from app.engine.memory.question import Question, read_question
-from app.engine.memory.ranking import Candidate, first_scores, neighbours_of, rank
+from app.engine.memory.question import Question
+from app.engine.memory.ranking import READ, Candidate, first_scores, rank
 from app.engine.memory.vectors.base import (
     VectorFilter,
     VectorsDamaged,
@@ -20,6 +20,9 @@ from app.engine.memory.vectors.base import (
     VectorStore,
 )
 from app.engine.tools.base import ToolError
+
+# Cosines by the numbers of the nearest entries.
+Nearness: TypeAlias = Mapping[int, float]
 
 NEAREST = 200
 # Read and ranked. On the histories the first ten are the same with all of them, the first twenty lack 0.3 %.
@@ -56,7 +59,7 @@ class Found:
     """
 
     candidates: tuple[Candidate, ...]
-    nearness: Mapping[int, float]
+    nearness: Nearness
     remark: str = ""
 
 
@@ -75,73 +78,79 @@ class MemorySearch:
 
     async def find(
         self,
-        text: str,
+        question: Question,
         limit: int,
         cancel: CancelSignal,
         where: VectorFilter | None = None,
+        *,
+        by_meaning: bool = True,
         patience_s: float | None = None,
     ) -> Found:
         """The best entries. After `patience_s` it does without meanings. Raises `IndexUnavailable`."""
-        nearness: Mapping[int, float] = {}
+        looking = self._begin(question.text, where, cancel) if by_meaning else None
+        words = await self._index.run(lambda index: index.hits(question.words, where))
+        nearness: Nearness = {}
         remark = ""
-        if self._semantics is not None:
-            # What is late goes on: it loads the model, which the next search finds ready.
-            looking = asyncio.create_task(
-                self._nearness(self._semantics, text, where, cancel), name="search by meaning"
-            )
-            looking.add_done_callback(_seen)
-            try:
-                async with asyncio.timeout(patience_s):
-                    nearness = await asyncio.shield(looking)
-            except TimeoutError:
-                remark = "Only words were searched: the embedding model was not ready in time."
-            except (ToolError, VectorsError, OSError) as error:
-                remark = f"Only words were searched. {error}"
-                if self._keeper is not None and isinstance(error, VectorsDamaged | VectorsMismatch):
-                    self._keeper.suspect()
-        candidates = await self._index.run(partial(ranked, read_question(text), nearness, limit, where))
+        if looking is not None:
+            nearness, remark = await self._outcome(looking, patience_s)
+        candidates = await self._index.run(partial(ranked, question, words, nearness, limit, where))
         return Found(candidates, nearness, remark)
+
+    def _begin(self, text: str, where: VectorFilter | None, cancel: CancelSignal) -> "asyncio.Task[Nearness] | None":
+        """What is late goes on: it loads the model, which the next search finds ready."""
+        if self._semantics is None:
+            return None
+        looking = asyncio.create_task(self._nearness(self._semantics, text, where, cancel), name="search by meaning")
+        looking.add_done_callback(_seen)
+        return looking
+
+    async def _outcome(self, looking: "asyncio.Task[Nearness]", patience_s: float | None) -> tuple[Nearness, str]:
+        """With a remark if there is none."""
+        try:
+            async with asyncio.timeout(patience_s):
+                return await asyncio.shield(looking), ""
+        except TimeoutError:
+            return {}, "Only words were searched: the embedding model was not ready in time."
+        except (ToolError, VectorsError, OSError) as error:
+            if self._keeper is not None and isinstance(error, VectorsDamaged | VectorsMismatch):
+                self._keeper.suspect()
+            return {}, f"Only words were searched. {error}"
 
     async def _nearness(
         self, semantics: Semantics, text: str, where: VectorFilter | None, cancel: CancelSignal
-    ) -> Mapping[int, float]:
+    ) -> Nearness:
         if self._keeper is not None:
             await self._keeper.check()
         (vector,) = await semantics.embedder.embed((text,), cancel)
         return {hit.number: hit.score for hit in await semantics.vectors.search(vector, NEAREST, where)}
 
 
-def _seen(looking: "asyncio.Task[Mapping[int, float]]") -> None:
+def _seen(looking: "asyncio.Task[Nearness]") -> None:
     """An error of a search that nobody waits for any more is no defect."""
     if not looking.cancelled():
         looking.exception()
 
 
 def ranked(
-    question: Question, nearness: Mapping[int, float], limit: int, where: VectorFilter | None, index: WordIndex
+    question: Question,
+    words: WordHits,
+    nearness: Nearness,
+    limit: int,
+    where: VectorFilter | None,
+    index: WordIndex,
 ) -> tuple[Candidate, ...]:
-    words = index.hits(question.words, where)
-    candidates = rank(question, proposed(index, words, nearness), words, nearness)
-    allowed = _allowed(index, where, candidates)
-    return tuple(one for one in candidates if allowed is None or one.found.entry.number in allowed)[:limit]
+    heads = proposed(index, words, nearness, where)
+    return tuple(rank(question, heads, words, nearness, index.entries, max(READ, limit))[:limit])
 
 
-def _allowed(index: WordIndex, where: VectorFilter | None, candidates: list[Candidate]) -> frozenset[int] | None:
-    """The numbers that the filter lets through, of neighbours too; None without a filter."""
-    condition, values = sql_condition(where)
-    if not condition:
-        return None
-    numbers = [one.found.entry.number for one in candidates]
-    return frozenset(one.entry.number for one in index.entries(numbers, condition, values))
-
-
-def proposed(index: WordIndex, words: WordHits, nearness: Mapping[int, float]) -> list[IndexedEntry]:
+def proposed(
+    index: WordIndex, words: WordHits, nearness: Nearness, where: VectorFilter | None = None
+) -> list[EntryHead]:
     """The best of what full text and vectors found, with the neighbours of the very best."""
-    found = index.entries(_best(first_scores(words, nearness), _CANDIDATES))
+    found = index.heads(_best(first_scores(words, nearness), _CANDIDATES))
     best = {number for scores in (words.own, nearness) for number in _best(scores, _WITH_NEIGHBOURS)}
-    places = neighbours_of(one for one in found if one.entry.number in best)
-    known = {one.place for one in found}
-    return found + index.at_places(places - known)
+    beside = index.heads_beside((head for head in found if head.number in best), where)
+    return list({*found, *beside})
 
 
 def _best(scores: Mapping[int, float], amount: int) -> list[int]:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
 from statistics import fmean
@@ -21,7 +21,7 @@ from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index import WordIndex
 from app.engine.memory.passages import VECTORS_OF, embed_entries
 from app.engine.memory.question import read_question
-from app.engine.memory.ranking import FEATURE_NAMES, WEIGHTS, Candidate, Features, rank
+from app.engine.memory.ranking import READ, WEIGHTS, Candidate, Features, rank
 from app.engine.memory.search import NEAREST, proposed
 from app.engine.memory.vectors.embedded import EmbeddedVectors
 from tests.benchmarks.memory.histories import QUESTION_KINDS, History, Split, all_histories
@@ -69,7 +69,9 @@ async def cases_of(history: History, embedder: Embedder) -> list[Case]:
             nearness = {hit.number: hit.score for hit in await vectors.search(vector, NEAREST)}
             question = read_question(one.text)
             words = index.hits(question.words)
-            candidates = rank(question, proposed(index, words, nearness), words, nearness)
+            candidates = rank(
+                question, proposed(index, words, nearness), words, nearness, index.entries, max(READ, _FITTED)
+            )
             gold = frozenset(numbers[key] for key in one.gold)
             cases.append(Case(history.split, one.kind, gold, candidates, nearness, words.own))
     return cases
@@ -129,7 +131,7 @@ def table(cases: Sequence[Case]) -> Iterator[str]:
 def fitted(cases: Sequence[Case]) -> Features:
     """The weights under which what answers a question is most likely to be drawn first, held small."""
     samples = [sample for case in cases if (sample := _sample(case)) and any(is_gold for _, is_gold in sample)]
-    weights = [1.0] * len(FEATURE_NAMES)
+    weights = [1.0] * len(WEIGHTS)
     for step in range(1, _STEPS + 1):
         slope = [_CALM * weight for weight in weights]
         for sample in samples:
@@ -142,7 +144,7 @@ def fitted(cases: Sequence[Case]) -> Features:
 
 def _sample(case: Case) -> list[tuple[tuple[float, ...], bool]]:
     return [
-        (astuple(one.features), one.found.entry.number in case.gold)
+        (one.features, one.found.entry.number in case.gold)
         for place, one in enumerate(case.candidates)
         if place < _FITTED or one.found.entry.number in case.gold
     ]
@@ -181,7 +183,7 @@ async def main(arguments: Sequence[str]) -> int:
         await embedder.close()
     if "--tune" in arguments:
         found = fitted([case for case in cases if case.split == "tune"])
-        pairs = zip(FEATURE_NAMES, astuple(found), astuple(WEIGHTS), strict=True)
+        pairs = zip(Features._fields, found, WEIGHTS, strict=True)
         sys.stdout.write("".join(f"{name}: {weight:g} (now {now:g})\n" for name, weight, now in pairs))
     for split in ("tune", "test"):
         lines = "\n".join(table([case for case in cases if case.split == split]))

@@ -429,17 +429,17 @@ async def test_memory_loses_what_is_forgotten_and_keeps_the_rest_of_a_reply(tmp_
     async with engine_parts(tmp_path, says(*replies)) as engine:
         task = await worked(engine, ASKED)
         memory = engine.services.memory
-        listed = {item.text for item in (await memory.page(MemoryListParams())).items}
+        listed = {item.text for item in (await memory.reader.page(MemoryListParams())).items}
         assert {ASKED, f"First I look for an ocelot.\n[shell: {DONE}]", "Done."} < listed
         said, _, result, _ = await branch(engine, task.conversation_id)
         assert (await forget(engine, said, result)).entries == 3
         await remembered(engine)
-        listed = {item.text for item in (await memory.page(MemoryListParams())).items}
+        listed = {item.text for item in (await memory.reader.page(MemoryListParams())).items}
         assert listed == {"First I look for an ocelot.", "Done."}
-        assert (await memory.search(MemorySearchParams(text="zeppelin marmalade"), CancelSignal())).hits == ()
+        assert (await memory.reader.search(MemorySearchParams(text="zeppelin marmalade"), CancelSignal())).hits == ()
         memory.rules_changed()  # all is read again
         await remembered(engine)
-        assert {item.text for item in (await memory.page(MemoryListParams())).items} == listed
+        assert {item.text for item in (await memory.reader.page(MemoryListParams())).items} == listed
         assert places(engine.services.paths.memory, "walrus", "marmalade") == {}
 
 

@@ -35,13 +35,13 @@ async def said(engine: EngineParts, prompt: str) -> str:
 
 
 async def found(engine: EngineParts, text: str) -> list[str]:
-    result = await engine.services.memory.search(MemorySearchParams(text=text), CancelSignal())
+    result = await engine.services.memory.reader.search(MemorySearchParams(text=text), CancelSignal())
     return [hit.text for hit in result.hits]
 
 
 async def entries(engine: EngineParts) -> list[MemoryItem]:
     """All, oldest first."""
-    page = await engine.services.memory.page(MemoryListParams(limit=500))
+    page = await engine.services.memory.reader.page(MemoryListParams(limit=500))
     assert not page.has_more
     return list(reversed(page.items))
 
@@ -177,7 +177,7 @@ async def test_entries_are_listed_page_by_page_and_filtered(tmp_path: Path) -> N
     async with engine_parts(tmp_path, ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
         for number in range(3):
             await said(engine, f"The kettle number {number} leaks")
-        memory = engine.services.memory
+        memory = engine.services.memory.reader
         first = await memory.page(MemoryListParams(limit=4))
         rest = await memory.page(MemoryListParams(limit=4, before_number=first.items[-1].number))
         mine = await memory.page(MemoryListParams(where=MemoryFilter(roles=("user",))))

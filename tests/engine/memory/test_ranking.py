@@ -1,15 +1,16 @@
 """The order of what was found: what each feature is for."""
 
-from dataclasses import astuple, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 
 import pytest
 
 from app.engine.memory.entries import MemoryEntry
-from app.engine.memory.index import IndexedEntry, WordHits
-from app.engine.memory.question import read_question
-from app.engine.memory.ranking import FEATURE_NAMES, WEIGHTS, Features, rank
+from app.engine.memory.index import EntryHead, IndexedEntry, WordHits
+from app.engine.memory.question import Question, read_question
+from app.engine.memory.ranking import READ, WEIGHTS, Candidate, Features, rank
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)
 QUESTION = read_question("When did the boiler leak?")
@@ -23,8 +24,25 @@ def entries(*texts: str, conversation: str = "c1", first: int = 1) -> list[Index
     ]
 
 
+def ranked(
+    found: Sequence[IndexedEntry],
+    words: WordHits = NO_WORDS,
+    nearness: Mapping[int, float] | None = None,
+    question: Question = QUESTION,
+    weights: Features = WEIGHTS,
+) -> list[Candidate]:
+    """All that was found; their texts are read by their numbers."""
+    by_number = {one.entry.number: one for one in found}
+
+    def read(numbers: Iterable[int]) -> list[IndexedEntry]:
+        return [by_number[number] for number in numbers]
+
+    heads = [EntryHead(*one.place, one.entry.number, one.entry.role, one.entry.at.timestamp()) for one in found]
+    return rank(question, heads, words, nearness or {}, read, weights=weights)
+
+
 def order(found: list[IndexedEntry], words: WordHits = NO_WORDS, nearness: dict[int, float] | None = None) -> list[int]:
-    return [one.found.entry.number for one in rank(QUESTION, found, words, nearness or {})]
+    return [one.found.entry.number for one in ranked(found, words, nearness)]
 
 
 def test_without_vectors_the_words_decide() -> None:
@@ -70,47 +88,46 @@ def test_what_only_repeats_the_question_comes_after_what_says_more() -> None:
 )
 def test_what_has_the_form_of_the_answer_comes_first(question: str, answer: str, other: str) -> None:
     found = entries(answer, other)
-    ranked = rank(read_question(question), found, WordHits({1: 2.0, 2: 2.0}, {}), {})
-    assert [one.found.entry.number for one in ranked] == [1, 2]
+    best = ranked(found, WordHits({1: 2.0, 2: 2.0}, {}), question=read_question(question))
+    assert [one.found.entry.number for one in best] == [1, 2]
 
 
 def test_what_a_person_said_comes_first_if_the_question_says_i() -> None:
     user, agent = entries("The boiler leaked there.", "The boiler leaked there.")
     agent = replace(agent, entry=replace(agent.entry, role="agent"))
     words = WordHits({1: 2.0, 2: 2.0}, {})
-    (first, second) = rank(read_question("What did I say of the boiler?"), [user, agent], words, {})
+    (first, second) = ranked([user, agent], words, question=read_question("What did I say of the boiler?"))
     assert first.found is user and second.features.speaker == 0.0
 
 
 def test_a_hit_counts_for_the_turns_near_it_less_with_each_turn_between() -> None:
     found = entries(*["So it is."] * 4, "The boiler leaks.", *["So it is."] * 2)
-    ranked = rank(QUESTION, [*found, *entries("So it is.", conversation="c2", first=8)], WordHits({5: 2.0}, {}), {})
-    near = {one.found.entry.number: round(one.features.near, 3) for one in ranked}
+    found += entries("So it is.", conversation="c2", first=8)
+    near = {one.found.entry.number: round(one.features.near, 3) for one in ranked(found, WordHits({5: 2.0}, {}))}
     assert near == {1: 0.512, 2: 0.64, 3: 0.8, 4: 1.0, 5: 0.0, 6: 1.0, 7: 0.8, 8: 0.0}
 
 
 def test_turns_that_were_not_found_count_as_turns_between() -> None:
     found = [one for one in entries(*["The boiler."] * 4) if one.position in (0, 3)]
-    ranked = rank(QUESTION, found, WordHits({1: 2.0}, {}), {})
-    assert {one.found.entry.number: round(one.features.near, 3) for one in ranked} == {1: 0.0, 4: 0.64}
+    best = ranked(found, WordHits({1: 2.0}, {}))
+    assert {one.found.entry.number: round(one.features.near, 3) for one in best} == {1: 0.0, 4: 0.64}
 
 
-def test_texts_are_read_of_the_best_only_and_these_stay_first() -> None:
+def test_texts_are_read_of_the_best_only() -> None:
     found = entries(*["What a long and new story this is."] * 200)
-    ranked = rank(QUESTION, found, WordHits({number: float(number) for number in range(1, 201)}, {}), {})
-    read = [bool(one.features.telling) for one in ranked]
-    assert read == sorted(read, reverse=True) and 20 < sum(read) < 200 and len(ranked) == 200
+    best = order(found, WordHits({number: float(number) for number in range(1, 201)}, {}))
+    assert best == list(range(200, 200 - READ, -1))
 
 
-@pytest.mark.parametrize("name", FEATURE_NAMES)
+@pytest.mark.parametrize("name", Features._fields)
 def test_every_feature_is_a_share(name: str) -> None:
     texts = ("Monday at 9:00, ok?", "", "boiler " * 5_000)
     words = WordHits({1: 3.0, 3: 0.5}, {1: 9.0, 2: 1.0})
-    for one in rank(QUESTION, entries(*texts), words, {1: 0.9, 3: -0.9}):
-        assert 0.0 <= dict(zip(FEATURE_NAMES, astuple(one.features), strict=True))[name] <= 1.0
+    for one in ranked(entries(*texts), words, {1: 0.9, 3: -0.9}):
+        assert 0.0 <= one.features._asdict()[name] <= 1.0
 
 
 def test_a_score_is_the_sum_of_the_weighted_features() -> None:
-    weights = replace(Features(*([0.0] * len(FEATURE_NAMES))), form=2.0)
-    (one,) = rank(QUESTION, entries("It leaked on Monday."), NO_WORDS, {}, weights)
+    weights = Features(*([0.0] * len(WEIGHTS)))._replace(form=2.0)
+    (one,) = ranked(entries("It leaked on Monday."), weights=weights)
     assert one.score == 2.0 and WEIGHTS.meaning == 1.0

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app.engine.memory.entries import MemoryEntry
+from app.engine.memory.question import read_question
 from app.engine.memory.relevance import bears_on, passage
 
 ENTRY = MemoryEntry(
@@ -25,16 +26,16 @@ ENTRY = MemoryEntry(
     ],
 )
 def test_it_has_a_near_meaning_or_most_of_the_telling_words(message: str, cosine: float, bears: bool) -> None:
-    assert bears_on(message, ENTRY, {7: cosine}) is bears
+    assert bears_on(read_question(message), ENTRY, {7: cosine}) is bears
 
 
 def test_of_a_long_text_the_part_with_the_words_is_shown() -> None:
     text = "Nothing here. " * 100 + "The kettle leaks at its spout. It is from Delft. " + "Nothing there. " * 100
-    part = passage(text, "where does the kettle leak?", 120)
+    part = passage(text, read_question("where does the kettle leak?"), 120)
     assert part.startswith("… The kettle leaks at its spout.") and part.endswith(" …")
     assert len(part) <= 124
 
 
 @pytest.mark.parametrize("text", ["short", "x" * 5_000, "", "\n" * 5_000, "a b " * 2_000])
 def test_any_text_has_a_part_of_bounded_length(text: str) -> None:
-    assert len(passage(text, "the kettle", 100)) <= 104
+    assert len(passage(text, read_question("the kettle"), 100)) <= 104

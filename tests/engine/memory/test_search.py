@@ -10,6 +10,7 @@ import pytest
 from app.engine.core.cancel import CancelSignal
 from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index_thread import IndexThread
+from app.engine.memory.question import read_question
 from app.engine.memory.search import MemorySearch
 from app.protocol.blocks import MemoryRole
 
@@ -32,7 +33,7 @@ class Memory:
         await self.index.run(lambda index: index.add(entries))
 
     async def find(self, question: str, limit: int = 10) -> list[str]:
-        found = await self.search.find(question, limit, CancelSignal())
+        found = await self.search.find(read_question(question), limit, CancelSignal())
         return [one.found.entry.id for one in found.candidates]
 
 

@@ -39,7 +39,7 @@ async def embedded(engine: EngineParts, count: int) -> None:
 
 
 async def searched(engine: EngineParts, text: str) -> MemorySearchResult:
-    return await engine.services.memory.search(MemorySearchParams(text=text, limit=1), CancelSignal())
+    return await engine.services.memory.reader.search(MemorySearchParams(text=text, limit=1), CancelSignal())
 
 
 async def stored(home: Path) -> int:

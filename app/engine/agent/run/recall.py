@@ -32,9 +32,9 @@ class MemorySource(Protocol):
     ) -> MemorySearchResult: ...
 
     async def recall(
-        self, question: str, cancel: CancelSignal, without: tuple[str, ...], skip: Callable[[MemoryItem], bool]
+        self, message: str, cancel: CancelSignal, without: tuple[str, ...], skip: Callable[[MemoryItem], bool]
     ) -> tuple[MemoryItem, ...]:
-        """What seems to bear on a question, best first, within the budget that the settings give.
+        """What seems to bear on a message, best first, within the budget that the settings give.
 
         Nothing of the conversations `without`, nor what `skip` names.
         """

@@ -40,15 +40,15 @@ from app.protocol.memory import (
 
 
 async def search(services: Services, session: ClientSession, params: MemorySearchParams) -> MemorySearchResult:
-    return await services.memory.search(params, CancelSignal())
+    return await services.memory.reader.search(params, CancelSignal())
 
 
 async def list_entries(services: Services, session: ClientSession, params: MemoryListParams) -> MemoryListResult:
-    return await services.memory.page(msgspec.structs.replace(params, limit=page_size(params.limit)))
+    return await services.memory.reader.page(msgspec.structs.replace(params, limit=page_size(params.limit)))
 
 
 async def get(services: Services, session: ClientSession, params: MemoryGetParams) -> MemoryGetResult:
-    return MemoryGetResult(item=await services.memory.get(params.number))
+    return MemoryGetResult(item=await services.memory.reader.get(params.number))
 
 
 async def stats(services: Services, session: ClientSession, params: MemoryStatsParams) -> MemoryStatsResult:
@@ -64,7 +64,7 @@ async def model(services: Services, session: ClientSession, params: MemoryModelP
     if params.download:
         services.memory.download_model()
     else:
-        await services.memory.cancel_download()
+        await services.memory.download.cancel()
     return EmptyResult()
 
 

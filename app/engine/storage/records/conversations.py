@@ -1,5 +1,7 @@
 """Conversations: the rows of the list."""
 
+from collections.abc import Collection
+
 from sqlalchemy import bindparam, select, tuple_
 
 from app.engine.storage.sqlite.reader import Reader, cursor_at, parse_cursor
@@ -39,6 +41,11 @@ class ConversationStore:
 
     async def get(self, conversation_id: str) -> Conversation | None:
         return await self._reader.struct(_ONE, Conversation, {"id": conversation_id})
+
+    async def named(self, conversation_ids: Collection[str]) -> tuple[Conversation, ...]:
+        """Those of these ids (some hundreds at most) that exist."""
+        query = select(conversations.c.body).where(conversations.c.id.in_(conversation_ids), _IS_WHOLE)
+        return await self._reader.structs(query, Conversation) if conversation_ids else ()
 
     async def exists(self, conversation_id: str) -> bool:
         """True also for a conversation being removed or imported."""
