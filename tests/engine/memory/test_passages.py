@@ -16,6 +16,7 @@ from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index import WordIndex
 from app.engine.memory.index_thread import IndexThread
 from app.engine.memory.passages import VECTORS_OF, count_passages, embedded_texts, passages
+from app.engine.memory.question import read_question
 from app.engine.memory.search import MemorySearch, Semantics
 from app.engine.memory.vector_filler import VectorFiller
 from app.engine.memory.vector_states import counts
@@ -122,7 +123,7 @@ async def test_what_stands_late_in_a_long_entry_is_found_by_its_meaning(memory: 
     assert await memory.filled(entry(1, f"{LONG}\n{last}"), *(entry(n, f"{LONG} {n}") for n in range(2, 6))) == {
         "made": 5
     }
-    found = await memory.search.find(last, 5, CancelSignal())
+    found = await memory.search.find(read_question(last), 5, CancelSignal())
     assert max(found.nearness, key=lambda number: found.nearness[number]) == 1
     assert set(found.nearness) == {1, 2, 3, 4, 5}
 
@@ -177,7 +178,7 @@ async def test_a_model_that_gives_no_usable_vectors_is_told_and_words_are_search
                     break
                 engine.services.memory.rules_changed()
                 await asyncio.sleep(0.05)
-        found = await engine.services.memory.search(MemorySearchParams(text="nan litres"), CancelSignal())
+        found = await engine.services.memory.reader.search(MemorySearchParams(text="nan litres"), CancelSignal())
     assert (stats.entries, stats.vectors) == (2, 1)
     assert "failed on 1 entry" in stats.problem
     assert found.hits[0].text == "The kettle has nan litres"

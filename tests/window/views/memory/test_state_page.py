@@ -48,7 +48,7 @@ async def test_numbers_and_the_model_are_those_of_the_engine(dialog: MemoryDialo
     texts = dialog.state.numbers.texts
     assert (texts["Entries"], texts["With a vector"], texts["Pruned"]) == ("2", "0", "0")
     assert texts["Index of words"].endswith("KB")
-    reason = engine.parts.services.memory.model().reason
+    reason = engine.parts.services.memory.download.model().reason
     assert has(dialog.state.model, reason or "entries are found by their words alone")
 
 
