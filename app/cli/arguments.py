@@ -1,10 +1,12 @@
-"""The options that several commands share, and the reading of prompts, files, folders and keys.
+"""The options that several commands share, and the reading of prompts, files, folders, keys and times.
 
 Raises `UsageError` for invalid values.
 """
 
 import os
+import re
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +15,11 @@ from app.protocol.agents import ThinkingLevel
 from app.protocol.tasks import ApproveMode, NetworkMode, TaskMode, TaskStartParams
 
 _LONGEST_PROMPT = 1_000_000  # a message to the engine has at most 1 MiB
+
+_SPAN = re.compile(r"(\d{1,6})\s*([mhd])")
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+_PERIOD = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
+_DAYS_AGO = {"today": 0, "yesterday": 1}
 
 APPROVE_HELP = "where approval is needed: ask, allow edits of files here, plan (read only), never allow, allow all"
 ID_HELP = "its id, or a part at either end of it that only one task has"
@@ -137,3 +144,31 @@ def workspace_path(folder: str | None) -> str:
             f"There is no folder {str(path)!r} to work in. Make it first, or name another with --workspace."
         )
     return read_text_file(whole)
+
+
+def time_span(text: str) -> timedelta | None:
+    """The length of `30m`, `8h` or `7d`; None for anything else."""
+    given = _SPAN.fullmatch(text.strip())
+    return int(given[1]) * _UNITS[given[2]] if given is not None else None
+
+
+def past_moment(text: str) -> datetime:
+    """So long ago (`8h`, `30d`), or the start of a day, a month or a year of this machine's time zone.
+
+    Raises `UsageError` for anything else.
+    """
+    now, word = datetime.now(UTC), text.strip().lower()
+    try:
+        if (span := time_span(word)) is not None:
+            return now - span
+        if word in _DAYS_AGO:
+            day = now.astimezone() - timedelta(days=_DAYS_AGO[word])
+            return datetime(day.year, day.month, day.day).astimezone()
+        if (found := _PERIOD.fullmatch(word)) is not None:
+            year, month, day_of_month = (int(part or 1) for part in found.groups())
+            return datetime(year, month, day_of_month).astimezone()
+        return datetime.fromisoformat(word).astimezone()
+    except (ValueError, OverflowError) as error:
+        raise UsageError(
+            f"{text[:40]!r} is no time: give an age such as 8h or 30d, or a day, month or year such as 2026-11-02."
+        ) from error

@@ -131,7 +131,8 @@ def _value(kind: type) -> _Value:
     if get_origin(kind) is Literal:
         return _Value(str, choices=members)
     if get_origin(kind) is tuple:
-        return _Value(str, nargs="*" if Ellipsis in members else len(members))
+        choices = get_args(members[0]) if get_origin(members[0]) is Literal else None
+        return _Value(str, choices, nargs="*" if Ellipsis in members else len(members))
     return _Value({int: _positive_integer, float: _positive_number}.get(kind, str))
 
 

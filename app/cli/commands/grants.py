@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
-from app.cli.arguments import UsageError, read_text_file, workspace_path
+from app.cli.arguments import UsageError, read_text_file, time_span, workspace_path
 from app.cli.command import Command
 from app.cli.options import Argument, CommandOptions, Flag, Option
 from app.cli.terminal.terminal import Terminal
@@ -46,8 +45,6 @@ _USAGE = """Say what to do:
   errand grants revoke ID | all
   errand grants export FILE
   errand grants import FILE"""
-_FOR_A_TIME = re.compile(r"(\d{1,6})\s*([mhd])")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 _LARGEST = 1_000_000
 
 
@@ -254,9 +251,9 @@ def _shell(allows: bool) -> str:
 
 
 def _moment(text: str) -> datetime:
-    if given := _FOR_A_TIME.fullmatch(text.strip()):
+    if (span := time_span(text)) is not None:
         try:
-            return datetime.now(UTC) + timedelta(**{_UNITS[given[2]]: int(given[1])})
+            return datetime.now(UTC) + span
         except OverflowError as error:
             raise UsageError(f"{text} is too long.") from error
     try:

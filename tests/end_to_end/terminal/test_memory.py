@@ -40,12 +40,30 @@ async def test_what_was_said_is_found_shown_and_counted(own_errand: Errand) -> N
     assert re.search(r"entries +4\b", state.out) and "embedding model" in state.out
 
 
+async def test_a_search_is_narrowed_by_kind_and_time(own_errand: Errand) -> None:
+    await talk(own_errand, "the tide tables are noted")
+
+    async def found(*options: str) -> list[str]:
+        done = await own_errand.run("memory", "search", "noted tables", "--json", *options)
+        return sorted(str(hit["role"]) for hit in done.lines)
+
+    assert await found() == ["agent", "user"]
+    assert await found("--kind", "replies") == ["agent"]
+    assert await found("--kind", "replies", "--kind", "messages") == ["agent", "user"]
+    assert await found("--after", "8h") == ["agent", "user"]
+    assert await found("--after", "2001", "--before", "2002-03") == []
+    nothing = await own_errand.run("memory", "search", "noted", "--before", "2002")
+    assert "Try other words, or fewer conditions." in nothing.err
+
+
 async def test_wrong_words_are_answered_with_advice(own_errand: Errand) -> None:
     for words, advice in (
         (("show", "x"), "no number of an entry"),
         (("show", "99"), "There is no entry 99"),
         (("prune", "soon"), "an age such as 90d"),
         (("search",), "errand memory search"),
+        (("search", "x", "--after", "soon"), "an age such as 8h or 30d"),
+        (("search", "x", "--kind", "dreams"), "invalid choice"),
         (("dance",), "Say what to do"),
     ):
         done = await own_errand.run("memory", *words)

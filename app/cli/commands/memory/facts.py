@@ -28,7 +28,8 @@ from app.protocol.memory import MEMORY_LOG, MemoryLogEntry, MemoryLogParams
 
 _USAGE = """Say what to do:
   errand memory search 'QUESTION'  what was said and done, by meaning and words;
-                                   --folder DIR: in conversations of a folder
+                                   in a folder or time, or of one kind with
+                                   --folder, --after, --before and --kind
   errand memory show NUMBER        one entry of the search with its whole text
   errand memory facts              what every task is told, and what agents
                                    propose to remember
@@ -65,6 +66,15 @@ class MemoryOptions(CommandOptions, frozen=True, kw_only=True):
     folder: Annotated[
         str | None, Option("--folder", "the fact is about another folder; with search: only this one", "DIR")
     ] = None
+    kinds: Annotated[
+        tuple[index.EntryKind, ...],
+        Option("--kind", "with search: only your messages, replies, results of tools, or tasks; may be given again"),
+    ] = ()
+    after: Annotated[
+        str | None,
+        Option("--after", "with search: only from this time on: 2026-11-02, 2026-11, yesterday, 8h or 30d", "TIME"),
+    ] = None
+    before: Annotated[str | None, Option("--before", "with search: only from before this time", "TIME")] = None
     limit: Annotated[int | None, Option("--limit", "with search and log: how many (default: 10, 50)", "N")] = None
     yes: Annotated[bool, Flag("--yes", "with forget: do not ask")] = False
     json: Annotated[bool, Flag("--json", "one JSON object a line")] = False
@@ -93,7 +103,15 @@ async def memory(options: MemoryOptions, paths: Paths, terminal: Terminal) -> in
             case ["log"]:
                 await _log(connection, options, terminal)
             case words:
-                order = index.Order(words, options.folder, options.limit, as_json=options.json)
+                order = index.Order(
+                    words,
+                    options.folder,
+                    options.kinds,
+                    options.after,
+                    options.before,
+                    options.limit,
+                    as_json=options.json,
+                )
                 status = await index.serve(connection, order, terminal)
                 if status is None:
                     raise UsageError(_USAGE)

@@ -6,14 +6,16 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-from app.cli.arguments import UsageError, workspace_path
+from app.cli.arguments import UsageError, past_moment, workspace_path
 from app.cli.terminal.terminal import Terminal
 from app.cli.terminal.text import escape_hidden, escape_hidden_line, indent, one_line, short_id, wrapped
 from app.client.connection import Connection
 from app.client.number_format import count, file_size
+from app.protocol.blocks import MemoryRole
 from app.protocol.memory import (
     MEMORY_GET,
     MEMORY_MODEL,
@@ -32,6 +34,10 @@ from app.protocol.memory import (
     MemoryStatsResult,
 )
 
+EntryKind = Literal["messages", "replies", "results", "tasks"]
+"""The words of the tool `search_memory`."""
+
+_ROLES: dict[EntryKind, MemoryRole] = {"messages": "user", "replies": "agent", "results": "tool", "tasks": "task"}
 _POLL_S = 0.5
 _HITS = 10
 # Without progress for so long, something is wrong, and is said.
@@ -41,10 +47,13 @@ _DAYS = re.compile(r"(\d{1,5})d(?:ays?)?")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The words of the command line, and its options; None where an option is not given."""
+    """The words of the command line, and its options; None or empty where an option is not given."""
 
     words: tuple[str, ...]
     folder: str | None
+    kinds: tuple[EntryKind, ...]
+    after: str | None
+    before: str | None
     limit: int | None
     as_json: bool
 
@@ -70,16 +79,22 @@ async def serve(connection: Connection, order: Order, terminal: Terminal) -> int
 
 
 async def _search(connection: Connection, text: str, order: Order, terminal: Terminal) -> None:
-    """The entries that fit a question best, of conversations in the folder if one is named."""
-    folder, as_json = order.folder, order.as_json
-    where = MemoryFilter(folders=(workspace_path(folder),) if folder is not None else ())
+    """The entries that fit a question best, of those that the options name."""
+    as_json = order.as_json
+    where = MemoryFilter(
+        folders=(workspace_path(order.folder),) if order.folder is not None else (),
+        roles=tuple(_ROLES[kind] for kind in order.kinds),
+        after=past_moment(order.after) if order.after is not None else None,
+        before=past_moment(order.before) if order.before is not None else None,
+    )
     found = await connection.call(MEMORY_SEARCH, MemorySearchParams(text=text, limit=order.limit or _HITS, where=where))
     for hit in found.hits:
         terminal.line(msgspec.json.encode(hit).decode() if as_json else _hit(hit, terminal))
     if found.remark and not as_json:
         terminal.note(found.remark)
     if not found.hits and not as_json:
-        terminal.note("Nothing was found. Memory has what was said in all conversations that it is to remember.")
+        fewer = " Try other words, or fewer conditions." if where != MemoryFilter() else ""
+        terminal.note(f"Nothing was found in the conversations that are remembered.{fewer}")
 
 
 async def _show(connection: Connection, number: str, terminal: Terminal, *, as_json: bool) -> None:
