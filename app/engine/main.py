@@ -292,7 +292,7 @@ async def open_services(
     memory.is_busy = lambda: bool(runner.running.shown())
     memory.start(background)
     conversation_agents = ConversationAgents(log, database, locks, paths)
-    forgetter = Forgetter(log, database, locks, memory, facts, sessions, paths)
+    forgetter = Forgetter(log, database, locks, memory, facts, sessions, builder.recalls, paths)
     background.start(forgetter.sweep(), name="texts that an earlier engine was forgetting")
     background.start(Remover(log, database, locks, grants, contents, paths).sweep(), name="sweep of left files")
     background.keep(

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from app.engine.agent.run.pending_asks import PendingAsks
+from app.engine.agent.run.recall import RunningRecalls
 from app.engine.agent.tasks.approval_modes import ApprovalModes
 from app.engine.agent.tasks.chats import Chats
 from app.engine.agent.tasks.comparison import ModelComparison
@@ -257,7 +258,7 @@ async def engine_server(
         settings=settings,
         grants=Grants(),
         facts=facts,
-        forgetter=Forgetter(log, database, locks, memory, facts, sessions, paths),
+        forgetter=Forgetter(log, database, locks, memory, facts, sessions, RunningRecalls(), paths),
         memory=memory,
         sessions=sessions,
         skills=Skills(paths, paths.home / "home"),

@@ -14,6 +14,7 @@ from typing import Protocol
 import msgspec
 
 from app.database_file import list_copies
+from app.engine.agent.run.recall import RunningRecalls
 from app.engine.core.errors import AgentBusy, EngineError, NotFound
 from app.engine.data import conversation_files
 from app.engine.data.forget_plan import ForgetPlan, forget_plan, requested_nodes
@@ -70,6 +71,7 @@ class Forgetter:
         memory: MemoryEntries,
         facts: Facts,
         sessions: ToolSessions,
+        recalls: RunningRecalls,
         paths: Paths,
     ) -> None:
         self._log = log
@@ -78,6 +80,7 @@ class Forgetter:
         self._memory = memory
         self._facts = facts
         self._sessions = sessions
+        self._recalls = recalls
         self._paths = paths
         self._turn = asyncio.Lock()
 
@@ -122,12 +125,13 @@ class Forgetter:
         async with AsyncExitStack() as stack:
             locked: set[str] = set()
             plan = await forget_plan(self._database, self._paths, requested)
-            while plan.touched - locked:  # what quotes it may have been written until its conversation was locked
-                for conversation_id in sorted(plan.touched - locked):
+            while new := self._touched(plan) - locked:  # it may have been quoted until its conversation was locked
+                for conversation_id in sorted(new):
                     await self._lock(stack, conversation_id)
                     locked.add(conversation_id)
                 plan = await forget_plan(self._database, self._paths, requested)
             self._check_background(plan)
+            stack.enter_context(self._recalls.forgetting(plan.forgotten.conversations, plan.forgotten.quoted))
             files = plan.outputs | plan.pictures | frozenset(file for one in earlier for file in one.files)
             await self._begin(plan, files, by)
             await self._drop_background(plan)
@@ -142,6 +146,10 @@ class Forgetter:
         result = msgspec.structs.replace(await self._result(plan, entries), problem=problem)
         await self._finish(plan, result, by, is_news=bool(earlier))
         return result
+
+    def _touched(self, plan: ForgetPlan) -> frozenset[str]:
+        """The conversations that have the texts, also those with a task that has found one and not stored it yet."""
+        return plan.touched | self._recalls.conversations_with(plan.scrubber.says)
 
     async def _lock(self, stack: AsyncExitStack, conversation_id: str) -> None:
         try:

@@ -31,6 +31,7 @@ from app.protocol.blocks import (
     ToolResultBlock,
 )
 from app.protocol.conversations import Conversation, Node
+from app.protocol.memory import MemoryItem
 from app.protocol.notices import (
     LimitReached,
     NoticeData,
@@ -168,6 +169,11 @@ class Scrubber:
             return True
         line = " ".join(block.text.split())
         return any(opening in line for opening in self._openings)
+
+    def says(self, item: MemoryItem) -> bool:
+        """True for an entry of memory that says what is forgotten, itself or in the title of its conversation."""
+        title = self._title(item.conversation_id, item.conversation_title)
+        return item.node_id in self._quoted or title != item.conversation_title
 
     def task(self, task: Task) -> Task:
         if task.conversation_id not in self._forgotten.conversations:

@@ -1,7 +1,7 @@
 """Joins the features of one task into a `TaskRun`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from app.engine.agent.run.pause_gate import PauseGate
 from app.engine.agent.run.pending_asks import PendingAsks, UserQuestions
 from app.engine.agent.run.queued_messages import QueuedMessages
 from app.engine.agent.run.rate_limit_wait import RateLimitWait
-from app.engine.agent.run.recall import MemorySource, TaskRecall
+from app.engine.agent.run.recall import MemorySource, RunningRecalls, TaskRecall
 from app.engine.agent.run.recorder import TaskRecorder, ToolExecutionLog
 from app.engine.agent.run.repeat_detection import RepeatDetector
 from app.engine.agent.run.resume import InterruptedTurn, TurnReplay
@@ -99,6 +99,7 @@ class TaskBuilder:
     open_model: Callable[[str], ChatModel] | None = None
     embed: Embed = no_embedding
     memory: MemorySource | None = None
+    recalls: RunningRecalls = field(default_factory=RunningRecalls)
 
     def build(
         self,
@@ -135,7 +136,7 @@ class TaskBuilder:
             state, policy, self.daily_budget, self.database.journal, model, self.has_price, self.open_model, delegation
         )
         is_summarised = bool(history) and isinstance(history[0], SummaryMessage)
-        recall = TaskRecall(context, self.memory, is_summarised=is_summarised)
+        recall = TaskRecall(context, self.memory, self.recalls, is_summarised=is_summarised)
         tool_context = ToolContext(
             task.id,
             workspace,
