@@ -32,7 +32,11 @@ def add_message_entries(menu: QMenu, node: Node, actions: RowActions) -> None:
         _add(menu, "Let go of context", lambda: context.release(node.id))
     else:
         _add(menu, "Keep in context", lambda: context.keep(node.id))
-    _add(menu, "Forget …", lambda: actions.forget(node.id))
+    add_forget_entry(menu, node.id, actions)
+
+
+def add_forget_entry(menu: QMenu, node_id: str, actions: RowActions) -> None:
+    _add(menu, "Forget …", lambda: actions.forget(node_id))
 
 
 def _add(menu: QMenu, title: str, do: Callable[[], None]) -> QAction:

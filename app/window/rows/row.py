@@ -68,7 +68,7 @@ class ToolCallRow:
 
     `waiting`: the call needs approval and has not started. `unknown`: the engine was killed while the call was
     running, and a person must decide how to continue. `interrupted`: the call has no result because its task was
-    interrupted. `sub_agent` is the task that the call has started.
+    interrupted. `sub_agent` is the task that the call has started, `result_id` the node with the result.
     """
 
     key: str
@@ -80,6 +80,7 @@ class ToolCallRow:
     unknown: bool = False
     interrupted: bool = False
     sub_agent: Task | None = None
+    result_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

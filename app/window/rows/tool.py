@@ -7,7 +7,7 @@ from textwrap import indent
 
 from PySide6.QtCore import QRectF, QUrl
 from PySide6.QtGui import QPainter, QPaintEvent, QTextBlock
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
 
 from app.client.display_text import content_of, tool_activity, without_file_names
 from app.client.number_format import count, duration, money
@@ -19,6 +19,7 @@ from app.window.rows.base import RowActions, RowKind, RowView, Spacing, line_est
 from app.window.rows.code_view import CodeView
 from app.window.rows.disclosure import DisclosureButton, LinePart, hit_count_parts
 from app.window.rows.markdown import code_fence
+from app.window.rows.message_actions import add_forget_entry
 from app.window.rows.row import ToolCallRow
 from app.window.theme.style import colour, paint_rounded, push_button, set_style
 from app.window.theme.theme import Theme
@@ -273,6 +274,12 @@ class ToolCallView(RowView[ToolCallRow]):
             self._hit_count = count
             if self._row is not None:
                 self._show_line(self._row)
+
+    def fill_menu(self, menu: QMenu) -> None:
+        """The call goes with its result; without one it may still be at work."""
+        row = self._row
+        if row is not None and row.result_id and row.result is not None and "forgotten" not in row.result.marks:
+            add_forget_entry(menu, row.result_id, self.row_actions)
 
     def _show_line(self, row: ToolCallRow) -> None:
         icon, tint, pieces = _line_of(row)

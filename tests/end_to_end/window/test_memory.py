@@ -1,14 +1,16 @@
 """Memory in the window with a real engine process: what was said is recalled, and leads back to its source."""
 
 import pytest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtGui import QAction, QContextMenuEvent
+from PySide6.QtWidgets import QApplication, QMenu
 
 from app.window.rows.disclosure import DisclosureButton
-from app.window.rows.row import RecallRow, TaskEndRow
+from app.window.rows.row import RecallRow, TaskEndRow, ToolCallRow
 from app.window.views.memory.dialog import MemoryDialog
+from app.window.views.memory.forget_dialog import ForgetDialog
 from tests.support.command_line import Errand
 from tests.support.model_replies import speak_to
-from tests.support.model_server import ModelServer, Reply
+from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.open_window import OpenWindow, open_window
 
 _SAID = "The spare key of the boat house hangs behind the mirror in the hall"
@@ -21,6 +23,39 @@ async def _told(person: OpenWindow, text: str) -> str:
     await person.begin(text)
     await person.until(lambda: any(isinstance(row, TaskEndRow) for row in person.rows))
     return person.window.conversations.active_id
+
+
+def _menu_of(line: DisclosureButton) -> dict[str, QAction]:
+    """What the context menu of a row offers, asked for with the keyboard."""
+    middle = line.rect().center()
+    QApplication.sendEvent(line, QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, middle, line.mapToGlobal(middle)))
+    row_view = line.parentWidget()
+    assert row_view is not None
+    menus = [menu for menu in row_view.findChildren(QMenu) if menu.isVisible()]
+    return {action.text(): action for menu in menus for action in menu.actions()}
+
+
+async def test_a_tool_call_is_forgotten_from_its_row(
+    qapp: QApplication, own_errand: Errand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies = [Reply(calls=(Call("search_memory", {"query": "the spare key"}),)), Reply(text="Nowhere.")]
+    async with ModelServer(replies=replies) as server:
+        speak_to(monkeypatch, server)
+        async with open_window(qapp, own_errand.home) as person:
+            await _told(person, "look")
+            (line,) = (
+                one for one in person.front.transcript.findChildren(DisclosureButton) if "spare key" in one.text()
+            )
+            _menu_of(line)["Forget …"].trigger()
+            for menu in person.front.transcript.findChildren(QMenu):
+                menu.close()
+            dialog = next(one for one in qapp.topLevelWidgets() if isinstance(one, ForgetDialog) and one.isVisible())
+            await person.press("Forget for good", dialog)
+            await person.press("Close", dialog)
+            await person.until(lambda: "spare key" not in line.text())
+            (call,) = (row for row in person.rows if isinstance(row, ToolCallRow))
+            assert call.call.arguments == {} and call.result is not None and "forgotten" in call.result.marks
+            assert "Forget …" not in _menu_of(line)
 
 
 async def test_what_was_said_before_is_recalled_with_a_message_and_leads_to_its_source(

@@ -7,7 +7,7 @@ from app.protocol.blocks import ToolCallBlock, ToolResultBlock
 from app.protocol.conversations import Fork, Node
 from app.protocol.tasks import Task
 from app.window.rows.row import BranchSwitchRow
-from app.window.stores.conversation.node_rows import FoldedTaskEnd, task_end
+from app.window.stores.conversation.node_rows import CallResult, FoldedTaskEnd, task_end
 from app.window.stores.tasks import is_interrupted
 
 # The last two nodes of a task contain its end: a reply that broke off, and the engine's notice.
@@ -84,7 +84,7 @@ class CallIndex:
 
     def __init__(self) -> None:
         self._owners: dict[tuple[str | None, str], str] = {}  # task and call: the newest node that has the call
-        self._results: dict[str, dict[str, ToolResultBlock]] = {}
+        self._results: dict[str, dict[str, CallResult]] = {}
         self._outputs: dict[str, dict[str, str]] = {}
 
     def clear(self) -> None:
@@ -96,7 +96,7 @@ class CallIndex:
             if isinstance(block, ToolCallBlock):
                 self._owners[node.task_id, block.call_id] = node.id
             elif isinstance(block, ToolResultBlock) and (owner := self.owner(node.task_id, block.call_id)) is not None:
-                self._results.setdefault(owner, {})[block.call_id] = block
+                self._results.setdefault(owner, {})[block.call_id] = CallResult(node.id, block)
                 self._outputs.get(owner, {}).pop(block.call_id, None)
 
     def put_output(self, owner: str, call_id: str, text: str) -> None:
@@ -113,7 +113,7 @@ class CallIndex:
         """The nodes whose rows a node changes: those with the calls of its results, and itself."""
         return [*filter(None, self.owners(node)), node.id]
 
-    def results(self, node_id: str) -> Mapping[str, ToolResultBlock]:
+    def results(self, node_id: str) -> Mapping[str, CallResult]:
         return self._results.get(node_id, {})
 
     def outputs(self, node_id: str) -> Mapping[str, str]:

@@ -48,13 +48,21 @@ _CLOSING = ("stopped", "limit", "error", "info")
 
 
 @dataclass(frozen=True, slots=True)
+class CallResult:
+    """The result of a call, and the node that holds it."""
+
+    node_id: str
+    block: ToolResultBlock
+
+
+@dataclass(frozen=True, slots=True)
 class NodeExtras:
     """The results and live outputs of a node's tool calls, by call id, and the asks raised after it, oldest first.
 
     `is_interrupted` is its task's state: a call without a result is then not running.
     """
 
-    results: Mapping[str, ToolResultBlock]
+    results: Mapping[str, CallResult]
     outputs: Mapping[str, str]
     asks: Sequence[Ask]
     is_interrupted: bool
@@ -155,7 +163,8 @@ class _Reply:
         return text_rows(self._node, index, split_markdown(text), step=step, streaming=False)
 
     def _call_rows(self, index: int, call: ToolCallBlock) -> list[Row]:
-        result = self._extras.results.get(call.call_id)
+        found = self._extras.results.get(call.call_id)
+        result = found.block if found is not None else None
         was_refused = result is not None and result.is_error
         match call.display.role:
             case "question":
@@ -189,7 +198,9 @@ class _Reply:
 
     def _tool_row(self, index: int, call: ToolCallBlock, result: ToolResultBlock | None) -> ToolCallRow:
         output = self._extras.outputs.get(call.call_id, "")
-        return ToolCallRow(row_key(self._node, index), self._node, call, result, output)
+        found = self._extras.results.get(call.call_id)
+        result_id = found.node_id if found is not None else ""
+        return ToolCallRow(row_key(self._node, index), self._node, call, result, output, result_id=result_id)
 
 
 @dataclass(frozen=True, slots=True)
