@@ -59,12 +59,12 @@ async def state(office: Office) -> QWidget:
     """The state, and a question."""
     dialog = _open(office, "state")
     await until(dialog.state.numbers.isVisible)
-    press(dialog, "Make the indexes again")
+    press(dialog, "Rebuild the indexes")
     return dialog
 
 
 def _open(office: Office, page: MemoryPage) -> MemoryDialog:
-    office.window.dialogs.open_memory("", page)
+    office.window.dialogs.open_memory(None, page)
     dialog = top(MemoryDialog)
     assert isinstance(dialog, MemoryDialog)
     return dialog

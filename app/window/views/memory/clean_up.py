@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QSpinBox, QVBoxLayout, QWidget
 
 from app.client.number_format import count
@@ -16,7 +17,7 @@ from app.window.widgets.labels import TextLabel
 _AGES = {"30 days": 30, "90 days": 90, "half a year": 182, "a year": 365, "two years": 730}
 _BY_AGE, _BY_COUNT = "older than", "all but the newest"
 _DEFAULT_KEPT, _MOST_KEPT = 10_000, 10_000_000
-_STAY = "The entries stay, and are found by their words."
+_STAY = "The entries stay, and can be found by their words."
 
 
 class CleanUpView(QWidget):
@@ -45,8 +46,8 @@ class CleanUpView(QWidget):
         self._prune_yes, prune_no = push_button("Remove them", "danger"), push_button("Keep them")
         self._prune_question = ConfirmationView(theme, self._prune_yes, prune_no)
         self._rebuild = push_button("Rebuild …")
-        self._rebuild.setAccessibleName("Make the indexes again")
-        self._rebuild_yes, rebuild_no = push_button("Rebuild", "danger"), push_button("Leave them")
+        self._rebuild.setAccessibleName("Rebuild the indexes")
+        self._rebuild_yes, rebuild_no = push_button("Rebuild", "danger"), push_button("Cancel")
         self._rebuild_question = ConfirmationView(theme, self._rebuild_yes, rebuild_no)
         self._safe = (prune_no, rebuild_no)
         self._lay_out(theme)
@@ -64,8 +65,20 @@ class CleanUpView(QWidget):
         self._stats = stats
 
     def close_questions(self) -> None:
-        self._prune_question.hide()
-        self._rebuild_question.hide()
+        """The focus goes from a question back to its button."""
+        for question, button in ((self._prune_question, self._prune), (self._rebuild_question, self._rebuild)):
+            focused = self.focusWidget()
+            if focused is not None and question.isAncestorOf(focused):  # pyright: ignore[reportUnnecessaryComparison] -- nothing has the focus at first
+                button.setFocus()
+            question.hide()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape takes a question back; the dialog stays open."""
+        is_asking = self._prune_question.isVisible() or self._rebuild_question.isVisible()
+        if event.key() == Qt.Key.Key_Escape and is_asking:
+            self.close_questions()
+        else:
+            super().keyPressEvent(event)
 
     def allow_again(self) -> None:
         """The engine refused: the questions are asked anew."""
@@ -81,7 +94,7 @@ class CleanUpView(QWidget):
         prune.addStretch(1)
         rebuild = QHBoxLayout()
         rebuild.setSpacing(tokens.space_close)
-        rebuild.addWidget(TextLabel(theme, "Make the indexes again"))
+        rebuild.addWidget(TextLabel(theme, "Indexes"))
         rebuild.addWidget(self._rebuild)
         rebuild.addStretch(1)
         column = QVBoxLayout(self)
@@ -111,6 +124,7 @@ class CleanUpView(QWidget):
         self._prune_question.ask(text, self._safe[0])
 
     def _on_prune_confirmed(self) -> None:
+        self._prune.setFocus()  # the answers are about to be hidden
         self._prune_question.show_text("Removing …")
         self.prune_wanted.emit(self._pending)
 
@@ -118,12 +132,11 @@ class CleanUpView(QWidget):
         self.close_questions()
         known = f" of {count(self._stats.entries, 'entry', 'entries')}" if self._stats is not None else ""
         self._rebuild_question.ask(
-            f"Throw the indexes{known} away and make them again from your conversations, in the background? "
-            "Until that is done, less is found.",
+            f"Rebuild the indexes{known} from your conversations? It runs in the background. "
+            "Until it is done, searches find less.",
             self._safe[1],
         )
 
     def _on_rebuild_confirmed(self) -> None:
         self.close_questions()
-        self._rebuild.setFocus()
         self.rebuild_wanted.emit()

@@ -1,5 +1,6 @@
 """The window of memory: entries, facts and state, as three pages."""
 
+from functools import partial
 from typing import Literal
 
 from PySide6.QtCore import Signal
@@ -31,8 +32,8 @@ class MemoryDialog(QDialog):
         super().__init__(parent)
         self._stores = stores
         self._theme = theme
+        self._conversation_id = ""
         self._folder = ""
-        self._shown_entries = 0  # in the last answer
         self.setWindowTitle("Memory")
         self.resize(_WIDTH, _HEIGHT)
         self._entry_store = MemoryEntryStore(stores.session, self)
@@ -49,9 +50,9 @@ class MemoryDialog(QDialog):
             source.failed.connect(self._on_failed)
         self._connect()
 
-    def open_for(self, folder: str, page: MemoryPage = "entries") -> None:
-        """Show a page of it; `folder` is that of the conversation in front, which the filter offers first."""
-        self._folder = folder
+    def open_for(self, conversation_id: str, folder: str, page: MemoryPage = "entries") -> None:
+        """Show a page of it; the filter offers the conversation in front and its folder, if there are any."""
+        self._conversation_id, self._folder = conversation_id, folder
         self.show()
         self.raise_()
         self.activateWindow()
@@ -102,6 +103,7 @@ class MemoryDialog(QDialog):
         self.state.said.connect(self._say)
         self.facts.said.connect(self._on_fact_said)
         self.entries.pinned.connect(self._on_pinned)
+        self.entries.state_requested.connect(partial(self.tabs.setCurrentIndex, len(_PAGES) - 1))
         self.banner.action_clicked.connect(self.facts.undo)
 
     def _on_page_chosen(self, index: int) -> None:
@@ -115,19 +117,15 @@ class MemoryDialog(QDialog):
         if page is self.entries:
             conversations = self._stores.conversations
             known = map(conversations.at, range(min(conversations.count(), _MOST_FOLDERS)))
-            self.entries.open(self._folder, tuple(one.workspace for one in known))
+            self.entries.open(self._conversation_id, self._folder, tuple(one.workspace for one in known))
         elif page is self.facts:
             self.facts.open()
         else:
             self.state.open()
 
     def _on_stats_changed(self) -> None:
-        entries = self._state.stats.entries if self._state.stats is not None else 0
-        before, self._shown_entries = self._shown_entries, entries
-        is_short = not self._entry_store.has_more and not self._entry_store.is_filtered
-        is_missing_some = is_short and self._entry_store.count() != entries
-        if self.isVisible() and (is_missing_some or before not in (0, entries)):
-            self.entries.refresh()
+        if self._state.stats is not None and self.isVisible():
+            self.entries.show_total(self._state.stats.entries)
 
     def _on_state_changed(self) -> None:
         """After a reconnect everything may be another."""

@@ -1,99 +1,39 @@
 """The page of entries: search and filters above, the list on the left, the selected entry on the right."""
 
-from datetime import UTC, datetime, timedelta
-
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
-from app.client.safe_text import escape_hidden_line, plain
-from app.protocol.blocks import MemoryRole
-from app.protocol.memory import MemoryFilter, MemoryForgetResult, MemoryItem, MemoryPreviewForgetResult
+from app.client.number_format import count
+from app.client.safe_text import plain
+from app.protocol.memory import MemoryForgetResult, MemoryItem, MemoryPreviewForgetResult
 from app.window.stores.facts import FactStore
 from app.window.stores.memory import MemoryEntryStore
+from app.window.theme.style import push_button, set_style
 from app.window.theme.theme import Theme
 from app.window.views.memory.entry_list import EntryListView
 from app.window.views.memory.entry_view import EntryView
-from app.window.views.memory.texts import KINDS, forget_result
-from app.window.widgets.combo_box import ComboBox
+from app.window.views.memory.filters import MemoryFilterView
+from app.window.views.memory.texts import forget_result
 from app.window.widgets.empty_state import EmptyStateView
 from app.window.widgets.labels import TextLabel
 from app.window.widgets.search_field import SearchField
 
-_PERIODS: dict[str, timedelta | None] = {
-    "Any time": None,
-    "Last 24 hours": timedelta(days=1),
-    "Last 7 days": timedelta(days=7),
-    "Last 30 days": timedelta(days=30),
-    "Last 90 days": timedelta(days=90),
-    "Last year": timedelta(days=365),
-}
 _EMPTY = "What you and your agents say and do is kept here, so that it is found again weeks later."
 _NOT_FOUND = "Use other words, or fewer filters."
-_FOLDER_CHARACTERS = 18
 _SLOW_MS = 300
 _LIST_WIDTH, _ENTRY_WIDTH = 420, 500
-
-
-class MemoryFilterView(QWidget):
-    """Kind, folder and period. `changed` says that a person chose another one."""
-
-    changed = Signal()
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._kind = ComboBox(("All kinds", *(many for _, many in KINDS.values())))
-        self._kind.setAccessibleName("Kind of the entries")
-        self._folder = ComboBox(("All folders",))
-        self._folder.setAccessibleName("Folder of the entries")
-        self._folder.setMinimumContentsLength(_FOLDER_CHARACTERS)
-        self._folder.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self._folder.view().setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self._period = ComboBox(tuple(_PERIODS))
-        self._period.setAccessibleName("Time of the entries")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.tokens.space_close)
-        for box in (self._kind, self._folder, self._period):
-            row.addWidget(box)
-            box.activated.connect(self.changed)
-
-    @property
-    def where(self) -> MemoryFilter:
-        """Folders are compared as they are, without those below them."""
-        kinds: tuple[MemoryRole, ...] = tuple(KINDS)
-        chosen: object = self._folder.currentData()
-        age = _PERIODS[self._period.currentText()]
-        kind = self._kind.currentIndex()
-        return MemoryFilter(
-            roles=(kinds[kind - 1],) if kind else (),
-            folders=(chosen,) if isinstance(chosen, str) else (),
-            after=datetime.now(UTC) - age if age is not None else None,
-        )
-
-    def show_folders(self, here: str, others: tuple[str, ...]) -> None:
-        """Offer the folder of the conversation in front and others; the choice stays."""
-        chosen: object = self._folder.currentData()
-        self._folder.clear()
-        self._folder.addItem("All folders")
-        for folder in dict.fromkeys(filter(None, (here, *others))):
-            name = escape_hidden_line(folder)
-            self._folder.addItem(f"This folder: {name}" if folder == here else name, folder)
-        self._folder.setCurrentIndex(max(0, self._folder.findData(chosen)) if isinstance(chosen, str) else 0)
-
-    def clear(self) -> None:
-        for box in (self._kind, self._folder, self._period):
-            box.setCurrentIndex(0)
 
 
 class EntriesPageView(QWidget):
     """Emits `source_requested` with a conversation and a node, `said` with a sentence about what was done.
 
-    `pinned` says that an entry became a fact.
+    `pinned` says that an entry became a fact, `state_requested` that a person wants to know why words alone count.
     """
 
     source_requested = Signal(str, str)
     said = Signal(str)
     pinned = Signal()
+    state_requested = Signal()
 
     def __init__(self, theme: Theme, store: MemoryEntryStore, facts: FactStore) -> None:
         super().__init__()
@@ -102,7 +42,15 @@ class EntriesPageView(QWidget):
         self.filters = MemoryFilterView(theme)
         self.list = EntryListView(store, theme)
         self.entry = EntryView(theme, facts)
+        self._total = 0  # entries of the whole memory, as the engine said last
+        self._loaded_total = 0  # the same when the list was loaded; 0 if it was not known then
+        self._newer = push_button("", "quiet")
+        set_style(self._newer, "tone", "link")
+        self._newer.hide()
         self._note = TextLabel(theme, size=theme.tokens.size_small, tone="waiting", wrap=True)
+        self._state = push_button("Show state", "quiet")
+        set_style(self._state, "tone", "link")
+        self._state.hide()
         self._empty = EmptyStateView(theme, "history", "Nothing is remembered yet", _EMPTY)
         self._not_found = EmptyStateView(theme, "search", "Nothing was found", _NOT_FOUND, "Clear search and filters")
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
@@ -113,18 +61,31 @@ class EntriesPageView(QWidget):
         self._connect()
         self._show_state()
 
-    def open(self, here: str, folders: tuple[str, ...]) -> None:
+    def open(self, conversation_id: str, here: str, folders: tuple[str, ...]) -> None:
         """Load what fits the words and filters; `here` is the folder of the conversation in front."""
-        self.filters.show_folders(here, folders)
+        self.filters.show_places(conversation_id, here, folders)
         self._search()
         self.search.setFocus()
         self.search.selectAll()
 
-    def refresh(self) -> None:
-        """Show what is new, unless a person searched, went on from the newest entry, or is asked something."""
+    def show_total(self, total: int) -> None:
+        """Show what is new: at once in a list of which the newest entry is read, otherwise when a person wants it."""
+        before, self._total = self._loaded_total, total
+        is_whole = not self._store.has_more and not self._store.is_filtered
+        is_current = self._store.count() == total if is_whole else before in (0, total)
+        if is_current or self._store.is_searching:
+            self._loaded_total = total
+            self._newer.hide()
+            return
         is_at_top = self.list.currentIndex().row() <= 0 and self.list.verticalScrollBar().value() == 0
         if not self._store.text and is_at_top and not self.entry.is_asking:
             self._store.reload()
+        elif total > before:
+            new = count(total - before, "new entry", "new entries")
+            text = f"Search again: {new}" if self._store.text else f"Show {new}"
+            self._newer.setText(text)
+            self._newer.setAccessibleName(text)
+            self._newer.show()
 
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
@@ -132,7 +93,13 @@ class EntriesPageView(QWidget):
         top.setSpacing(tokens.space_close)
         top.addWidget(self.search, 1)
         top.addWidget(self.filters)
-        self._splitter.addWidget(self.list)
+        left = QWidget()
+        beside = QVBoxLayout(left)
+        beside.setContentsMargins(0, 0, 0, 0)
+        beside.setSpacing(tokens.space_tight)
+        beside.addWidget(self.list, 1)
+        beside.addWidget(self._newer, 0, Qt.AlignmentFlag.AlignHCenter)  # above, it would move what is read
+        self._splitter.addWidget(left)
         self._splitter.addWidget(self.entry)
         self._splitter.setChildrenCollapsible(False)
         self._splitter.setSizes([_LIST_WIDTH, _ENTRY_WIDTH])
@@ -143,7 +110,11 @@ class EntriesPageView(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(tokens.space_close)
         column.addLayout(top)
-        column.addWidget(self._note)
+        note = QHBoxLayout()
+        note.setSpacing(tokens.space_close)
+        note.addWidget(self._note, 1)
+        note.addWidget(self._state)
+        column.addLayout(note)
         column.addWidget(self._stack, 1)
 
     def _connect(self) -> None:
@@ -151,6 +122,8 @@ class EntriesPageView(QWidget):
         self.search.searched.connect(self._search)
         self.search.down_pressed.connect(self._on_down_pressed)
         self._slow.timeout.connect(self._show_searching)
+        self._newer.clicked.connect(self._on_newer_clicked)
+        self._state.clicked.connect(self.state_requested)
         self.filters.changed.connect(self._search)
         self._not_found.action_clicked.connect(self._on_cleared)
         self.list.selected.connect(self._on_selected)
@@ -161,7 +134,7 @@ class EntriesPageView(QWidget):
         self.entry.forget_requested.connect(self._on_forget_requested)
         self.entry.preview_requested.connect(self._on_preview_requested)
         self.entry.pinned.connect(self.pinned)
-        store.reset.connect(self._show_state)
+        store.reset.connect(self._on_reset)
         store.removed.connect(self._show_state)
         store.opened.connect(self._on_opened)
         store.forgetting.previewed.connect(self._on_previewed)
@@ -180,6 +153,7 @@ class EntriesPageView(QWidget):
         self._note.set_tone("waiting")
         self._note.setText(plain(store.remark))
         self._note.setVisible(bool(store.remark))
+        self._state.setVisible(bool(store.remark))
         if store.count():
             self._stack.setCurrentWidget(self._splitter)
         elif store.is_searching:
@@ -191,6 +165,16 @@ class EntriesPageView(QWidget):
         self._note.set_tone("muted")
         self._note.setText("Searching …")
         self._note.show()
+        self._state.hide()
+
+    def _on_reset(self) -> None:
+        self._loaded_total = self._total
+        self._newer.hide()
+        self._show_state()
+
+    def _on_newer_clicked(self) -> None:
+        self.list.setFocus()  # the button is about to be hidden
+        self._search()
 
     def _on_down_pressed(self) -> None:
         if self._store.count():

@@ -18,13 +18,14 @@ from app.window.widgets.empty_state import EmptyStateView
 from app.window.widgets.labels import TextLabel
 
 _TEXT = (
-    "Every agent is told the pinned facts at the start of a task. "
-    "One that an agent proposes is told to nobody before you accept it."
+    "Agents are told the pinned facts at the start of every task. "
+    "A fact that an agent proposes is told to none of them before you accept it."
 )
 _ACCEPTED = "Accepted. Agents are told of it from the next task on."
 _REMOVED = "Removed. Agents are no longer told of it from the next task on."
 _NOTHING = (
-    "Pin what should always hold: how you want answers, what your projects are, what to watch out for in a folder."
+    "Pin what agents should always know: how you want answers, what your projects are, what to watch out for in a "
+    "folder."
 )
 
 

@@ -17,10 +17,10 @@ from app.window.widgets.containers import clear_layout, hairline, vertical_scrol
 from app.window.widgets.labels import TextLabel
 
 _LEFT_OUT = (
-    "Of conversations that work in these folders or below them nothing is kept, or nothing is recalled to them. "
-    "For a single conversation, use its menu in the list."
+    "Conversations in these folders, and in the folders below them, are left out of memory. "
+    "To leave out a single conversation, use its menu in the list."
 )
-_CLEAN_UP = "Memory is made from your conversations; nothing of this changes them."
+_CLEAN_UP = "Memory is made from your conversations. Nothing here changes them."
 _SCALE = 1000  # steps of a progress bar
 
 
@@ -113,7 +113,7 @@ class NumbersView(QWidget):
         self._progress = ProgressView(theme, "Indexing")
         self._most_to_index = 0  # since there was something to index
         self._values = {
-            name: TextLabel(theme) for name in ("Entries", "With a vector", "Pruned", "Index of words", "Vectors")
+            name: TextLabel(theme) for name in ("Entries", "With vectors", "Pruned", "Search index", "Vectors")
         }
         form = QFormLayout()
         form.setContentsMargins(0, 0, 0, 0)
@@ -138,9 +138,9 @@ class NumbersView(QWidget):
         self._problem.setVisible(bool(stats.problem))
         texts = {
             "Entries": f"{stats.entries:,}",
-            "With a vector": f"{stats.vectors:,}",
+            "With vectors": f"{stats.vectors:,}",
             "Pruned": f"{stats.pruned:,}",
-            "Index of words": file_size(stats.index_bytes),
+            "Search index": file_size(stats.index_bytes),
             "Vectors": file_size(stats.vector_bytes),
         }
         for name, text in texts.items():
@@ -183,7 +183,7 @@ class LeftOutView(QWidget):
 
     def _row(self, folder: LeftOutFolder) -> QWidget:
         name = escape_hidden_line(folder.path)
-        back = push_button("Take back")
+        back = push_button("Include again")
         back.setAccessibleName(f"Remember and recall again: {name}")
         back.clicked.connect(partial(self._store.take_back, folder.path))
         view = QWidget()
@@ -217,7 +217,7 @@ class LogView(QWidget):
         self._older.clicked.connect(self.older_requested)
 
     def show_log(self, log: tuple[MemoryLogEntry, ...], has_older: bool) -> None:
-        self._lines.setText("\n".join(map(log_line, log)) or "Nothing was done with memory yet.")
+        self._lines.setText("\n".join(map(log_line, log)) or "Nothing has been done with memory yet.")
         self._older.setVisible(has_older)
 
 
@@ -241,7 +241,7 @@ class StatePageView(QWidget):
         state.changed.connect(self._show)
         state.log_changed.connect(lambda: self.log.show_log(state.log, state.has_older_log))
         state.pruned.connect(self._on_pruned)
-        state.rebuilding.connect(lambda: self.said.emit("The indexes are made again in the background."))
+        state.rebuilding.connect(lambda: self.said.emit("The indexes are being rebuilt in the background."))
         state.failed.connect(self.model.allow_again)
         state.failed.connect(self.clean_up.allow_again)
         self.model.download_wanted.connect(state.download)
@@ -265,7 +265,7 @@ class StatePageView(QWidget):
             ("Search by meaning", "", self.model),
             ("Clean up", _CLEAN_UP, self.clean_up),
             ("Folders left out", _LEFT_OUT, self._left_out),
-            ("What was done with memory", "", self.log),
+            ("Activity", "", self.log),
         )
         for number, (title, text, view) in enumerate(sections):
             if number:
@@ -292,4 +292,4 @@ class StatePageView(QWidget):
 
     def _on_pruned(self, removed: int) -> None:
         self.clean_up.close_questions()
-        self.said.emit(f"{count(removed, 'vector')} removed." if removed else "There was no such vector.")
+        self.said.emit(f"{count(removed, 'vector')} removed." if removed else "There were no such vectors.")

@@ -27,14 +27,18 @@ KINDS: dict[MemoryRole, tuple[str, str]] = {
 
 _LONGEST_TITLE = 300  # characters
 _MOST_OTHERS = 6
-_MISSING = "The embedding model is not here yet. Until it is, entries are found by their words alone."
-_READY = "Ready. Entries are found by their meaning, too."
+_MISSING = "The embedding model has not been downloaded yet. Until then, entries are found by their words only."
+_READY = "Ready. Entries are also found by their meaning."
 
 
 def date_text(moment: datetime) -> str:
     """The local date and time, such as 3 Nov 2026, 14:20."""
     local = moment.astimezone()
     return f"{local.day} {local:%b %Y, %H:%M}"
+
+
+def speaker_text(item: MemoryItem) -> str:
+    return "You" if item.role == "user" else plain(item.speaker)
 
 
 def title_text(item: MemoryItem) -> str:
@@ -77,15 +81,15 @@ def model_text(model: EmbeddingModel) -> str:
         case "ready":
             return f"{_READY} {reason}".strip()
         case "failed":
-            return f"The model cannot be used, and entries are found by their words alone. {reason}".strip()
+            return f"The model cannot be used, so entries are found by their words only. {reason}".strip()
         case "missing" | "downloading":
             return reason or _MISSING
 
 
 def download_text(model: EmbeddingModel) -> str:
     if not model.total:
-        return "The embedding model is being downloaded …"
-    return f"The embedding model is being downloaded: {file_size(model.done)} of {file_size(model.total)}"
+        return "Downloading the embedding model …"
+    return f"Downloading the embedding model: {file_size(model.done)} of {file_size(model.total)}"
 
 
 def left_out_text(folder: LeftOutFolder) -> str:

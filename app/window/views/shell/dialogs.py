@@ -6,6 +6,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QClipboard
 from PySide6.QtWidgets import QDialog, QGridLayout, QWidget
 
+from app.protocol.conversations import Conversation
 from app.window.stores.stores import Stores
 from app.window.theme.theme import Theme
 from app.window.views.shared.actions import ACTIONS, ShortcutStore, native_text
@@ -63,7 +64,7 @@ class WindowDialogs(QObject):
         if self._settings is None:
             self._settings = SettingsDialog(self._stores, self._theme, self._shortcuts, self._window)
             self._settings.finished.connect(self.settings_closed)
-            self._settings.memory_requested.connect(lambda: self.open_memory(""))
+            self._settings.memory_requested.connect(lambda: self.open_memory(None))
         return self._settings
 
     def open_usage(self) -> None:
@@ -78,14 +79,15 @@ class WindowDialogs(QObject):
         self._usage.raise_()
         self._usage.activateWindow()
 
-    def open_memory(self, folder: str, page: "MemoryPage" = "entries") -> None:
-        """`folder` is that of the conversation in front; "" for none."""
+    def open_memory(self, conversation: Conversation | None, page: "MemoryPage" = "entries") -> None:
+        """`conversation` is the one in front, if there is any."""
         from app.window.views.memory.dialog import MemoryDialog
 
         if self._memory is None:
             self._memory = MemoryDialog(self._stores, self._theme, self._window)
             self._memory.source_requested.connect(self.source_requested)
-        self._memory.open_for(folder, page)
+        is_there = conversation is not None
+        self._memory.open_for(conversation.id if is_there else "", conversation.workspace if is_there else "", page)
 
     def open_forget(self, node_id: str) -> None:
         """Ask whether the text of a node is to be forgotten."""

@@ -216,7 +216,7 @@ class MainWindow(QMainWindow):
         self.sidebar.opened_in_background.connect(partial(self.conversations.open, in_background=True))
         self.sidebar.hit_opened.connect(self._on_hit_opened)
         self.sidebar.new_task_requested.connect(self.conversations.new)
-        self.sidebar.facts_requested.connect(partial(self.dialogs.open_memory, "", "facts"))
+        self.sidebar.facts_requested.connect(partial(self.dialogs.open_memory, None, "facts"))
         self.sidebar.stop_requested.connect(self._control.stop)
         self.sidebar.resume_requested.connect(self._control.resume)
         self._factory.resume_requested.connect(self._control.resume)
@@ -288,8 +288,7 @@ class MainWindow(QMainWindow):
         usable[(here + 1) % len(usable)].setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _on_memory(self) -> None:
-        conversation = self.conversations.active.store.conversation
-        self.dialogs.open_memory(conversation.workspace if conversation is not None else "")
+        self.dialogs.open_memory(self.conversations.active.store.conversation)
 
     def _on_memory_switch(self, switch: Callable[[Conversation], None]) -> None:
         conversation = self.conversations.active.store.conversation

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QPlainTextEdit
 from app.protocol.blocks import TextBlock
 from app.protocol.conversations import Conversation, Node
 from app.protocol.events import ConversationUpdate, TaskMessage
+from app.protocol.memory import MemoryFilter
 from app.window.theme.theme import Theme
 from app.window.views.memory.dialog import MemoryDialog
 from tests.support.engine_parts import remembered
@@ -73,7 +74,7 @@ def _node(number: int, text: str, now: datetime) -> Node:
 
 
 async def opened(dialog: MemoryDialog, count: int) -> None:
-    dialog.open_for("")
+    dialog.open_for("", "")
     await until(lambda: len(dialog.entries.list.lines) == count)
 
 
@@ -94,7 +95,7 @@ def choose(dialog: MemoryDialog, name: str, text: str) -> None:
 
 
 async def test_an_empty_memory_says_what_it_is_for(dialog: MemoryDialog) -> None:
-    dialog.open_for("")
+    dialog.open_for("", "")
     await until(lambda: has(dialog, "Nothing is remembered yet"))
 
 
@@ -118,7 +119,7 @@ async def test_a_search_shows_the_best_first_with_scores_and_says_when_only_word
     await until(lambda: dialog.entries.list.lines[:1] == ("The kettle leaks at the seam",))
     model = dialog.entries.list.model()
     spoken = str(model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole))
-    assert "The kettle leaks at the seam: User, " in spoken and " · " in spoken
+    assert "The kettle leaks at the seam: You, " in spoken and " · " in spoken
     assert has(dialog, "Only words were searched")
     assert whole_text(dialog) == "The kettle leaks at the seam"
     await search(dialog, "zeppelin")
@@ -135,11 +136,63 @@ async def test_filters_narrow_the_list_by_kind_and_folder(dialog: MemoryDialog, 
     choose(dialog, "Kind of the entries", "Replies")
     await until(lambda: dialog.entries.list.lines == ("Noted.",))
     choose(dialog, "Kind of the entries", "All kinds")
-    dialog.open_for("/work/many")
-    choose(dialog, "Folder of the entries", "This folder: /work/many")
+    dialog.open_for("conv_many", "/work/many")
+    choose(dialog, "Place of the entries", "This folder: /work/many")
     await until(lambda: dialog.entries.list.lines == ("Many things",))
     choose(dialog, "Time of the entries", "Last 24 hours")
     await until(lambda: dialog.entries.list.lines == ("Many things",))
+
+
+async def test_the_place_can_be_the_conversation_in_front_and_stays_when_memory_is_opened_again(
+    dialog: MemoryDialog, engine: StoreEngine
+) -> None:
+    kettle = await say(engine, "The kettle leaks")
+    await store(engine, "Many things")
+    dialog.open_for(kettle, "")
+    await until(lambda: len(dialog.entries.list.lines) == 3)
+    choose(dialog, "Place of the entries", "This conversation")
+    await until(lambda: dialog.entries.list.lines == ("Noted.", "The kettle leaks"))
+    dialog.open_for(kettle, "")
+    assert dialog.entries.filters.where == MemoryFilter(conversation_ids=(kettle,))
+    dialog.open_for("conv_many", "")
+    await until(lambda: len(dialog.entries.list.lines) == 3)
+
+
+async def test_entries_that_come_while_another_is_read_are_added_by_a_click(
+    dialog: MemoryDialog, engine: StoreEngine
+) -> None:
+    await say(engine, "The kettle leaks")
+    await opened(dialog, 2)
+    QTest.keyClick(dialog.entries.search, Qt.Key.Key_Down)
+    QTest.keyClick(dialog.entries.list, Qt.Key.Key_Down)
+    await until(lambda: whole_text(dialog) == "The kettle leaks")
+    await say(engine, "The roof is dry")
+    await until(lambda: "Show 2 new entries" in visible(dialog))
+    assert (len(dialog.entries.list.lines), whole_text(dialog)) == (2, "The kettle leaks")
+    await press(dialog, "Show 2 new entries")
+    await until(lambda: len(dialog.entries.list.lines) == 4)
+    assert dialog.entries.list.hasFocus() and not any("new" in name for name in visible(dialog))
+
+
+async def test_entries_that_come_during_a_search_are_searched_by_a_click(
+    dialog: MemoryDialog, engine: StoreEngine
+) -> None:
+    await say(engine, "The kettle leaks")
+    await opened(dialog, 2)
+    await search(dialog, "kettle")
+    await until(lambda: dialog.entries.list.lines[:1] == ("The kettle leaks",))
+    await say(engine, "The kettle is mended")
+    await press(dialog, "Search again: 2 new entries")
+    await until(lambda: "The kettle is mended" in dialog.entries.list.lines)
+
+
+async def test_why_words_alone_were_searched_leads_to_the_state(dialog: MemoryDialog, engine: StoreEngine) -> None:
+    await say(engine, "The kettle leaks")
+    await opened(dialog, 2)
+    assert "Show state" not in visible(dialog)
+    await search(dialog, "kettle")
+    await press(dialog, "Show state")
+    assert dialog.state.isVisible()
 
 
 async def test_a_long_entry_is_shown_whole_and_leads_to_its_source(dialog: MemoryDialog, engine: StoreEngine) -> None:

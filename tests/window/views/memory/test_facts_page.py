@@ -57,7 +57,7 @@ async def known(stores: Stores) -> list[tuple[str, str, str]]:
 
 
 async def test_an_empty_page_says_what_facts_are_for(page: FactsPageView) -> None:
-    assert has(page, "No facts yet") and has(page, "Pin what should always hold")
+    assert has(page, "No facts yet") and has(page, "Pin what agents should always know")
 
 
 async def test_a_fact_is_added_by_keyboard_and_the_engine_has_it(

@@ -4,7 +4,9 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QFileDialog, QSpinBox, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QFileDialog, QPushButton, QSpinBox, QWidget
 
 from app.protocol.memory import EmbeddingModel
 from app.protocol.settings import SETTINGS_GET, SETTINGS_SET, SettingsGetParams, SettingsSetParams
@@ -32,7 +34,7 @@ async def engine(tmp_path: Path) -> AsyncGenerator[StoreEngine]:
 @pytest.fixture
 async def dialog(engine: StoreEngine, theme: Theme) -> AsyncGenerator[MemoryDialog]:
     view = MemoryDialog(engine.stores, theme)
-    view.open_for("", "state")
+    view.open_for("", "", "state")
     await until(lambda: view.state.numbers.isVisible())
     yield view
     view.close()
@@ -46,20 +48,23 @@ async def setting(engine: StoreEngine, name: str) -> object:
 
 async def test_numbers_and_the_model_are_those_of_the_engine(dialog: MemoryDialog, engine: StoreEngine) -> None:
     texts = dialog.state.numbers.texts
-    assert (texts["Entries"], texts["With a vector"], texts["Pruned"]) == ("2", "0", "0")
-    assert texts["Index of words"].endswith("KB")
+    assert (texts["Entries"], texts["With vectors"], texts["Pruned"]) == ("2", "0", "0")
+    assert texts["Search index"].endswith("KB")
     reason = engine.parts.services.memory.download.model().reason
-    assert has(dialog.state.model, reason or "entries are found by their words alone")
+    assert has(dialog.state.model, reason or "entries are found by their words only")
 
 
 async def test_a_rebuild_is_asked_about_first_and_then_done(dialog: MemoryDialog, engine: StoreEngine) -> None:
-    await press(dialog, "Make the indexes again")
-    assert has(dialog, "Throw the indexes of 2 entries away")
-    await press(dialog, "Leave them")
-    assert not has(dialog, "Throw the indexes")
-    await press(dialog, "Make the indexes again")
+    await press(dialog, "Rebuild the indexes")
+    assert has(dialog, "Rebuild the indexes of 2 entries from your conversations?")
+    focused = dialog.focusWidget()
+    assert isinstance(focused, QPushButton) and focused.text() == "Cancel"
+    QTest.keyClick(focused, Qt.Key.Key_Escape)
+    assert dialog.isVisible() and not has(dialog, "Rebuild the indexes of")
+    assert dialog.focusWidget() is visible(dialog)["Rebuild the indexes"]
+    await press(dialog, "Rebuild the indexes")
     await press(dialog, "Rebuild")
-    await until(lambda: has(dialog, "The indexes are made again in the background."))
+    await until(lambda: has(dialog, "The indexes are being rebuilt in the background."))
     await until(lambda: has(dialog.state.log, "rebuilt by"))
     await remembered(engine.parts)
     await until(lambda: dialog.state.numbers.texts["Entries"] == "2")
@@ -73,7 +78,7 @@ async def test_pruning_by_count_says_how_many_go_and_that_entries_stay(dialog: M
     await press(dialog, "Remove old vectors")
     assert has(dialog, "Remove 0 vectors and keep the 0 newest? The entries stay")
     await press(dialog, "Remove them")
-    await until(lambda: has(dialog, "removed.") or has(dialog, "There was no such vector."))
+    await until(lambda: has(dialog, "removed.") or has(dialog, "There were no such vectors."))
     assert "Remove them" not in visible(dialog)
 
 
@@ -106,7 +111,7 @@ def test_a_download_shows_its_progress_and_can_be_cancelled_once(model: ModelVie
     asked: list[bool] = []
     model.download_wanted.connect(asked.append)
     model.show_model(EmbeddingModel(status="downloading", done=34_000_000, total=91_000_000))
-    assert has(model, "The embedding model is being downloaded: 34 MB of 91 MB")
+    assert has(model, "Downloading the embedding model: 34 MB of 91 MB")
     cancel = visible(model)["Cancel the download of the embedding model"]
     cancel.click()
     cancel.click()
@@ -117,7 +122,7 @@ def test_a_download_shows_its_progress_and_can_be_cancelled_once(model: ModelVie
 
 def test_a_failed_model_says_why_and_can_be_tried_again(model: ModelView) -> None:
     model.show_model(EmbeddingModel(status="failed", reason="The disk is full."))
-    assert has(model, "The model cannot be used, and entries are found by their words alone. The disk is full.")
+    assert has(model, "The model cannot be used, so entries are found by their words only. The disk is full.")
     assert visible(model)["Download the embedding model"].text() == "Try again"
 
 
