@@ -4,39 +4,45 @@ Finds a value literally, and with characters escaped as in JSON, URLs and HTML (
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 REMOVED = "[key removed]"
 
-# Known formats of keys, by the documentation of those who give them out and the rules of gitleaks. Each begins with a
-# fixed text, is bounded where a hostile text could repeat its beginning, and needs no second look at a character.
-_KNOWN = (
-    r"sk-(?=[\w-]{0,64}\d)[\w-]{8,}",  # OpenAI, Anthropic, DeepSeek, OpenRouter …
-    r"[rs]k_(?:live|test|prod)_\w{10,}",  # Stripe
-    r"whsec_[\w+/=]{16,}",
-    r"AIza[\w-]{20,}",  # Google
-    r"ya29\.[\w-]{20,}",
-    r"GOCSPX-[\w-]{20,}",
-    r"(?:gsk_|xai-|pplx-|nvapi-|r8_|fw_|tgp_v1_|csk-|hf_|tvly-|jina_)(?=[\w-]{0,64}\d)[\w-]{16,}",  # other models
-    r"(?:gsk_|xai-)\w{8,}",
-    r"A(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}",  # AWS
-    r"gh[opsur]_\w{20,}",  # GitHub
-    r"github_pat_\w{20,}",
-    r"gl(?:pat|dt|ft|rt|cbt|ptt|soat|agent|imt|oas)-[\w.-]{16,}",  # GitLab
-    r"xox[abeoprs]-[\w-]{10,}",  # Slack
-    r"xapp-[\w-]{16,}",
-    r"hooks\.slack\.com/services/[\w/]{20,}",
-    r"npm_\w{30,}",
-    r"pypi-[\w-]{40,}",
-    r"dckr_pat_[\w-]{20,}",
-    r"do[opr]_v1_[a-f0-9]{40,}",  # DigitalOcean
-    r"SG\.[\w-]{16,}\.[\w-]{16,}",  # SendGrid
-    r"shp(?:at|ca|pa|ss)_[a-f0-9]{32}",  # Shopify
-    r"(?:lin_api_|figd_|sntrys_|sntryu_|tskey-|ATATT3|ATCTT3|dapi|hvs\.|hvb\.|dp\.pt\.|PMAK-|EAAC)[\w-]{20,}",
-    r"AGE-SECRET-KEY-1[A-Z0-9]{40,}",
-    r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",  # JSON Web Token
-    r"\d{8,10}:AA[\w-]{32,}",  # Telegram
+_AFTER_HEADER = r"\.eyJ[\w-]{10,}\.[\w-]{10,}"
+# Known formats of keys, by the documentation of those who give them out and the rules of gitleaks. Each row is how
+# they begin, and the rest, which is bounded where a hostile text could repeat the beginning.
+_KNOWN: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("sk-",), r"(?=[\w-]{0,64}\d)[\w-]{8,}"),  # OpenAI, Anthropic, DeepSeek, OpenRouter …
+    (("sk_", "rk_"), r"(?:live|test|prod)_\w{10,}"),  # Stripe
+    (("whsec_",), r"[\w+/=]{16,}"),
+    (("AIza",), r"[\w-]{20,}"),  # Google
+    (("ya29.",), r"[\w-]{20,}"),
+    (("GOCSPX-",), r"[\w-]{20,}"),
+    (  # other models
+        ("gsk_", "xai-", "pplx-", "nvapi-", "r8_", "fw_", "tgp_v1_", "csk-", "hf_", "tvly-", "jina_"),
+        r"(?=[\w-]{0,64}\d)[\w-]{16,}",
+    ),
+    (("gsk_", "xai-"), r"\w{8,}"),
+    (("AKIA", "ASIA", "ABIA", "ACCA"), r"[A-Z2-7]{16}"),  # AWS
+    (("gh",), r"[opsur]_\w{20,}"),  # GitHub
+    (("github_pat_",), r"\w{20,}"),
+    (("gl",), r"(?:pat|dt|ft|rt|cbt|ptt|soat|agent|imt|oas)-[\w.-]{16,}"),  # GitLab
+    (("xox",), r"[abeoprs]-[\w-]{10,}"),  # Slack
+    (("xapp-",), r"[\w-]{16,}"),
+    (("hooks.slack.com/services/",), r"[\w/]{20,}"),
+    (("npm_",), r"\w{30,}"),
+    (("pypi-",), r"[\w-]{40,}"),
+    (("dckr_pat_",), r"[\w-]{20,}"),
+    (("doo_v1_", "dop_v1_", "dor_v1_"), r"[a-f0-9]{40,}"),  # DigitalOcean
+    (("SG.",), r"[\w-]{16,}\.[\w-]{16,}"),  # SendGrid
+    (("shp",), r"(?:at|ca|pa|ss)_[a-f0-9]{32}"),  # Shopify
+    (("lin_api_", "figd_", "sntrys_", "sntryu_", "tskey-", "ATATT3", "ATCTT3", "dapi", "hvs.", "hvb."), r"[\w-]{20,}"),
+    (("dp.pt.", "PMAK-", "EAAC"), r"[\w-]{20,}"),
+    (("AGE-SECRET-KEY-1",), r"[A-Z0-9]{40,}"),
+    (("eyJ",), r"[\w-]{10,}" + _AFTER_HEADER),  # JSON Web Token
 )
+_TELEGRAM = r"\d{8,10}:AA[\w-]{32,}"
 _PRIVATE_KEY = (
     r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,20000}+"
     r"(?:-----END[A-Z0-9 ]{0,40}-----)?"
@@ -55,10 +61,25 @@ _NAMED = re.compile(
     r"|(?<![\w-])--?[\w-]{0,30}(?i:key|token|secret|password|passwd|passphrase)[ \t]{1,4}[\"']?)"
     r"([^\s\"'&;,<>(){}\[\]$`|\\]{8,512})"
 )
-KEY_FORMAT = "|".join(_KNOWN)
+KEY_FORMAT = "|".join((*(f"(?:{'|'.join(map(re.escape, begins))}){rest}" for begins, rest in _KNOWN), _TELEGRAM))
 _SHAPES = re.compile(
     rf"{_PRIVATE_KEY}|{_BEARER}|(?<![A-Za-z0-9])(?:{KEY_FORMAT})|({'|'.join(_AFTER)})[^\s\"'@]{{4,512}}"
 )
+_HEADER, _REST = re.compile(r"[\w-]+"), re.compile(_AFTER_HEADER)
+# Python tries an expression at each character of a text, for 300 ns each, and holds the interpreter meanwhile. So what
+# it can begin with is searched for first: fixed texts, in ASCII, for less than a nanosecond a character each.
+_BEGINNINGS = tuple(dict.fromkeys(begin for begins, _ in _KNOWN for begin in begins))
+_NAMES = ("key", "token", "secret", "passw", "passphrase", "pwd", "credential")
+_NAME = r"(?:keys?|token|secret|passw(?:or)?d|passphrase|pwd|credentials?)"
+_NAME_SET = re.compile(_NAME + r"[\"'\]]{0,2}[ \t]{0,4}[=:]")
+_NAME_OF_OPTION = re.compile(_NAME + r"[ \t]")
+_BEFORE_KEY = re.compile(r"(?:api|auth|access|account|secret|private)[_-]?\Z")
+_LONGEST_OPTION = 32
+_FOLDED = (("\u0130", "i"), ("\u0131", "i"), ("\u017f", "s"), ("\u212a", "k"))
+_SHORT = 40  # characters, for which the search takes longer than the expressions
+# A text is searched in pieces, so that other threads get their turn, each with what decides about its last character.
+_PIECE = 32_768
+_AHEAD = 64
 # What `key = …` is set to is mostly a name, which is shorter.
 _LONGEST_NAME = 16
 # Without a digit a shorter word is a name in a program.
@@ -74,16 +95,110 @@ _ESCAPE = re.compile(
     r"\\{1,8}(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([^ux\\]))"
     r"|%(?:25){0,4}([0-9a-fA-F]{2})|&#(?:[xX]0{0,6}([0-9a-fA-F]{1,4})|0{0,6}([0-9]{1,5}));"
 )
-_BEGUN_ESCAPE = (
+_UNFINISHED = re.compile(
     r"(?:\\{1,8}(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?|%(?:25){0,4}[0-9a-fA-F]?|&(?:#[xX]?[0-9a-fA-F]{0,11})?)\Z"
 )
-_UNFINISHED = re.compile(_BEGUN_ESCAPE)
+_LONGEST_ESCAPE = 14
 _BEFORE_ESCAPE = "\\%&"
+_SIGN = re.compile(r"[\\%&]")
 
 
 def redact(text: str) -> str:
     """Replace everything in the text that looks like a key, of whomever. Takes time in proportion to the text."""
-    return _NAMED.sub(_without_value, _SHAPES.sub(_without_key, text))
+    if len(text) <= _SHORT:
+        return _NAMED.sub(_without_value, _SHAPES.sub(_without_key, text))
+    text = _replace(_ShapeMatcher(text).match, _shape_starts, _without_key, text)
+    return _replace(partial(_NAMED.match, text), _name_starts, _without_value, text)
+
+
+def _replace(
+    match: Callable[[int], re.Match[str] | None],
+    find_starts: Callable[[str], set[int]],
+    replacement: Callable[[re.Match[str]], str],
+    text: str,
+) -> str:
+    """What `sub` of a pattern does: `match` tries it at a place, `find_starts` names those of a piece to try."""
+    parts: list[str] = []
+    kept = 0
+    for at in range(0, len(text), _PIECE):
+        before = max(at - 1, 0)
+        starts = find_starts(text[before : at + _PIECE + _AHEAD])
+        for start in sorted(before + start for start in starts):
+            if start < max(at, kept) or start >= at + _PIECE:
+                continue
+            if (found := match(start)) is not None:
+                parts += (text[kept:start], replacement(found))
+                kept = found.end()
+    return "".join((*parts, text[kept:])) if parts else text
+
+
+class _ShapeMatcher:
+    """Tries `_SHAPES`. Reads a run of what headers of web tokens are made of once, not for each that begins in it."""
+
+    __slots__ = ("_run_ends_at", "_runs_on", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._run_ends_at = 0
+        self._runs_on = False
+
+    def match(self, start: int) -> re.Match[str] | None:
+        if self._text.startswith("eyJ", start):
+            if start >= self._run_ends_at and (run := _HEADER.match(self._text, start)) is not None:
+                self._run_ends_at = run.end()
+                self._runs_on = _REST.match(self._text, run.end()) is not None
+            if not self._runs_on:
+                return None
+        return _SHAPES.match(self._text, start)
+
+
+def _shape_starts(text: str) -> set[int]:
+    """Where `_SHAPES` may match."""
+    plain, lower = _in_ascii(text), _lower(text)
+    starts = [at for begin in _BEGINNINGS if begin in plain for at in _places(begin, plain)]
+    starts = [at for at in starts if not plain[max(at - 1, 0) : at].isalnum()]
+    starts += [start for at in _places(":AA", plain) for start in range(max(at - 10, 0), at - 7)]
+    starts += [start for at in _places("-u", lower) for start in range(max(at - 1, 0), at + 1)]
+    for begin in ("-----begin ", "bearer", "authorization", "://"):
+        starts += _places(begin, lower)
+    return set(starts)
+
+
+def _name_starts(text: str) -> set[int]:
+    """Where `_NAMED` may match."""
+    lower = _lower(text)
+    starts: set[int] = set()
+    for name in [name for name in _NAMES if name in lower]:
+        for at in _places(name, lower):
+            if _NAME_SET.match(lower, at) is not None:
+                starts.add(at)
+                if (before := _BEFORE_KEY.search(lower, max(at - 8, 0), at)) is not None:
+                    starts.add(before.start())
+            if _NAME_OF_OPTION.match(lower, at) is not None:
+                starts.update(_places("-", lower, max(at - _LONGEST_OPTION, 0), at))
+    return starts
+
+
+def _in_ascii(text: str) -> str:
+    """With `?` for each character that is not in ASCII."""
+    return text if text.isascii() else text.encode("ascii", "replace").decode()
+
+
+def _lower(text: str) -> str:
+    """In ASCII, with its letters for the others that a pattern takes for them if it ignores case."""
+    if not text.isascii():
+        for other, letter in _FOLDED:
+            text = text.replace(other, letter)
+    return _in_ascii(text).lower()
+
+
+def _places(wanted: str, text: str, start: int = 0, end: int | None = None) -> list[int]:
+    places: list[int] = []
+    at = text.find(wanted, start, end)
+    while at >= 0:
+        places.append(at)
+        at = text.find(wanted, at + 1, end)
+    return places
 
 
 def _without_key(found: re.Match[str]) -> str:
@@ -115,7 +230,10 @@ class Redactor:
 
     def __init__(self, *secrets: str) -> None:
         self._secrets: tuple[str, ...] = ()
-        self._beginnings: re.Pattern[str] | None = None
+        self._heads: tuple[str, ...] = ()
+        self._beginnings: frozenset[str] = frozenset()
+        # Where in heads each of their characters stands.
+        self._offsets: dict[str, tuple[int, ...]] = {}
         self.encoded: tuple[bytes, ...] = ()
         self.add(*secrets)
 
@@ -134,8 +252,13 @@ class Redactor:
         self._secrets = secrets
         # The longer first: one may begin with another.
         self.encoded = tuple(sorted((secret.encode() for secret in secrets), key=len, reverse=True))
-        patterns = dict.fromkeys(pattern for secret in secrets for pattern in _beginnings(secret))
-        self._beginnings = re.compile("|".join((*patterns, _BEGUN_ESCAPE))) if secrets else None
+        self._heads = tuple(dict.fromkeys(secret[:_SHORTEST] for secret in secrets))
+        self._beginnings = frozenset(head[:length] for head in self._heads for length in range(1, _SHORTEST + 1))
+        characters = {character for head in self._heads for character in head}
+        self._offsets = {
+            character: tuple(at for at in range(_SHORTEST) if any(head[at] == character for head in self._heads))
+            for character in characters
+        }
 
     def __call__(self, text: str) -> str:
         return redact(self.hide(text))
@@ -153,23 +276,50 @@ class Redactor:
 
     def split(self, text: str, *, is_end: bool) -> tuple[str, str]:
         """Redact the text up to a possible partial secret, the second part; that is empty if the text is at its end."""
-        if self._beginnings is None or (found := self._beginnings.search(text)) is None:
-            return text, ""
         parts: list[str] = []
         kept = 0
-        while found is not None:
-            start = found.start()
+        for start in self._starts(text) if self._secrets else ():
+            if start < kept:
+                continue
             end, share = self._longest(text, start)
             if share > 0 and not is_end:
                 return "".join((*parts, text[kept:start])), text[start:]
             if end is None and share < _SHARE:
-                found = self._beginnings.search(text, start + 1)
                 continue
-            end = len(text) if end is None else end
             parts += (text[kept:start], REMOVED)
-            kept = end
-            found = self._beginnings.search(text, end)
-        return "".join((*parts, text[kept:])), ""
+            kept = len(text) if end is None else end
+        return "".join((*parts, text[kept:])) if parts else text, ""
+
+    def _starts(self, text: str) -> list[int]:
+        """Where a secret may begin: with its head, with an escape within its head, or cut off by the text's end."""
+        starts = [start for head in self._heads if head in text for start in _places(head, text)]
+        tail = max(len(text) - _SHORTEST, 0)
+        starts += [start for start in range(tail, len(text)) if text[start:] in self._beginnings]
+        if "\\" in text or "%" in text or "&" in text:
+            starts += self._starts_with_escape(text)
+        return sorted(set(starts))
+
+    def _starts_with_escape(self, text: str) -> list[int]:
+        starts: list[int] = []
+        for sign in _SIGN.finditer(text):
+            at = sign.start()
+            if (escape := _ESCAPE.match(text, at)) is not None:
+                meant = _meant(escape)
+                for offset in self._offsets.get(meant, ()):
+                    begun = text[at - offset : at] + meant
+                    if at >= offset and begun in self._beginnings and self._goes_on(begun, text, escape.end()):
+                        starts.append(at - offset)
+            if len(text) - at <= _LONGEST_ESCAPE and _UNFINISHED.match(text, at) is not None:
+                near = range(max(at - _SHORTEST + 1, 0), at)
+                starts += [start for start in near if text[start:at] in self._beginnings] + [at]
+        return starts
+
+    def _goes_on(self, begun: str, text: str, at: int) -> bool:
+        """True if the next character is that of a secret, or may become it."""
+        if len(begun) == _SHORTEST or at == len(text) or begun + text[at] in self._beginnings:
+            return True
+        escape = _ESCAPE.match(text, at)
+        return (escape is not None and begun + _meant(escape) in self._beginnings) or bool(_UNFINISHED.match(text, at))
 
     def _longest(self, text: str, start: int) -> tuple[int | None, float]:
         """The end of the secret that begins here, or None; and the present share of a partial secret.
@@ -269,18 +419,3 @@ def _meant(escape: re.Match[str]) -> str:
     digits = in_json or in_code or in_address or in_page
     code = int(digits, 16) if digits is not None else int(decimal)
     return chr(code) if code < 0x110000 else ""
-
-
-def _beginnings(secret: str) -> tuple[str, ...]:
-    """Patterns for the beginning of a secret: its first two characters, literal or escaped, or the present part."""
-    first, second = re.escape(secret[0]), re.escape(secret[1])
-    after = rf"(?:{second}|{_escaped(secret[1])}|(?={_BEGUN_ESCAPE})|\Z)"
-    return f"{first}{after}", f"{_escaped(secret[0])}{after}"
-
-
-def _escaped(character: str) -> str:
-    code = f"{ord(character):02x}"
-    return (
-        rf"(?i:\\{{1,8}}(?:u00{code}|x{code}|{re.escape(character)})|%(?:25){{0,4}}{code}"
-        rf"|&#(?:x0{{0,6}}{code}|0{{0,6}}{ord(character)});)"
-    )

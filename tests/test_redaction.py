@@ -37,6 +37,15 @@ def test_a_secret_is_found_in_every_form(form: str) -> None:
 
 @given(
     form=st.sampled_from(sorted(FORMS)),
+    escaped=st.sets(st.integers(0, len(KEY) - 1), max_size=4),
+)
+def test_a_secret_is_found_whichever_of_its_characters_are_escaped(form: str, escaped: set[int]) -> None:
+    written = "".join(FORMS[form](one) if at in escaped else one for at, one in enumerate(KEY))
+    assert Redactor("another-secret-0123", KEY).hide(f"{written} after") == f"{REMOVED} after"
+
+
+@given(
+    form=st.sampled_from(sorted(FORMS)),
     around=st.tuples(st.text(alphabet="s k-\\%&u0a/", max_size=12), st.text(alphabet="s k-\\%&u0a/", max_size=12)),
     cuts=st.lists(st.integers(0, 300), max_size=12),
 )
@@ -131,6 +140,17 @@ def test_keys_of_others_are_known_by_their_format_or_their_name(text: str) -> No
     )
 
 
+@given(
+    shown=st.sampled_from(sorted(SHOWN)),
+    line=st.sampled_from(["The token is in the key file. ", "ключ от двери: ", '{"a\\n": "-u --user 1"}, ']),
+    length=st.integers(32_768 - 120, 32_768 + 10),
+)
+def test_a_key_is_found_wherever_it_stands_in_a_long_text(shown: str, line: str, length: int) -> None:
+    before = f"{(line * length)[:length]}\n"
+    assert redact(f"{before}{shown}\n{before}".removesuffix(before)) == before + redact(f"{shown}\n")
+    assert redact(before) == before
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -177,6 +197,7 @@ HOSTILE = (
         "- ",
     ),
     *("passwordpassword", "SG.aaaaaaaaaaaaaaaaaa.", '"', "'", "-----BEGIN ", "keykey", "authorization: ", "a_", "api_"),
+    *("-eyJ", "eyJaaaaaaaaaa.eyJ-", "_sk-", "key: ", "-token ", "\N{KELVIN SIGN}ey="),
 )
 
 
