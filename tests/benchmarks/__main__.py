@@ -13,7 +13,8 @@ from tests.benchmarks.bench_browser import browser
 from tests.benchmarks.bench_checkpoints import checkpoints
 from tests.benchmarks.bench_embedding import embedding
 from tests.benchmarks.bench_loop import loop_alone, sub_agents
-from tests.benchmarks.bench_memory import memory_recall, memory_searches, memory_stalls
+from tests.benchmarks.bench_memory import memory_recall, memory_searches
+from tests.benchmarks.bench_memory_stalls import memory_stalls
 from tests.benchmarks.bench_permissions import judged
 from tests.benchmarks.bench_tools import mcp_calls, shell_starts
 from tests.benchmarks.bench_vectors import vectors

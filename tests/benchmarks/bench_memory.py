@@ -1,4 +1,4 @@
-"""The search of memory with 10,000 and 100,000 entries, recall at the start of a task, and indexing beside tasks."""
+"""The search of memory with 10,000 and 100,000 entries, and recall at the start of a task."""
 
 import asyncio
 import tempfile
@@ -25,16 +25,13 @@ from app.engine.memory.vectors.embedded import EmbeddedVectors
 from app.paths import Paths
 from tests.benchmarks.bench import Row
 from tests.benchmarks.memory.histories import FOLDER, load
-from tests.support.engine_parts import EngineParts, engine_parts, remembered
+from tests.support.engine_parts import engine_parts
 from tests.support.minilm import minilm
 from tests.support.model_server import ModelServer, Reply
 from tests.support.vectors import Clusters
 
 _BATCH = 1_000
 _SEARCHES = 60
-_TASKS = 5
-_STREAM_S = 6.0
-_SAMPLE_S = 0.001
 
 
 async def memory_searches() -> list[Row]:
@@ -102,45 +99,6 @@ async def memory_recall() -> list[Row]:
                 await engine.services.memory.reader.recall(text, CancelSignal(), (), lambda item: False)
                 taken.append(1000 * (time.perf_counter() - started))
     return [Row("added to a turn by recall among 10,000 entries, embedder awake", median(taken[5:]), "ms", 15)]
-
-
-async def memory_stalls() -> list[Row]:
-    """How late the event loop is while five tasks stream, with and without indexing beside them."""
-    with tempfile.TemporaryDirectory() as folder:
-        text = "All the tables of the harbour are here, one by one. " * 800
-        answer = Reply(text=text, piece_length=40, piece_delay_s=0.01)
-        async with engine_parts(Path(folder), ModelServer(answer=lambda request: answer)) as engine:
-            for prompt in islice(_questions(), 40):
-                task = await engine.start(prompt, mode="chat")
-                await engine.services.runner.stop(task.id, "the benchmark")
-            await remembered(engine)
-            alone = await _lateness(engine, indexing=False)
-            beside = await _lateness(engine, indexing=True)
-    return [Row("event loop later by indexing beside 5 tasks that stream, p99", beside - alone, "ms", 5)]
-
-
-async def _lateness(engine: EngineParts, *, indexing: bool) -> float:
-    tasks = [await engine.start("all the tables", mode="chat") for _ in range(_TASKS)]
-    late: list[float] = []
-    until = time.perf_counter() + _STREAM_S
-    rebuilding: asyncio.Task[None] | None = None
-    while (began := time.perf_counter()) < until:
-        if indexing and (rebuilding is None or rebuilding.done()):
-            rebuilding = asyncio.create_task(_rebuild(engine))
-        await asyncio.sleep(_SAMPLE_S)
-        late.append(1000 * (time.perf_counter() - began - _SAMPLE_S))
-    for task in tasks:
-        await engine.services.runner.stop(task.id, "the benchmark")
-    for task in tasks:
-        await engine.watcher.end(task.id)
-    if rebuilding is not None:
-        await rebuilding
-    return sorted(late)[int(len(late) * 0.99)]
-
-
-async def _rebuild(engine: EngineParts) -> None:
-    await engine.services.memory.rebuild("the benchmark")
-    await asyncio.sleep(0.5)
 
 
 async def _fill(thread: IndexThread, store: EmbeddedVectors, count: int) -> None:
