@@ -4,12 +4,13 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
 
+import msgspec
 import psutil
 
 from app.engine.core.cancel import CancelSignal
@@ -22,12 +23,15 @@ from app.engine.memory.question import Question, read_question
 from app.engine.memory.search import NEAREST, ranked
 from app.engine.memory.vector_states import set_states
 from app.engine.memory.vectors.embedded import EmbeddedVectors
+from app.engine.storage.records import conversations, nodes
 from app.paths import Paths
+from app.protocol.conversations import Node
 from tests.benchmarks.bench import Row
 from tests.benchmarks.memory.histories import FOLDER, load
-from tests.support.engine_parts import engine_parts
+from tests.support.engine_parts import EngineParts, engine_parts, remembered
 from tests.support.minilm import minilm
-from tests.support.model_server import ModelServer, Reply
+from tests.support.model_server import ModelServer
+from tests.support.records import conversation, node
 from tests.support.vectors import Clusters
 
 _BATCH = 1_000
@@ -76,29 +80,64 @@ async def _searches(count: int, limits: tuple[float, float]) -> list[Row]:
 
 
 async def memory_recall() -> list[Row]:
-    """What a task with a message waits for memory, the model being loaded."""
+    """What a task with a message waits for memory, the model being loaded; the entries are those of a real record."""
     model = minilm()
     if model is None:
         return []
-    with tempfile.TemporaryDirectory() as folder:
-        paths = Paths(Path(folder, "data"))
-        paths.prepare()
-        thread = IndexThread(paths.memory / "memory.db")
-        store = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, VECTORS_OF)
-        await _fill(thread, store, 10_000)
-        note, identity = paths.memory / "vectors.of", await thread.run(WordIndex.identity)
-        await thread.run(partial(set_states, identity, range(1, 10_001), "made"))
-        await asyncio.to_thread(note.write_text, identity)
-        await thread.close()
-        await store.close()
-        async with engine_parts(Path(folder), ModelServer(answer=lambda request: Reply(text="Noted."))) as engine:
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name)
+        async with engine_parts(home, ModelServer()) as engine:
+            await _record(engine, 10_000)
+            paths = engine.services.paths
+        await _add_vectors(paths)
+        async with engine_parts(home, ModelServer()) as engine:
             engine.services.settings.set("embedding_folder", str(model))
-            taken: list[float] = []
+            await remembered(engine)
+            taken, recalled = list[float](), 0
             for text in islice(_questions(), _SEARCHES):
                 started = time.perf_counter()
-                await engine.services.memory.reader.recall(text, CancelSignal(), (), lambda item: False)
+                recalled += len(
+                    await engine.services.memory.reader.recall(text, CancelSignal(), (), lambda item: False)
+                )
                 taken.append(1000 * (time.perf_counter() - started))
+            stats = await engine.services.memory.stats()
+    assert recalled > _SEARCHES and (stats.entries, stats.vectors) == (10_000, 10_000), stats
     return [Row("added to a turn by recall among 10,000 entries, embedder awake", median(taken[5:]), "ms", 15)]
+
+
+async def _record(engine: EngineParts, count: int) -> None:
+    """So many messages of the histories, stored as the engine stores them, and indexed."""
+    journal, known = engine.services.database.journal, set[str]()
+    entries = islice(_entries(), count)
+    while batch := list(islice(entries, _BATCH)):
+        new = {entry.conversation_id for entry in batch} - known
+        known |= new
+        journal.put(*(conversations.save(conversation(key)) for key in sorted(new)))
+        journal.put(*(nodes.save(_node(entry)) for entry in batch))
+        await journal.flush()
+        engine.services.memory.rules_changed()
+        await remembered(engine)
+
+
+def _node(entry: MemoryEntry) -> Node:
+    made = node(entry.id, conversation_id=entry.conversation_id, text=entry.text)
+    role = "user" if entry.role == "user" else "assistant"
+    return msgspec.structs.replace(made, role=role, author=entry.speaker, created_at=entry.at.replace(tzinfo=UTC))
+
+
+async def _add_vectors(paths: Paths) -> None:
+    """Vectors of chance for all entries, in place of an hour of the model."""
+    thread = IndexThread(paths.memory / "memory.db")
+    store = EmbeddedVectors(paths.memory / "vectors", DIMENSIONS, VECTORS_OF)
+    vectors = Clusters(1)
+    entries = await thread.run(lambda index: [one.entry for one in index.select("true", ())])
+    await store.upsert([point_of(entry, vectors.vector()) for entry in entries])
+    await store.optimise()
+    identity = await thread.run(WordIndex.identity)
+    await thread.run(partial(set_states, identity, [entry.number for entry in entries], "made"))
+    await asyncio.to_thread((paths.memory / "vectors.of").write_text, identity)
+    await thread.close()
+    await store.close()
 
 
 async def _fill(thread: IndexThread, store: EmbeddedVectors, count: int) -> None:
