@@ -224,11 +224,19 @@ class MemoryLogResult(Wire, frozen=True, kw_only=True):
     has_more: bool
 
 
+class MemoryWarmUpParams(Wire, frozen=True, kw_only=True):
+    """Answered at once; the model loads in the background, and rests a minute after its last use."""
+
+
 MEMORY_SEARCH = Method("memory/search", MemorySearchParams, MemorySearchResult, False, "Find entries by a question.")
 
 MEMORY_LIST = Method("memory/list", MemoryListParams, MemoryListResult, False, "Get a page of entries.")
 
 MEMORY_GET = Method("memory/get", MemoryGetParams, MemoryGetResult, False, "Get one entry with its whole text.")
+
+MEMORY_WARM_UP = Method(
+    "memory/warm_up", MemoryWarmUpParams, EmptyResult, False, "A message is being written: load what recall needs."
+)
 
 MEMORY_STATS = Method("memory/stats", MemoryStatsParams, MemoryStatsResult, False, "Sizes, progress and the model.")
 
@@ -256,6 +264,7 @@ METHODS = (
     MEMORY_SEARCH,
     MEMORY_LIST,
     MEMORY_GET,
+    MEMORY_WARM_UP,
     MEMORY_STATS,
     MEMORY_REBUILD,
     MEMORY_MODEL,

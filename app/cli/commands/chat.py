@@ -1,6 +1,7 @@
 """`errand chat`: a conversation in the terminal, with slash commands; the prompt stays usable while a task runs."""
 
 import asyncio
+from contextlib import suppress
 
 import msgspec
 
@@ -25,6 +26,7 @@ from app.client.launch import connect
 from app.paths import Paths
 from app.protocol.asks import Ask, AskAnswerParams
 from app.protocol.conversations import CONVERSATION_SEARCH, ConversationSearchParams
+from app.protocol.memory import MEMORY_WARM_UP, MemoryWarmUpParams
 from app.protocol.settings import MODEL_LIST, ModelListParams
 from app.protocol.tasks import (
     TASK_FOLLOW_UP,
@@ -168,6 +170,8 @@ class Chat:
         if self._conversation is not None:
             self._screen.add(self._conversation)
             await self._watch.follow(self._conversation)
+        with suppress(CallError):
+            await self._connection.call(MEMORY_WARM_UP, MemoryWarmUpParams())
         with self._prompt.opened():
             try:
                 async with asyncio.TaskGroup() as group:

@@ -69,9 +69,12 @@ class Memory:
         self._indexer.on_removed = self._filler.remove
         search = MemorySearch(index, semantics, self._filler)
         self.reader = MemoryReader(index, search, download, database.conversations, rules, settings, redact)
+        self._background: Background | None = None
+        self._warming: asyncio.Task[None] | None = None
 
     def start(self, background: Background) -> None:
         """Follow the record from now on, and catch up with what is in it."""
+        self._background = background
         self._log.follow(self._indexer.follow)
         self.download.subscribe(lambda state: self._filler.wake() if state.status == "ready" else None)
         background.keep(self._indexer.run, "memory of words", _RESTART_S)
@@ -82,6 +85,11 @@ class Memory:
         await self.download.cancel()
         await self._vectors.close()
         await self._index.close()
+
+    def warm_up(self) -> None:
+        """Get ready, in the background, for what is recalled with the next message."""
+        if self._background is not None and (self._warming is None or self._warming.done()):
+            self._warming = self._background.start(self.reader.warm_up(), "loading of the embedding model")
 
     async def stats(self) -> MemoryStatsResult:
         counts = await self._index.run(vector_states.counts)

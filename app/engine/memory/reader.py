@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -9,7 +10,7 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import InvalidParams, NotFound
 from app.engine.core.settings import Settings
 from app.engine.memory.index import IndexedEntry, sql_condition
-from app.engine.memory.index_thread import IndexThread
+from app.engine.memory.index_thread import IndexThread, IndexUnavailable
 from app.engine.memory.model_download import ModelDownload
 from app.engine.memory.question import Question, read_question
 from app.engine.memory.ranking import Candidate
@@ -97,6 +98,12 @@ class MemoryReader:
         except TimeoutError:  # the index is being made compact, or the machine is very busy
             return ()
         return within(hits, budget)
+
+    async def warm_up(self) -> None:
+        """Load the model and the vectors, which rest after a while, if there is a model and recall is wanted."""
+        if self._settings.values.recall_tokens and not self._why_words_alone():
+            with suppress(IndexUnavailable):
+                await self._search.find(read_question(""), 1, CancelSignal())
 
     async def page(self, params: MemoryListParams) -> MemoryListResult:
         condition, values = sql_condition(vector_filter(params.where))

@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import psutil
 import pytest
 
 from app.engine.core.cancel import CancelSignal
@@ -13,9 +14,10 @@ from app.engine.memory.passages import VECTORS_OF
 from app.engine.memory.vectors.embedded import EmbeddedVectors
 from app.protocol.memory import MemoryPruneParams, MemorySearchParams, MemorySearchResult
 from tests.engine.memory.test_memory import entries, said
-from tests.support.engine_parts import EngineParts, engine_parts
+from tests.support.engine_parts import EngineParts, engine_parts, remembered
 from tests.support.minilm import minilm
 from tests.support.model_server import ModelServer, Reply
+from tests.support.processes import until
 
 pytestmark = pytest.mark.skipif(minilm() is None, reason="needs the model: make model")
 
@@ -42,6 +44,12 @@ async def searched(engine: EngineParts, text: str) -> MemorySearchResult:
     return await engine.services.memory.reader.search(MemorySearchParams(text=text, limit=1), CancelSignal())
 
 
+def children_of_memory() -> set[str]:
+    """The programs of this process's children that have the model or the vectors open."""
+    scripts = {Path(part).name for child in psutil.Process().children(recursive=True) for part in child.cmdline()}
+    return scripts & {"embedding_child.py", "embedded_child.py"}
+
+
 async def stored(home: Path) -> int:
     """How many vectors there are, once the engine has ended."""
     vectors = EmbeddedVectors(home / "data" / "memory" / "vectors", DIMENSIONS, VECTORS_OF)
@@ -59,6 +67,18 @@ async def test_what_shares_no_word_is_found_by_its_meaning(tmp_path: Path) -> No
         stats = await engine.services.memory.stats()
     assert (found.hits[0].text, found.remark) == (SAID[0], "")
     assert stats.problem == "" and stats.vector_bytes > 0 and stats.model.status == "ready"
+
+
+async def test_a_model_that_rests_is_loaded_while_a_message_is_written(tmp_path: Path) -> None:
+    async with engine_parts(tmp_path, noted()) as engine:
+        await said(engine, SAID[0])
+        await embedded(engine, 2)
+    async with engine_parts(tmp_path, noted()) as engine:
+        await remembered(engine)
+        assert children_of_memory() == set()
+        engine.services.memory.warm_up()
+        engine.services.memory.warm_up()
+        await until(lambda: children_of_memory() == {"embedding_child.py", "embedded_child.py"})
 
 
 async def test_vectors_leave_with_their_entries_and_by_pruning(tmp_path: Path) -> None:

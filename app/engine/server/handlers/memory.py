@@ -18,6 +18,7 @@ from app.protocol.memory import (
     MEMORY_REBUILD,
     MEMORY_SEARCH,
     MEMORY_STATS,
+    MEMORY_WARM_UP,
     MemoryForgetParams,
     MemoryForgetResult,
     MemoryGetParams,
@@ -36,6 +37,7 @@ from app.protocol.memory import (
     MemorySearchResult,
     MemoryStatsParams,
     MemoryStatsResult,
+    MemoryWarmUpParams,
 )
 
 
@@ -49,6 +51,11 @@ async def list_entries(services: Services, session: ClientSession, params: Memor
 
 async def get(services: Services, session: ClientSession, params: MemoryGetParams) -> MemoryGetResult:
     return MemoryGetResult(item=await services.memory.reader.get(params.number))
+
+
+async def warm_up(services: Services, session: ClientSession, params: MemoryWarmUpParams) -> EmptyResult:
+    services.memory.warm_up()
+    return EmptyResult()
 
 
 async def stats(services: Services, session: ClientSession, params: MemoryStatsParams) -> MemoryStatsResult:
@@ -90,6 +97,7 @@ HANDLERS = (
     Route(MEMORY_SEARCH, search),
     Route(MEMORY_LIST, list_entries),
     Route(MEMORY_GET, get),
+    Route(MEMORY_WARM_UP, warm_up),
     Route(MEMORY_STATS, stats),
     Route(MEMORY_REBUILD, rebuild),
     Route(MEMORY_MODEL, model),

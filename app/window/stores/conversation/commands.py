@@ -16,6 +16,7 @@ from app.protocol.conversations import (
     ConversationChangeParams,
     TaskCompareModelsParams,
 )
+from app.protocol.memory import MEMORY_WARM_UP, MemoryWarmUpParams
 from app.protocol.tasks import (
     TASK_FOLLOW_UP,
     TASK_SET_MODE,
@@ -153,6 +154,10 @@ class TaskCommands(QObject):
     def waiting(self) -> tuple[Ask, ...]:
         """The open asks of this conversation, oldest first."""
         return self._asks.of_conversation(self.conversation_id) if self.conversation_id is not None else ()
+
+    def prepare(self) -> None:
+        """A message is being written: memory gets ready for it. Without an answer it is looked up more slowly."""
+        self._session.spawn(self._session.call(MEMORY_WARM_UP, MemoryWarmUpParams()), lambda reason: None)
 
     def send(self, text: str, attachments: tuple[str, ...] = ()) -> None:
         """Answer the open question, or steer the running task, or start a task.

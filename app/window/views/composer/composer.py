@@ -1,5 +1,6 @@
 """The composer: a text field that grows, and one button that sends, steers, replies or stops."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,9 @@ from app.window.theme.theme import Theme
 from app.window.views.composer.attachments import AttachmentsView
 from app.window.views.composer.prompt_edit import PromptEditView
 from app.window.widgets.buttons import IconButton
+
+# What the engine makes ready for a message rests a minute after its last use.
+_WRITING_EVERY_S = 20.0
 
 ComposerMode = Literal["send", "steer", "reply", "stop", "stopping"]
 
@@ -53,6 +57,8 @@ _BUTTON_LABELS: dict[ComposerMode, _ButtonLabel] = {
 class ComposerView(QFrame):
     """`extras` is shown at the lower left: the options of the next task.
 
+    Emits `writing` when a person begins a message, and again from time to time until it is sent.
+
     Emits `submitted` and `queued` with the text and the paths of its attachments, and `content_dropped` with the
     QMimeData of pasted or dropped content to attach.
     """
@@ -64,12 +70,14 @@ class ComposerView(QFrame):
     stop_requested = Signal()
     edit_last_requested = Signal()
     edited = Signal(str)
+    writing = Signal()
 
     def __init__(self, theme: Theme, extras: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("composer")
         self._theme = theme
         self._state = ComposerState()
+        self._said_writing_at = -_WRITING_EVERY_S
         self._edit = PromptEditView(self)
         self._edit.setAccessibleName("Message")
         set_style(self._edit, "look", "bare")
@@ -174,6 +182,10 @@ class ComposerView(QFrame):
     def _on_text_changed(self) -> None:
         self._show_mode()
         self.edited.emit(self.text)
+        now = time.monotonic()
+        if self._edit.document().isUndoAvailable() and now - self._said_writing_at > _WRITING_EVERY_S:
+            self._said_writing_at = now
+            self.writing.emit()
 
     def _on_submitted(self) -> None:
         if (message := self._take_message()) is not None:

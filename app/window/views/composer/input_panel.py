@@ -177,6 +177,7 @@ class InputPanelView(QWidget):
         self.task_options.changed.connect(self._on_options_changed)
         self.approval_mode.chosen.connect(self._on_mode_chosen)
         composer.edited.connect(self._on_edited)
+        composer.writing.connect(store.requests.prepare)
         composer.field.mode_cycle_requested.connect(self.approval_mode.cycle)
         store.approve_changed.connect(self._show_approve)
         self.task_options.add_agent_requested.connect(self.agents.add_agent)

@@ -96,6 +96,15 @@ def test_the_field_grows_with_its_text_up_to_twelve_lines(composer: ComposerView
     assert twelve == pytest.approx(one + 11 * (two - one), abs=11)
 
 
+def test_it_tells_once_that_a_person_writes_and_nothing_of_a_restored_text(composer: ComposerView) -> None:
+    told: list[None] = []
+    composer.writing.connect(lambda: told.append(None))
+    composer.set_text("an unsent text of before")
+    assert told == []
+    QTest.keyClicks(composer.field, " and more")
+    assert len(told) == 1
+
+
 def test_an_open_question_is_the_placeholder(composer: ComposerView) -> None:
     composer.show_state(ComposerState(active=True, question="Which one?"))
     assert composer.field.placeholderText() == "Which one?"
