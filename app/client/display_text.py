@@ -7,7 +7,7 @@ from app.client.number_format import count
 from app.client.safe_text import escape_hidden, escape_hidden_line
 from app.protocol.asks import Approval, Ask, ReachedLimit, UnknownCall
 from app.protocol.base import JsonObject
-from app.protocol.blocks import SummaryBlock, TextBlock, ToolCallBlock
+from app.protocol.blocks import MemoryRole, SummaryBlock, TextBlock, ToolCallBlock
 from app.protocol.changes import ChangedFile
 from app.protocol.context import ContextPart, PromptPartName
 from app.protocol.conversations import Node
@@ -145,6 +145,11 @@ def without_file_names(diff: str) -> str:
     """Remove the two header lines of a diff. Similar lines further down are changes and stay."""
     lines = diff.split("\n", 2)
     return lines[2] if len(lines) == 3 and lines[0].startswith("--- ") and lines[1].startswith("+++ ") else diff
+
+
+def speaker_text(role: MemoryRole, speaker: str) -> str:
+    """Who said an entry of memory, to the person who reads it."""
+    return "You" if role == "user" else " ".join(escape_hidden_line(speaker).split())
 
 
 def summary_text(summary: SummaryBlock) -> str:

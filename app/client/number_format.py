@@ -1,4 +1,4 @@
-"""Durations, sizes, tokens and money as text."""
+"""Durations, times, sizes, tokens and money as text."""
 
 from datetime import UTC, datetime
 
@@ -13,6 +13,12 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def moment_text(moment: datetime) -> str:
+    """The local date and time, such as 3 Nov 2026, 14:20."""
+    local = moment.astimezone()
+    return f"{local.day} {local:%b %Y, %H:%M}"
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -3,7 +3,7 @@
 import shlex
 from datetime import UTC, datetime
 
-from app.client.number_format import count
+from app.client.number_format import count, moment_text
 from app.client.safe_text import escape_hidden_line
 from app.protocol.asks import CoveredCall, Grant, GrantCoveredResult, GrantOffer, Remember
 
@@ -58,17 +58,17 @@ def offer_text(offer: GrantOffer) -> str:
 def grant_text(grant: Grant) -> str:
     """The scope of a grant, when and by whom it was given, its last use, and when it ends or was taken back."""
     by = f" by {escape_hidden_line(grant.created_by)}" if grant.created_by else ""
-    used = f"last used {_local_time(grant.last_used_at)}" if grant.last_used_at else "not used yet"
+    used = f"last used {moment_text(grant.last_used_at)}" if grant.last_used_at else "not used yet"
     tool = escape_hidden_line(grant.tool) or "every tool"
     words = "denied" if grant.decision == "deny" else "given"
-    parts = [_scope_text(grant), tool, f"{words} {_local_time(grant.created_at)}{by}"]
+    parts = [_scope_text(grant), tool, f"{words} {moment_text(grant.created_at)}{by}"]
     if grant.decision == "allow":
         parts.append(used)
     if grant.expires_at is not None:
         verb = "expired" if grant.expires_at <= datetime.now(UTC) else "until"
-        parts.append(f"{verb} {_local_time(grant.expires_at)}")
+        parts.append(f"{verb} {moment_text(grant.expires_at)}")
     if grant.revoked_at is not None:
-        parts.append(f"revoked {_local_time(grant.revoked_at)}")
+        parts.append(f"revoked {moment_text(grant.revoked_at)}")
     return " · ".join(parts)
 
 
@@ -91,8 +91,3 @@ def _scope_text(grant: Grant) -> str:
             return f"In {escape_hidden_line(grant.scope_id)}"
         case "user":
             return "Everywhere"
-
-
-def _local_time(moment: datetime) -> str:
-    local = moment.astimezone()
-    return f"{local.day} {local:%b %Y, %H:%M}"

@@ -125,7 +125,7 @@ class DisclosureRowView(RowView[R]):
         self.content = QVBoxLayout(self._content)
         tokens = theme.tokens
         left = tokens.space_close + tokens.icon_small + tokens.space_close
-        self.content.setContentsMargins(left, 0, 0, tokens.space_close)
+        self.content.setContentsMargins(left, tokens.space_tight, 0, tokens.space_close)
         self.content.setSpacing(tokens.space_close)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)

@@ -4,7 +4,8 @@ from functools import partial
 
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.client.number_format import count
+from app.client.display_text import speaker_text
+from app.client.number_format import count, moment_text
 from app.client.safe_text import plain
 from app.notice_text import recall_title, recalled_text
 from app.protocol.blocks import RecalledEntry
@@ -16,10 +17,11 @@ from app.window.rows.text_view import TextView
 from app.window.theme.style import push_button, set_style, set_tool_tip
 from app.window.theme.theme import Theme
 from app.window.widgets.containers import clear_layout
-from app.window.widgets.labels import ElidedLabel, TextLabel
+from app.window.widgets.labels import ElidedLabel, TextLabel, one_line
 
 _MOST = 50  # entries; an agent is given far fewer, but a conversation from a file can hold any number
 _LONGEST = 8_000  # characters of an entry; an agent is given fewer, the same applies
+_LONGEST_TITLE = 300  # characters
 _SCORE = "How well it fits the message above; a higher number fits better"
 _HINT = "The agent read this with the message above."
 
@@ -85,9 +87,11 @@ class RecallView(DisclosureRowView[RecallRow]):
 
 def entry_parts(entry: RecalledEntry) -> tuple[str, str]:
     """Where an entry comes from, on one line, and what it says; safe to display."""
-    origin, _, text = plain(recalled_text(entry)).partition("\n")
-    text = text.strip("\n")
-    return origin.removesuffix(":"), text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    title = one_line(entry.conversation_title, _LONGEST_TITLE)
+    where = f"“{title}”" if title else "a conversation without a title"
+    text = plain(entry.text).strip("\n")
+    origin = f"{speaker_text(entry.role, entry.speaker)}, {moment_text(entry.at)}, in {where}"
+    return origin, text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _markdown(row: RecallRow, is_open: bool) -> str:

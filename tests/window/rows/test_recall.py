@@ -5,6 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPushButton
 
+from app.client.number_format import moment_text
 from app.protocol.blocks import RecallBlock, RecalledEntry
 from app.window.rows.base import RowView
 from app.window.rows.disclosure import DisclosureButton
@@ -46,7 +47,7 @@ def test_what_was_recalled_is_one_line_that_expands_to_the_entries_with_their_sc
     assert texts(row_view) == ["We water on Sundays.", "The hose\nleaks."]
     labels = [label.accessibleName() or label.text() for label in row_view.findChildren(QLabel) if label.isVisible()]
     assert "Score 0.91" in labels and "Score 0.40" in labels
-    assert any(label.startswith("Anna, 2026-01-0") and label.endswith("in “The garden”") for label in labels)
+    assert any(label == f"You, {moment_text(TWO.recall.entries[0].at)}, in “The garden”" for label in labels)
     toggle(row_view)
     assert (row_view.height() < 50, texts(row_view)) == (True, [])
 
@@ -59,7 +60,7 @@ def test_each_entry_leads_to_where_it_was_said_also_by_keyboard(show: MakeRowVie
     second.setFocus()
     QTest.keyClick(second, Qt.Key.Key_Return)
     assert actions.opened_sources == [("c0", "n1"), ("c0", "n2")]
-    assert first.accessibleName().startswith("Go to source: Anna, 2026-01-0")
+    assert first.accessibleName().startswith("Go to source: You, ")
 
 
 def test_a_reused_view_shows_the_entries_of_its_new_row_alone(show: MakeRowView) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QSpinBox, QWidget
 
 from app.client.number_format import count
 from app.protocol.memory import MemoryPruneParams, MemoryStatsResult
@@ -86,24 +86,20 @@ class CleanUpView(QWidget):
 
     def _lay_out(self, theme: Theme) -> None:
         tokens = theme.tokens
-        prune = QHBoxLayout()
-        prune.setSpacing(tokens.space_close)
-        prune.addWidget(TextLabel(theme, "Vectors"))
-        for widget in (self._rule, self._age, self._kept, self._prune):
-            prune.addWidget(widget)
-        prune.addStretch(1)
-        rebuild = QHBoxLayout()
-        rebuild.setSpacing(tokens.space_close)
-        rebuild.addWidget(TextLabel(theme, "Indexes"))
-        rebuild.addWidget(self._rebuild)
-        rebuild.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(tokens.space_close)
-        column.addLayout(prune)
-        column.addWidget(self._prune_question)
-        column.addLayout(rebuild)
-        column.addWidget(self._rebuild_question)
+        prune, rebuild = QHBoxLayout(), QHBoxLayout()
+        for row, widgets in ((prune, (self._rule, self._age, self._kept, self._prune)), (rebuild, (self._rebuild,))):
+            row.setSpacing(tokens.space_close)
+            for widget in widgets:
+                row.addWidget(widget)
+            row.addStretch(1)
+        form = QFormLayout(self)
+        form.setContentsMargins(0, 0, 0, 0)
+        form.setSpacing(tokens.space_close)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        form.addRow(TextLabel(theme, "Vectors"), prune)
+        form.addRow(self._prune_question)
+        form.addRow(TextLabel(theme, "Indexes"), rebuild)
+        form.addRow(self._rebuild_question)
 
     def _on_rule_changed(self) -> None:
         by_age = self._rule.currentText() == _BY_AGE

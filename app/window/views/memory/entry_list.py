@@ -4,10 +4,11 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QListView
 
+from app.client.display_text import speaker_text
 from app.protocol.memory import MemoryItem
 from app.window.stores.memory import MemoryEntryStore
 from app.window.theme.theme import Theme
-from app.window.views.memory.texts import speaker_text, title_text
+from app.window.views.memory.texts import title_text
 from app.window.views.shared.item_delegate import DETAIL, HINT, ItemDelegate
 from app.window.widgets.labels import one_line
 
@@ -43,9 +44,9 @@ class EntryModel(QAbstractListModel):
             case _ if role == HINT:
                 return self._hint(item)
             case _ if role == DETAIL:
-                return f"{speaker_text(item)}, in {title_text(item)}"
+                return f"{speaker_text(item.role, item.speaker)}, in {title_text(item)}"
             case Qt.ItemDataRole.AccessibleTextRole:
-                origin = f"{speaker_text(item)}, {self._hint(item)}, in {title_text(item)}"
+                origin = f"{speaker_text(item.role, item.speaker)}, {self._hint(item)}, in {title_text(item)}"
                 return f"{one_line(item.text, _LONGEST)}: {origin}"
             case _:
                 return None

@@ -4,13 +4,15 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QTextOption
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
+from app.client.display_text import speaker_text
+from app.client.number_format import moment_text
 from app.client.safe_text import plain
 from app.protocol.memory import MemoryItem, MemoryPreviewForgetResult
 from app.window.stores.facts import FactStore
 from app.window.theme.style import push_button, set_style
 from app.window.theme.theme import Theme
 from app.window.views.memory.fact_form import FactFormView
-from app.window.views.memory.texts import KINDS, date_text, forget_question, speaker_text, title_text
+from app.window.views.memory.texts import KINDS, forget_question, title_text
 from app.window.widgets.confirmation import ConfirmationView
 from app.window.widgets.containers import FlowLayout
 from app.window.widgets.labels import ElidedLabel, TextLabel
@@ -18,7 +20,7 @@ from app.window.widgets.labels import ElidedLabel, TextLabel
 _Wrap = QTextOption.WrapMode
 _LONGEST_WORD = 2_000  # Qt takes a second to find places to break a word of 50,000 characters
 
-_NO_VECTOR = "Found by its words only, not by its meaning: it has no vector yet, or its vector was pruned."
+_NO_VECTOR = "Found by its words only: it has no vector yet, or its vector was pruned."
 
 
 class EntryView(QWidget):
@@ -85,8 +87,8 @@ class EntryView(QWidget):
     def show_whole(self, item: MemoryItem) -> None:
         self._item = item
         kind = KINDS[item.role][0].lower()
-        self._who.setText(f"{speaker_text(item)} · {kind}")
-        self._origin.set_text(f"{date_text(item.at)}, in {title_text(item)}")
+        self._who.setText(f"{speaker_text(item.role, item.speaker)} · {kind}")
+        self._origin.set_text(f"{moment_text(item.at)}, in {title_text(item)}")
         self._folder.set_text(plain(item.folder))
         self._folder.setVisible(bool(item.folder))
         self._note.setHidden(item.has_vector)

@@ -1,9 +1,7 @@
 """The sentences of memory's window."""
 
-from datetime import datetime
-
 from app.client.forget_text import forgotten_text, remarks, removed_parts
-from app.client.number_format import file_size
+from app.client.number_format import file_size, moment_text
 from app.client.safe_text import escape_hidden_line, plain
 from app.protocol.blocks import MemoryRole
 from app.protocol.facts import Fact
@@ -31,16 +29,6 @@ _MISSING = "The embedding model has not been downloaded yet. Until then, entries
 _READY = "Ready. Entries are also found by their meaning."
 
 
-def date_text(moment: datetime) -> str:
-    """The local date and time, such as 3 Nov 2026, 14:20."""
-    local = moment.astimezone()
-    return f"{local.day} {local:%b %Y, %H:%M}"
-
-
-def speaker_text(item: MemoryItem) -> str:
-    return "You" if item.role == "user" else plain(item.speaker)
-
-
 def title_text(item: MemoryItem) -> str:
     title = one_line(item.conversation_title, _LONGEST_TITLE)
     return f"“{title}”" if title else "a conversation without a title"
@@ -57,7 +45,7 @@ def origin_text(fact: Fact) -> str:
             where = f"In {escape_hidden_line(fact.folder)}"
     verb = "proposed" if fact.status == "proposed" else "pinned"
     by = f" by {escape_hidden_line(fact.by)}" if fact.by else ""
-    return f"{where} · {verb}{by} on {date_text(fact.at)}"
+    return f"{where} · {verb}{by} on {moment_text(fact.at)}"
 
 
 def forget_question(found: MemoryPreviewForgetResult) -> str:
@@ -100,4 +88,4 @@ def left_out_text(folder: LeftOutFolder) -> str:
 def log_line(entry: MemoryLogEntry) -> str:
     by = f" by {plain(entry.by)}" if entry.by else ""
     about = f": {' '.join(plain(entry.about).split())}" if entry.about else ""
-    return f"{date_text(entry.at)} · {entry.action}{by}{about}"
+    return f"{moment_text(entry.at)} · {entry.action}{by}{about}"
