@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.memory.histories import FOLDER, QUESTION_KINDS, History, load
+from tests.benchmarks.memory.histories import FOLDER, QUESTION_KINDS, SPLITS, History, Split, all_histories, load
+from tests.benchmarks.memory.long_turns import long_turns
 
 HISTORIES = sorted(FOLDER.glob("*.jsonl"))
 HEAD = '{"history": "small", "split": "tune", "about": "two entries"}'
@@ -49,6 +50,20 @@ def test_half_of_the_histories_are_kept_for_judging() -> None:
     assert len(histories) >= 12
     assert sum(len(history.questions) for history in histories) >= 400
     assert Counter(history.split for history in histories)["test"] * 2 == len(histories)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_long_turns_are_the_same_each_time_and_keep_what_answers(split: Split) -> None:
+    histories = all_histories()
+    joined = long_turns(histories, split)
+    assert joined == long_turns(histories, split)
+    said = {one.id: one.text for one in joined.entries}
+    texts = {(history.name, one.id): one.text for history in histories for one in history.entries}
+    before = [(history.name, one) for history in histories if history.split == split for one in history.questions]
+    for (name, old), new in zip(before, joined.questions, strict=True):
+        answers = [texts[name, gold] for gold in old.gold]
+        assert all(any(answer in said[gold] for gold in new.gold) for answer in answers)
+    assert all(len(one.text.split()) >= 120 for one in joined.entries if one.role == "agent")
 
 
 def test_a_file_stays_readable_in_a_diff() -> None:

@@ -1,7 +1,8 @@
 """`python -m tests.benchmarks.memory`: how much of what answers a question is among the first ten entries found.
 
-It needs the model of `make model`. The table has the split `test`, by kind of question, with the baselines: vectors
-alone, full text alone, and both merged by their ranks. `--tune` fits the weights of the ranking on the split `tune`.
+It needs the model of `make model`. Each split has a table by kind of question, with the baselines (vectors alone, full
+text alone, and both merged by their ranks), and one with its histories as long turns, all in one store. `--tune` fits
+the weights of the ranking on the split `tune`.
 """
 
 import asyncio
@@ -24,7 +25,8 @@ from app.engine.memory.question import read_question
 from app.engine.memory.ranking import READ, WEIGHTS, Candidate, Features, rank
 from app.engine.memory.search import NEAREST, proposed
 from app.engine.memory.vectors.embedded import EmbeddedVectors
-from tests.benchmarks.memory.histories import QUESTION_KINDS, History, Split, all_histories
+from tests.benchmarks.memory.histories import QUESTION_KINDS, SPLITS, History, Split, all_histories
+from tests.benchmarks.memory.long_turns import long_turns
 from tests.support.minilm import minilm
 
 _FIRST = 10
@@ -177,17 +179,20 @@ async def main(arguments: Sequence[str]) -> int:
         sys.stderr.write("There is no model: make model\n")
         return 1
     embedder = Embedder(lambda: model)
+    histories = all_histories()
     try:
-        cases = [case for history in all_histories() for case in await cases_of(history, embedder)]
+        cases = [case for history in histories for case in await cases_of(history, embedder)]
+        joined = [case for split in SPLITS for case in await cases_of(long_turns(histories, split), embedder)]
     finally:
         await embedder.close()
     if "--tune" in arguments:
         found = fitted([case for case in cases if case.split == "tune"])
         pairs = zip(Features._fields, found, WEIGHTS, strict=True)
         sys.stdout.write("".join(f"{name}: {weight:g} (now {now:g})\n" for name, weight, now in pairs))
-    for split in ("tune", "test"):
-        lines = "\n".join(table([case for case in cases if case.split == split]))
-        sys.stdout.write(f"\nRecall of the first {_FIRST}, in percent, split `{split}`\n\n{lines}\n")
+    for split in SPLITS:
+        for kind, every in (("", cases), (" as long turns", joined)):
+            lines = "\n".join(table([case for case in every if case.split == split]))
+            sys.stdout.write(f"\nRecall of the first {_FIRST}, in percent, split `{split}`{kind}\n\n{lines}\n")
     return 0
 
 

@@ -10,6 +10,7 @@ import msgspec
 FOLDER = Path(__file__).parent / "histories"
 
 Split = Literal["tune", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
 EntryRole = Literal["user", "agent", "tool", "task"]
 QuestionKind = Literal["fact", "places", "time", "updated", "tool", "none"]
 QUESTION_KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)

@@ -1,0 +1,79 @@
+"""The histories as long turns: what is said in one go is joined, and an agent's answers are padded to a page.
+
+People who talk to an assistant write a few sentences and get a page, of which they ask for one line weeks later; it
+stands anywhere in it.
+"""
+
+import random
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from app.engine.memory.question import read_question
+from tests.benchmarks.memory.histories import Entry, History, Question, Split
+
+_SEED = 5
+# What a person says before an agent's page, in turns of the history.
+_TOGETHER = 2
+# Words of an agent's page, at least.
+_FEWEST, _MOST = 120, 320
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_SHORTEST = 6
+_TOPICS = 10
+
+
+def long_turns(histories: Sequence[History], split: Split) -> History:
+    """All histories of a split as one; the padding is what agents said in the other split, made to fit the subject."""
+    rnd = random.Random(_SEED)
+    padding = [text for one in histories if one.split != split for text in _sentences(one)]
+    entries: list[Entry] = []
+    questions: list[Question] = []
+    for history in histories:
+        if history.split != split:
+            continue
+        moved: dict[str, str] = {}
+        for session, turns in groupby(history.entries, key=lambda one: one.session):
+            for parts in _blocks(turns):
+                key, at = f"{history.name}/{len(entries)}", parts[0].at
+                is_person = parts[0].role == "user"
+                text = " ".join(part.text for part in parts) if is_person else _page(parts, entries[-1:], padding, rnd)
+                role = "user" if is_person else "agent"
+                entries.append(Entry(key, f"{history.name}/{session}", role, role, at, text))
+                moved |= {part.id: key for part in parts}
+        for one in history.questions:
+            gold = tuple(dict.fromkeys(moved[key] for key in one.gold))
+            questions.append(Question(f"{history.name}/{one.question}", one.kind, one.text, gold))
+    return History(f"long-{split}", split, "", tuple(entries), tuple(questions))
+
+
+def _sentences(history: History) -> list[str]:
+    said = (text for one in history.entries if one.role == "agent" for text in _SENTENCE.split(one.text))
+    return [text for text in said if len(text.split()) >= _SHORTEST]
+
+
+def _blocks(turns: Iterable[Entry]) -> list[list[Entry]]:
+    """What a person says, and then what agents and tools do, in turn: two turns of the person go together."""
+    blocks: list[list[Entry]] = [[]]
+    for turn in turns:
+        said = sum(one.role == "user" for one in blocks[-1])
+        if turn.role == "user" and said >= _TOGETHER and said < len(blocks[-1]):
+            blocks.append([])
+        blocks[-1].append(turn)
+    halves = ([one for one in block if (one.role == "user") is person] for block in blocks for person in (True, False))
+    return [half for half in halves if half]
+
+
+def _page(parts: Sequence[Entry], before: Sequence[Entry], padding: Sequence[str], rnd: random.Random) -> str:
+    """What the agents and tools said, in its order, between points that say something on the same subject."""
+    topics = [word for word in read_question(before[0].text).words if word.isalpha()] if before else []
+    rnd.shuffle(topics)
+    topics = topics[:_TOPICS]
+    lines = [part.text for part in parts]
+    wanted = rnd.randint(_FEWEST, _MOST)
+    while sum(len(line.split()) for line in lines) < wanted:
+        point = rnd.choice(padding)
+        if topics and rnd.random() < 0.5:
+            point = f"**{rnd.choice(topics).capitalize()} and {rnd.choice(topics)}**: {point}"
+        lines.insert(rnd.randint(0, len(lines)), f"- {point}")
+    head = f"Here is what I can say about {', '.join(topics[:5])}:" if topics else "Here is what I found:"
+    return "\n".join((head, *lines))
