@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.memory.embedding import MODEL_NAME, Embedder
@@ -44,14 +45,22 @@ def count_passages(text: str) -> int:
 
 
 def passages(text: str) -> list[str]:
-    """The parts of a text, of like lengths, at ends of lines or sentences if there are any near."""
-    found: list[str] = []
-    begin = 0
+    """The parts of a text, of like lengths, that end with a line or a sentence if one ends near."""
+    starts = _starts(text)
+    return [text[start:end] for start, end in pairwise((*starts, len(text)))]
+
+
+def start_of(text: str, part: int) -> int:
+    """Where a passage begins; the last for a part that it has not."""
+    return _starts(text)[: part + 1][-1]
+
+
+def _starts(text: str) -> list[int]:
+    starts = [0]
     for left in range(count_passages(text), 1, -1):
-        end = _end_near(text, begin + (len(text) - begin) // left, (len(text) - begin) // left // 3)
-        found.append(text[begin:end])
-        begin = end
-    return [*found, text[begin:]]
+        length = (len(text) - starts[-1]) // left
+        starts.append(_end_near(text, starts[-1] + length, length // 3))
+    return starts
 
 
 def _end_near(text: str, wanted: int, reach: int) -> int:

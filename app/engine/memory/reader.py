@@ -3,20 +3,22 @@
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import msgspec
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.core.errors import InvalidParams, NotFound
 from app.engine.core.settings import Settings
+from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index import IndexedEntry, sql_condition
 from app.engine.memory.index_thread import IndexThread, IndexUnavailable
 from app.engine.memory.model_download import ModelDownload
+from app.engine.memory.passages import start_of
 from app.engine.memory.question import Question, read_question
-from app.engine.memory.ranking import Candidate
-from app.engine.memory.relevance import bearing, passage, within
+from app.engine.memory.relevance import bearing, excerpt, within
 from app.engine.memory.rules import MemoryRules
-from app.engine.memory.search import MemorySearch
+from app.engine.memory.search import Found, MemorySearch
 from app.engine.memory.vectors.base import VectorFilter
 from app.engine.storage.records.conversations import ConversationStore
 from app.protocol.memory import (
@@ -72,7 +74,7 @@ class MemoryReader:
         found = await self._search.find(
             question, params.limit + _SPARE, cancel, vector_filter(params.where), by_meaning=not remark
         )
-        hits = await self._hits(found.candidates, question, params.limit, skip)
+        hits = await self._hits(found, question, params.limit, skip)
         return MemorySearchResult(hits=hits, remark=remark or found.remark)
 
     async def recall(
@@ -94,7 +96,7 @@ class MemoryReader:
                     question, _RECALLED + _SPARE, cancel, where, by_meaning=by_meaning, patience_s=_PATIENCE_S
                 )
                 candidates = await asyncio.to_thread(bearing, question, found.candidates, found.nearness)
-                hits = await self._hits(candidates, question, _RECALLED, skip)
+                hits = await self._hits(replace(found, candidates=candidates), question, _RECALLED, skip)
         except TimeoutError:  # the index is being made compact, or the machine is very busy
             return ()
         return within(hits, budget)
@@ -113,13 +115,13 @@ class MemoryReader:
         query = f"{condition or 'true'} ORDER BY number DESC LIMIT ?"
         found = await self._index.run(lambda index: index.select(query, (*values, params.limit + 1)))
         page = found[: params.limit]
-        items = await self._items(page, len(page), lambda text: text[:_LONGEST])
+        items = await self._items(page, len(page), lambda entry: entry.text[:_LONGEST])
         return MemoryListResult(items=items, has_more=len(found) > params.limit)
 
     async def get(self, number: int) -> MemoryItem:
         """With its whole text. Raises `NotFound`."""
         found = await self._index.run(lambda index: index.entries((number,)))
-        items = await self._items(found, 1, lambda text: text)
+        items = await self._items(found, 1, lambda entry: entry.text)
         if not items:
             raise NotFound(f"There is no entry {number} in memory. It may have been deleted, or indexed anew.")
         return items[0]
@@ -136,33 +138,37 @@ class MemoryReader:
         return f"Only words were searched. {model.reason or missing}"
 
     async def _hits(
-        self, candidates: Sequence[Candidate], question: Question, limit: int, skip: Callable[[MemoryItem], bool]
+        self, found: Found, question: Question, limit: int, skip: Callable[[MemoryItem], bool]
     ) -> tuple[MemoryItem, ...]:
         """With the part of each text that fits the question best."""
-        scores = {one.found.entry.number: one.score for one in candidates}
-        found = [one.found for one in candidates]
-        items = await self._items(found, limit, lambda text: passage(text, question, _LONGEST), skip)
+
+        def show(entry: MemoryEntry) -> str:
+            nearest = found.passages.get(entry.number, 0)
+            return excerpt(entry.text, question, _LONGEST, start_of(entry.text, nearest) if nearest else 0)
+
+        scores = {one.found.entry.number: one.score for one in found.candidates}
+        items = await self._items([one.found for one in found.candidates], limit, show, skip)
         return tuple(msgspec.structs.replace(item, score=round(scores[item.number], 4)) for item in items)
 
     async def _items(
         self,
         found: Sequence[IndexedEntry],
         limit: int,
-        show: Callable[[str], str],
+        show: Callable[[MemoryEntry], str],
         skip: Callable[[MemoryItem], bool] = lambda item: False,
     ) -> tuple[MemoryItem, ...]:
-        """The first that are not skipped. `show` gives the part of a text that is wanted."""
+        """The first that are not skipped. `show` gives what is wanted of a text."""
         titles = await self._titles({one.entry.conversation_id for one in found})
-        shown: list[tuple[MemoryItem, str]] = []
+        shown: list[tuple[MemoryItem, MemoryEntry]] = []
         for one in found:
             if len(shown) == limit:
                 break
             item = _item(one, titles) if one.entry.conversation_id in titles else None
             if item is not None and not skip(item):
-                shown.append((item, one.entry.text))
+                shown.append((item, one.entry))
 
         def complete() -> tuple[MemoryItem, ...]:
-            return tuple(msgspec.structs.replace(item, text=self._redact(show(text))) for item, text in shown)
+            return tuple(msgspec.structs.replace(item, text=self._redact(show(entry))) for item, entry in shown)
 
         return await asyncio.to_thread(complete) if shown else ()
 

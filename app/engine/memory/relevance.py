@@ -50,13 +50,18 @@ def within(items: Iterable[MemoryItem], budget: int) -> tuple[MemoryItem, ...]:
     return tuple(chosen)
 
 
-def passage(text: str, question: Question, longest: int) -> str:
-    """The part of a text with the most words of the question, of at most `longest` characters."""
+def excerpt(text: str, question: Question, longest: int, nearest: int = 0) -> str:
+    """The part of a text with the most words of the question, of at most `longest` characters.
+
+    Where it has hardly any of them, the part from `nearest`, at which the passage of the nearest meaning begins.
+    """
     if len(text) <= longest:
         return text
     wanted = _stems(question.words)
     places = [match.start() for match in _WORD.finditer(text) if match[0].lower()[:_STEM] in wanted]
-    start = _densest(places, longest)
+    start, together = _densest(places, longest)
+    if nearest and together < _FEWEST:
+        start = nearest
     begin = max(0, text.rfind("\n", 0, start) + 1, text.rfind(". ", 0, start) + 2 if start else 0)
     if start - begin > longest // 3:  # the sentence is too long to be shown from its beginning
         begin = start
@@ -64,15 +69,15 @@ def passage(text: str, question: Question, longest: int) -> str:
     return f"{'… ' if begin else ''}{text[begin:end].strip()}{' …' if end < len(text) else ''}"
 
 
-def _densest(places: Sequence[int], longest: int) -> int:
-    """The place from which the most others are within two thirds of the length."""
+def _densest(places: Sequence[int], longest: int) -> tuple[int, int]:
+    """The place from which the most are within two thirds of the length, and how many these are with itself."""
     best, most, last = 0, 0, 0
     for first, place in enumerate(places):
         while last < len(places) and places[last] < place + longest * 2 // 3:
             last += 1
         if last - first > most:
             best, most = place, last - first
-    return best
+    return best, most
 
 
 def _stems(words: Iterable[str]) -> frozenset[str]:

@@ -14,6 +14,7 @@ from app.engine.memory.question import Question
 from app.engine.memory.ranking import READ, Candidate, first_scores, rank
 from app.engine.memory.vectors.base import (
     VectorFilter,
+    VectorHit,
     VectorsDamaged,
     VectorsError,
     VectorsMismatch,
@@ -23,6 +24,7 @@ from app.engine.tools.base import ToolError
 
 # Cosines by the numbers of the nearest entries.
 Nearness: TypeAlias = Mapping[int, float]
+_Nearest: TypeAlias = tuple[VectorHit, ...]
 
 NEAREST = 200
 # Read and ranked. On the histories the first ten are the same with all of them, the first twenty lack 0.3 %.
@@ -53,13 +55,14 @@ class VectorKeeper(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Best first, with the cosines of the nearest by their numbers.
+    """Best first, with the cosines of the nearest by their numbers, and which of their passages these are of.
 
     `remark` says why meanings were not searched; empty if they were.
     """
 
     candidates: tuple[Candidate, ...]
     nearness: Nearness
+    passages: Mapping[int, int]
     remark: str = ""
 
 
@@ -89,43 +92,41 @@ class MemorySearch:
         """The best entries. After `patience_s` it does without meanings. Raises `IndexUnavailable`."""
         looking = self._begin(question.text, where, cancel) if by_meaning else None
         words = await self._index.run(lambda index: index.hits(question.words, where))
-        nearness: Nearness = {}
-        remark = ""
-        if looking is not None:
-            nearness, remark = await self._outcome(looking, patience_s)
+        nearest, remark = await self._outcome(looking, patience_s) if looking is not None else ((), "")
+        nearness = {hit.number: hit.score for hit in nearest}
         candidates = await self._index.run(partial(ranked, question, words, nearness, limit, where))
-        return Found(candidates, nearness, remark)
+        return Found(candidates, nearness, {hit.number: hit.part for hit in nearest}, remark)
 
-    def _begin(self, text: str, where: VectorFilter | None, cancel: CancelSignal) -> "asyncio.Task[Nearness] | None":
+    def _begin(self, text: str, where: VectorFilter | None, cancel: CancelSignal) -> "asyncio.Task[_Nearest] | None":
         """What is late goes on: it loads the model, which the next search finds ready."""
         if self._semantics is None:
             return None
-        looking = asyncio.create_task(self._nearness(self._semantics, text, where, cancel), name="search by meaning")
+        looking = asyncio.create_task(self._nearest(self._semantics, text, where, cancel), name="search by meaning")
         looking.add_done_callback(_seen)
         return looking
 
-    async def _outcome(self, looking: "asyncio.Task[Nearness]", patience_s: float | None) -> tuple[Nearness, str]:
+    async def _outcome(self, looking: "asyncio.Task[_Nearest]", patience_s: float | None) -> tuple[_Nearest, str]:
         """With a remark if there is none."""
         try:
             async with asyncio.timeout(patience_s):
                 return await asyncio.shield(looking), ""
         except TimeoutError:
-            return {}, "Only words were searched: the embedding model was not ready in time."
+            return (), "Only words were searched: the embedding model was not ready in time."
         except (ToolError, VectorsError, OSError) as error:
             if self._keeper is not None and isinstance(error, VectorsDamaged | VectorsMismatch):
                 self._keeper.suspect()
-            return {}, f"Only words were searched. {error}"
+            return (), f"Only words were searched. {error}"
 
-    async def _nearness(
+    async def _nearest(
         self, semantics: Semantics, text: str, where: VectorFilter | None, cancel: CancelSignal
-    ) -> Nearness:
+    ) -> _Nearest:
         if self._keeper is not None:
             await self._keeper.check()
         (vector,) = await semantics.embedder.embed((text,), cancel)
-        return {hit.number: hit.score for hit in await semantics.vectors.search(vector, NEAREST, where)}
+        return await semantics.vectors.search(vector, NEAREST, where)
 
 
-def _seen(looking: "asyncio.Task[Nearness]") -> None:
+def _seen(looking: "asyncio.Task[_Nearest]") -> None:
     """An error of a search that nobody waits for any more is no defect."""
     if not looking.cancelled():
         looking.exception()

@@ -15,7 +15,7 @@ from app.engine.memory.embedding import DIMENSIONS, Embedder
 from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index import WordIndex
 from app.engine.memory.index_thread import IndexThread
-from app.engine.memory.passages import VECTORS_OF, count_passages, embedded_texts, passages
+from app.engine.memory.passages import VECTORS_OF, count_passages, embedded_texts, passages, start_of
 from app.engine.memory.question import read_question
 from app.engine.memory.search import MemorySearch, Semantics
 from app.engine.memory.vector_filler import VectorFiller
@@ -46,6 +46,12 @@ def test_a_long_entry_has_passages_of_like_lengths_that_end_with_sentences() -> 
     assert len(found) == count_passages(LONG) == 6
     assert all(part.rstrip().endswith(".") and 450 < len(part) < 750 for part in found)
     assert all(text.startswith("Mara (Monday, 02 March 2026): This is") for text in embedded_texts(entry(1, LONG)))
+
+
+def test_it_is_known_where_each_passage_begins() -> None:
+    found = passages(LONG)
+    assert [LONG[start_of(LONG, part) :].startswith(text) for part, text in enumerate(found)] == [True] * 6
+    assert start_of(LONG, 0) == start_of("short", 15) == 0
 
 
 def test_lines_end_passages_before_sentences_do_and_words_where_there_is_neither() -> None:
