@@ -29,11 +29,10 @@ class InPlaceFormView(QWidget):
             super().keyPressEvent(event)
 
     def row(self, *widgets: QWidget, stretch: QWidget | None = None) -> QHBoxLayout:
-        """One line of the form. `stretch` takes the free width; without it, the right side stays free."""
+        """One line of the form. `stretch` takes the free width; without it, or hidden, the right side stays free."""
         line = QHBoxLayout()
         line.setSpacing(self.theme.tokens.space_close)
         for widget in widgets:
             line.addWidget(widget, 1 if widget is stretch else 0)
-        if stretch is None:
-            line.addStretch(1)
+        line.addStretch(0)  # takes what no widget stretches to, also while `stretch` is hidden
         return line

@@ -48,13 +48,17 @@ class FactRowView(QWidget):
             row.addWidget(self._button("Accept", text, self.accepted.emit, primary=True))
         if fact.node_id:
             row.addWidget(self._button("Go to source", text, self.source_requested.emit))
-        row.addWidget(self._button("Edit …", text, self.edit_requested.emit))
+        self._edit = self._button("Edit …", text, self.edit_requested.emit)
+        row.addWidget(self._edit)
         row.addWidget(self._button("Decline" if fact.status == "proposed" else "Remove", text, self.removed.emit))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.tokens.space_tight)
         column.addWidget(TextLabel(theme, text, wrap=True))
         column.addLayout(row)
+
+    def focus_edit(self) -> None:
+        self._edit.setFocus()
 
     def _button(self, name: str, text: str, do: Callable[[], None], *, primary: bool = False) -> QPushButton:
         button = push_button(name, "primary" if primary else "plain")
@@ -78,6 +82,8 @@ class FactsPageView(QWidget):
         self._facts = facts
         self._shown: tuple[Fact, ...] | None = None
         self._undo: MemoryPinParams | None = None
+        self._views: dict[str, FactRowView] = {}
+        self._edited = ""  # the id of the fact in the form; "" for a new one
         self._new = push_button("Add a fact …")
         self._form = FactFormView(theme, facts)
         self._rows = QVBoxLayout()
@@ -119,7 +125,9 @@ class FactsPageView(QWidget):
         if not self._facts.is_loaded or shown == self._shown:
             return  # rows with the focus keep it
         self._shown = shown
+        focused = next((fact_id for fact_id, view in self._views.items() if _has_focus(view)), None)
         clear_layout(self._rows)
+        self._views = {}
         if not shown:
             self._rows.addWidget(EmptyStateView(self._theme, "pin", "No facts yet", _NOTHING))
         for heading, facts in (("Proposed by agents", proposed), ("Pinned", pinned)):
@@ -128,7 +136,17 @@ class FactsPageView(QWidget):
             for number, fact in enumerate(facts):
                 if number:
                     self._rows.addWidget(hairline())
-                self._rows.addWidget(self._row(fact))
+                self._views[fact.id] = self._row(fact)
+                self._rows.addWidget(self._views[fact.id])
+        if focused is not None:
+            self._focus(focused)
+
+    def _focus(self, fact_id: str) -> None:
+        """Of a fact that is gone, the focus goes to the button above the list."""
+        if (view := self._views.get(fact_id)) is not None:
+            view.focus_edit()
+        else:
+            self._new.setFocus()
 
     def _row(self, fact: Fact) -> FactRowView:
         row = FactRowView(self._theme, fact)
@@ -140,15 +158,17 @@ class FactsPageView(QWidget):
 
     def _on_new_clicked(self) -> None:
         self._new.hide()
+        self._edited = ""
         self._form.open_new()
 
     def _on_edit_requested(self, fact: Fact) -> None:
         self._new.hide()
+        self._edited = fact.id
         self._form.open_fact(fact)
 
     def _on_form_closed(self) -> None:
         self._new.show()
-        self._new.setFocus()
+        self._focus(self._edited)
 
     def _on_done(self, before: Fact | None, fact: Fact) -> None:
         if before is None:
@@ -179,6 +199,11 @@ class FactsPageView(QWidget):
     def _say(self, text: str, undo: MemoryPinParams | None) -> None:
         self._undo = undo
         self.said.emit(text, undo is not None)
+
+
+def _has_focus(view: QWidget) -> bool:
+    focused = view.focusWidget()
+    return focused is not None and focused.hasFocus()  # pyright: ignore[reportUnnecessaryComparison] -- nothing has the focus at first
 
 
 def _folder(fact: Fact) -> str | None:

@@ -23,6 +23,7 @@ _PERIODS: dict[str, timedelta | None] = {
 }
 _EVERYWHERE = "Everywhere"
 _PLACE_CHARACTERS = 18
+_PLACE_PADDING, _WIDEST_PLACE = 40, 480  # pixels, in the open list
 
 
 class MemoryFilterView(QWidget):
@@ -74,6 +75,9 @@ class MemoryFilterView(QWidget):
         self._place.clear()
         self._place.addItems(list(places.values()))
         self._place.setCurrentIndex(self._places.index(chosen) if chosen in places else 0)
+        names = self._place.fontMetrics()
+        widest = max(map(names.horizontalAdvance, places.values())) + _PLACE_PADDING
+        self._place.view().setMinimumWidth(min(widest, _WIDEST_PLACE))
 
     def clear(self) -> None:
         for box in (self._kind, self._place, self._period):

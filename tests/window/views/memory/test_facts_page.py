@@ -116,6 +116,25 @@ async def test_a_changed_fact_is_as_before_after_undo(
     assert await known(stores) == [("Use tabs.", "always", "")]
 
 
+async def test_the_focus_returns_to_the_fact_that_was_changed_and_leaves_one_that_is_gone(
+    page: FactsPageView, stores: Stores, said: list[tuple[str, bool]]
+) -> None:
+    await add(page, "Use tabs.")
+    await add(page, "Use ruff.")
+    visible(page)["Edit: Use tabs."].setFocus()
+    QTest.keyClick(visible(page)["Edit: Use tabs."], Qt.Key.Key_Return)
+    QTest.keyClick(field(page, "Fact"), Qt.Key.Key_Escape)
+    assert page.focusWidget() is visible(page)["Edit: Use tabs."]
+    QTest.keyClick(visible(page)["Edit: Use tabs."], Qt.Key.Key_Return)
+    field(page, "Fact").setText("Use spaces.")
+    QTest.keyClick(field(page, "Fact"), Qt.Key.Key_Return)
+    await until(lambda: "Edit: Use spaces." in visible(page) and visible(page)["Edit: Use spaces."].hasFocus())
+    remove = visible(page)["Remove: Use spaces."]
+    remove.setFocus()
+    QTest.keyClick(remove, Qt.Key.Key_Return)
+    await until(lambda: visible(page)["Add a fact …"].hasFocus())
+
+
 async def test_facts_of_other_clients_appear_and_go(page: FactsPageView, stores: Stores) -> None:
     fact: Fact = (await stores.session.call(MEMORY_PIN, MemoryPinParams(text="From elsewhere."))).fact
     await until(lambda: has(page, "From elsewhere."))
