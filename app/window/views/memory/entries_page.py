@@ -15,7 +15,7 @@ from app.window.views.memory.entry_view import EntryView
 from app.window.views.memory.filters import MemoryFilterView
 from app.window.views.memory.texts import forget_result
 from app.window.widgets.empty_state import EmptyStateView
-from app.window.widgets.labels import TextLabel
+from app.window.widgets.labels import ElidedLabel
 from app.window.widgets.search_field import SearchField
 
 _EMPTY = "What you and your agents say and do is kept here, so that it is found again weeks later."
@@ -47,7 +47,7 @@ class EntriesPageView(QWidget):
         self._newer = push_button("", "quiet")
         set_style(self._newer, "tone", "link")
         self._newer.hide()
-        self._note = TextLabel(theme, size=theme.tokens.size_small, tone="waiting", wrap=True)
+        self._note = ElidedLabel(theme, size=theme.tokens.size_small, tone="waiting")  # the state says it in full
         self._state = push_button("Show state", "quiet")
         set_style(self._state, "tone", "link")
         self._state.hide()
@@ -151,7 +151,7 @@ class EntriesPageView(QWidget):
         if not store.is_searching:
             self._slow.stop()
         self._note.set_tone("waiting")
-        self._note.setText(plain(store.remark))
+        self._note.set_text(plain(store.remark))
         self._note.setVisible(bool(store.remark))
         self._state.setVisible(bool(store.remark))
         if store.count():
@@ -163,7 +163,7 @@ class EntriesPageView(QWidget):
 
     def _show_searching(self) -> None:
         self._note.set_tone("muted")
-        self._note.setText("Searching …")
+        self._note.set_text("Searching …")
         self._note.show()
         self._state.hide()
 
