@@ -128,8 +128,13 @@ class MemoryDialog(QDialog):
             self.entries.show_total(self._state.stats.entries)
 
     def _on_state_changed(self) -> None:
-        """After a reconnect everything may be another."""
-        if self.isVisible() and self._stores.session.state == "ready":
+        """After a reconnect everything may be another. The focus stays where a person types."""
+        if not self.isVisible() or self._stores.session.state != "ready":
+            return
+        self.banner.hide()
+        if self._stack.currentWidget() is self.entries:
+            self._entry_store.reload()
+        else:
             self._load_page()
 
     def _on_source_requested(self, conversation_id: str, node_id: str) -> None:

@@ -281,5 +281,20 @@ async def test_without_an_engine_the_page_says_so_and_keeps_what_was_typed(
     assert (dialog.entries.search.text(), dialog.entries.list.lines) == ("water", ("We water on Sundays.",))
 
 
+async def test_what_was_typed_without_an_engine_is_searched_once_it_is_back(
+    dialog: MemoryDialog, engine: StoreEngine
+) -> None:
+    await store(engine, "We water on Sundays.", "The roof is dry.")
+    await opened(dialog, 2)
+    engine.cable.pull()
+    await until(lambda: engine.stores.session.state != "ready")
+    await search(dialog, "water")
+    await until(dialog.banner.isVisible)
+    dialog.entries.list.setFocus()
+    engine.cable.pulled = False
+    await until(lambda: dialog.entries.list.lines[:1] == ("We water on Sundays.",))
+    assert not dialog.banner.isVisible() and dialog.entries.list.hasFocus()
+
+
 def _button(dialog: MemoryDialog, name: str) -> QAbstractButton:
     return visible(dialog)[name]
