@@ -60,7 +60,9 @@ class EntryModel(QAbstractListModel):
     def _hint(self, item: MemoryItem) -> str:
         local = item.at.astimezone()
         day = f"{local.day} {local:%b %Y}"
-        return f"{item.score:.2f} · {day}" if self._store.text else day
+        return (
+            f"{item.score:.2f} · {day}" if item.score else day
+        )  # the list before has none, while a search is under way
 
     def _on_reset(self) -> None:
         self.beginResetModel()

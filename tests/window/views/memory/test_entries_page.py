@@ -16,6 +16,7 @@ from app.protocol.events import ConversationUpdate, TaskMessage
 from app.protocol.memory import MemoryFilter
 from app.window.theme.theme import Theme
 from app.window.views.memory.dialog import MemoryDialog
+from app.window.views.shared.item_delegate import HINT
 from tests.support.engine_parts import remembered
 from tests.support.model_server import ModelServer, Reply
 from tests.support.store_engine import StoreEngine, store_engine
@@ -127,6 +128,18 @@ async def test_a_search_shows_the_best_first_with_scores_and_says_when_only_word
     await press(dialog, "Clear search and filters")
     await until(lambda: len(dialog.entries.list.lines) == 6)
     assert dialog.entries.search.hasFocus()
+
+
+async def test_until_a_search_has_ended_the_entries_before_have_no_score(
+    dialog: MemoryDialog, engine: StoreEngine
+) -> None:
+    await say(engine, "The kettle leaks")
+    await opened(dialog, 2)
+    await search(dialog, "kettle")
+    first = dialog.entries.list.model().index(0, 0)
+    assert first.data() == "Noted." and " · " not in str(first.data(HINT))
+    await until(lambda: dialog.entries.list.lines[:1] == ("The kettle leaks",))
+    assert " · " in str(dialog.entries.list.model().index(0, 0).data(HINT))
 
 
 async def test_filters_narrow_the_list_by_kind_and_folder(dialog: MemoryDialog, engine: StoreEngine) -> None:
