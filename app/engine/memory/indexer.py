@@ -167,9 +167,9 @@ class Indexer:
             await self._remove_conversation(conversation_id)
             del self._deleted[conversation_id]
         finished = tuple(self._finished)[:_NODES]
-        earlier = await self._database.nodes.numbered(finished) if finished else ()
+        earlier = await self._database.nodes.numbered(finished, self._reached) if finished else ()
         position, later = await self._database.nodes.after(self._position, _NODES)
-        await self._add([one for one in earlier if one.number <= self._reached], later)
+        await self._add(earlier, later)
         for node_id in finished:
             del self._finished[node_id]
         has_more = position > self._position or len(finished) == _NODES

@@ -61,6 +61,13 @@ async def test_streaming_node_is_replaced_by_its_finished_version_at_the_same_po
     assert await database.nodes.path("n2") == (node("n0"), node("n1", "n0"), node("n2", "n1"))
 
 
+async def test_nodes_are_read_by_their_ids_up_to_a_number(database: Database) -> None:
+    branch = await grow(database, 4)
+    _, stored = await database.nodes.after(0, 10)
+    assert [one.node for one in stored] == list(branch)
+    assert await database.nodes.numbered(("n3", "n2", "n0", "none"), stored[2].number) == (stored[0], stored[2])
+
+
 async def test_ten_thousand_nodes_in_one_branch_come_back_in_order(database: Database) -> None:
     branch = await grow(database, 10_000)
     assert await database.nodes.path("n9999") == branch

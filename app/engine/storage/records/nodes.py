@@ -189,9 +189,9 @@ class NodeStore:
         numbers = [row.number for row in sizes[:count]]
         return max(numbers, default=number), await self._numbered(nodes.c.number.in_(numbers))
 
-    async def numbered(self, node_ids: Sequence[str]) -> tuple[NumberedNode, ...]:
-        """Up to some hundred nodes in order of their numbers; missing and unreadable ones are left out."""
-        return await self._numbered(nodes.c.id.in_(node_ids))
+    async def numbered(self, node_ids: Sequence[str], up_to: int) -> tuple[NumberedNode, ...]:
+        """Those of these nodes with a number up to `up_to`, in order of their numbers. Unreadable ones are left out."""
+        return await self._numbered(nodes.c.id.in_(node_ids) & (nodes.c.number <= up_to))
 
     async def first_number(self, conversation_id: str) -> int | None:
         """The lowest number of a node of the conversation."""
