@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from app.engine.core.errors import EngineError, InvalidParams
+from app.engine.core.fair_share import short_switches
 from app.engine.memory.index import IndexOutdated, WordIndex
 
 T = TypeVar("T")
@@ -38,7 +39,8 @@ class IndexThread:
 
         What `work` changed in a transaction is undone then.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(self._run, work))
+        with short_switches():
+            return await asyncio.get_running_loop().run_in_executor(self._thread, partial(self._run, work))
 
     async def clear(self) -> None:
         """Begin with an empty file. Raises `IndexUnavailable`."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from app.engine.core.errors import EngineError
-from app.engine.core.fair_share import short_switches
 from app.engine.memory.entries import entry_of
 from app.engine.memory.index import WordIndex
 from app.engine.memory.index_thread import IndexThread, IndexUnavailable
@@ -242,8 +241,7 @@ class Indexer:
         wanted = [one.node for one in finished if one.node.conversation_id in folders]
         mark = later[-1] if later and not self._streaming and not self._held else None
         if wanted or mark is not None:
-            with short_switches():
-                added = await self._index.run(partial(self._write, self._generation, wanted, folders, names, mark))
+            added = await self._index.run(partial(self._write, self._generation, wanted, folders, names, mark))
             if added:
                 self.on_added()
 
