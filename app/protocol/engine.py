@@ -8,8 +8,10 @@ from app.protocol.base import EmptyParams, EmptyResult, Method, Timestamp, Wire
 from app.protocol.conversations import Conversation, Fork, Node
 from app.protocol.tasks import Task
 
-# Faults of the disk, the database or the process limits of the engine.
-Trouble: TypeAlias = Literal["disk_full", "read_only", "locked", "disk_error", "damaged", "no_descriptors"]
+# Faults of the disk, the database or the process limits of the engine. `unreachable`: the database server is away.
+Trouble: TypeAlias = Literal[
+    "disk_full", "read_only", "locked", "disk_error", "damaged", "unreachable", "no_descriptors"
+]
 # `stalled`: the previous engine stopped responding and was ended.
 # `no_sandbox`: commands run without one, though the setting wants one if there is any.
 ConditionKind: TypeAlias = Literal[Trouble, "stalled", "no_sandbox"]

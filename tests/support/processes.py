@@ -204,14 +204,14 @@ def processes() -> set[int]:
     return {pid for pid in _descendants() if _is_alive(pid)}
 
 
-def _descendants() -> set[int]:
+def _descendants(of: int = 0) -> set[int]:
     """All descendants, found from parent to child if the system supports it.
 
     That takes a hundredth of the time of a scan of the whole machine.
     """
     if not has_proc():
-        return {child.pid for child in psutil.Process().children(recursive=True)}
-    found, rest = set[int](), children_of(os.getpid())
+        return {child.pid for child in psutil.Process(of or None).children(recursive=True)}
+    found, rest = set[int](), children_of(of or os.getpid())
     while rest:
         pid = rest.pop()
         found.add(pid)
@@ -219,11 +219,16 @@ def _descendants() -> set[int]:
     return found
 
 
-def leaked_processes(before: set[int], kept_homes: Iterable[Path]) -> list[str]:
-    """The processes that did not exist before, killed by this call; engines on the kept data directories may stay."""
+def leaked_processes(before: set[int], kept_homes: Iterable[Path], kept: Iterable[int]) -> list[str]:
+    """The processes that did not exist before, killed by this call.
+
+    Engines on the kept data directories may stay, and so may these processes with those below them.
+    """
     give_up_at = time.monotonic() + _GRACE_S
     while left := processes() - before:
         left -= _engines(kept_homes)
+        for pid in kept:
+            left -= {pid, *(_descendants(pid) if pid in left else ())}
         if not left or time.monotonic() > give_up_at:
             return sorted(_end(pid) for pid in left)
         time.sleep(_LOOK_S)

@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+from app.protocol.engine import Trouble
+
 
 class EngineError(Exception):
     """Base class. `str(error)` says what happened and what to do; `code` is the error code on the wire."""
@@ -50,9 +52,17 @@ class StorageError(EngineError):
 
 
 class CannotSave(StorageError):
-    """The disk is full, or the file is locked or damaged: writes fail until that is fixed. Reads still work."""
+    """The disk is full, the database locked, damaged or its server away: writes fail until that is fixed.
+
+    Reads still work, unless the server is away.
+    """
 
     code = "cannot_save"
+
+    def __init__(self, text: str, kind: Trouble | None = None) -> None:
+        """`kind` is that of a failed attempt, None for what is not even tried."""
+        super().__init__(text)
+        self.kind: Trouble | None = kind
 
 
 class EngineRunning(EngineError):

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Self
 from uuid import uuid4
 
-from sqlalchemy import select
+from sqlalchemy import make_url, select
+from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.engine.core.errors import StorageError
+from app.engine.core.errors import ConfigurationError, StorageError
 from app.engine.storage.records import agents
 from app.engine.storage.records.agents import AgentStore, PersonalityStore
 from app.engine.storage.records.asks import AskStore
@@ -28,16 +29,17 @@ from app.engine.storage.records.tasks import PromptStore, TaskStore
 from app.engine.storage.records.transfer import TransferStore
 from app.engine.storage.records.turns import TurnStore
 from app.engine.storage.records.usage import UsageStore
-from app.engine.storage.search.full_text import FtsSearch
-from app.engine.storage.search.hits import NodeSearch
-from app.engine.storage.search.like import LikeSearch
-from app.engine.storage.search.titles import FtsTitleSearch, LikeTitleSearch, TitleSearch
-from app.engine.storage.sqlite.engines import open_engine
+from app.engine.storage.search.fts5 import Fts5Index, Fts5Titles
+from app.engine.storage.search.full_text import FullTextSearch
+from app.engine.storage.search.text_vectors import TextVectorIndex, TextVectorTitles
+from app.engine.storage.search.titles import TitleSearch
+from app.engine.storage.sqlite.engines import open_engine, path_of
 from app.engine.storage.sqlite.journal import Journal
 from app.engine.storage.sqlite.reader import Reader
 from app.engine.storage.sqlite.remains import clear_remains, mark_secure
 from app.engine.storage.sqlite.statements import Write, upsert
 from app.engine.storage.sqlite.tables import meta
+from app.engine.storage.sqlite.writer import Writer
 
 _ADD_META = upsert(meta, ["name"])
 
@@ -47,7 +49,7 @@ class Database:
 
     def __init__(self, engine: AsyncEngine, journal: Journal, epoch: str) -> None:
         self._engine = engine
-        reader = Reader(engine, journal.health)
+        reader = Reader(engine, journal)
         self.journal = journal
         self.health = journal.health
         self.epoch = epoch
@@ -72,21 +74,21 @@ class Database:
         self.forgets = ForgetStore(reader)
         self.storage_stats = StorageStatsStore(reader)
         self.transfer = TransferStore(reader)
-        has_index = engine.dialect.name == "sqlite"
-        self.titles: TitleSearch = FtsTitleSearch(reader) if has_index else LikeTitleSearch(reader)
-        self.search: NodeSearch = (FtsSearch if has_index else LikeSearch)(reader, self.titles)
+        is_sqlite = engine.dialect.name == "sqlite"
+        self.titles: TitleSearch = Fts5Titles(reader) if is_sqlite else TextVectorTitles(reader)
+        self.search = FullTextSearch(reader, self.titles, Fts5Index() if is_sqlite else TextVectorIndex())
 
     @classmethod
     async def open(cls, url: str, copies: Path) -> Self:
-        """Open the database at an SQLAlchemy URL with an async driver; creates or migrates it as needed.
+        """Open the database at an SQLAlchemy URL of SQLite or PostgreSQL; creates or migrates it as needed.
 
-        Before a migration a copy goes into `copies`. Raises `StorageError` if it cannot be opened; it is unchanged
-        then.
+        Before a migration a copy of a SQLite file goes into `copies`. Raises `ConfigurationError` for an unusable URL,
+        `StorageError` if the database cannot be opened; it is unchanged then.
         """
-        engine, writer = await open_engine(url, copies)
+        engine, writer = await _open(url, copies)
         journal = Journal(writer, engine)
         try:
-            epoch = await _ensure_epoch(journal, Reader(engine, journal.health))
+            epoch = await _ensure_epoch(journal, Reader(engine, journal))
         except StorageError as error:
             await journal.close()
             await engine.dispose()
@@ -104,6 +106,30 @@ class Database:
         """Commit queued changes and close all connections."""
         await self.journal.close()
         await self._engine.dispose()
+
+
+async def _open(url: str, copies: Path) -> tuple[AsyncEngine, Writer]:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise ConfigurationError(f"The setting database_url is no database URL: {error}") from error
+    match parsed.drivername:
+        case "sqlite" | "sqlite+aiosqlite":
+            return await open_engine(path_of(parsed), copies)
+        case "postgresql" | "postgresql+asyncpg":
+            try:
+                from app.engine.storage.postgres.server import open_server
+            except ImportError as error:
+                raise ConfigurationError(
+                    "The setting database_url names a PostgreSQL server, and its driver is not installed. "
+                    'Run: pip install "errand-desktop[postgres]"'
+                ) from error
+            return await open_server(parsed)
+        case other:
+            raise ConfigurationError(
+                f"The setting database_url begins with {other!r}. Errand works with SQLite and PostgreSQL: write "
+                "postgresql://user@host/database, or leave it empty."
+            )
 
 
 async def _ensure_epoch(journal: Journal, reader: Reader) -> str:

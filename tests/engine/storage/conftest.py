@@ -1,4 +1,4 @@
-"""A new database in a real file for each test."""
+"""A new database for each test: in a real file, and on a real PostgreSQL server."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,13 +8,24 @@ import pytest
 from app.engine.storage.database import Database
 from app.engine.storage.records import conversations, tasks
 from app.engine.storage.sqlite.engines import sqlite_url
+from tests.support.postgres_server import PostgresServer
 from tests.support.records import conversation, task
+
+DATABASES = ("sqlite", "postgresql")
+
+
+@pytest.fixture(params=DATABASES)
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return sqlite_url(tmp_path / "errand.db")
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.new_database()
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
+async def database(database_url: str, tmp_path: Path) -> AsyncIterator[Database]:
     """With the conversation c1 and its task t1, to which most other records belong."""
-    database = await Database.open(sqlite_url(tmp_path / "errand.db"), tmp_path / "copies")
+    database = await Database.open(database_url, tmp_path / "copies")
     database.journal.put(conversations.save(conversation("c1")), tasks.save(task("t1")))
     await database.journal.flush()
     yield database

@@ -14,6 +14,7 @@ from app.engine.storage.records import conversations, events
 from app.engine.storage.sqlite.backups import DailyBackups
 from app.engine.storage.sqlite.engines import sqlite_url
 from app.protocol.events import ConversationUpdate, EventRecord
+from tests.support.databases import of_sqlite
 from tests.support.records import conversation
 
 
@@ -30,6 +31,7 @@ def conversations_in(file: Path) -> int:
         return int(count)
 
 
+@of_sqlite
 async def test_copy_made_during_writes_is_a_consistent_snapshot(database: Database, tmp_path: Path) -> None:
     for number in range(3000):
         happen(database, number + 1)
@@ -49,6 +51,7 @@ async def test_copy_made_during_writes_is_a_consistent_snapshot(database: Databa
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+@of_sqlite
 async def test_each_day_with_changes_gets_a_copy_and_the_last_five_are_kept(database: Database, tmp_path: Path) -> None:
     folder = tmp_path / "copies"
     daily = DailyBackups(tmp_path / "errand.db", folder, Health())
@@ -66,6 +69,7 @@ async def test_each_day_with_changes_gets_a_copy_and_the_last_five_are_kept(data
     assert kept[-1].stat().st_mtime > time.time() - 1800, "nothing has happened since: it is as good as a new one"
 
 
+@of_sqlite
 async def test_copies_dated_in_the_future_are_replaced_by_later_ones(database: Database, tmp_path: Path) -> None:
     folder = tmp_path / "copies"
     daily = DailyBackups(tmp_path / "errand.db", folder, Health())
@@ -81,6 +85,7 @@ async def test_copies_dated_in_the_future_are_replaced_by_later_ones(database: D
     assert [conversations_in(file) for file in by_age] == [4, 5, 6, 7, 8]
 
 
+@of_sqlite
 async def test_migration_and_manual_copies_do_not_count_as_daily_copies(database: Database, tmp_path: Path) -> None:
     folder = tmp_path / "copies"
     folder.mkdir()

@@ -1,17 +1,12 @@
 """Search over titles: hits in the order of change, kept current."""
 
 from datetime import timedelta
-from pathlib import Path
 
 import msgspec
 import pytest
 
-from app.engine.core.resources import Health
 from app.engine.storage.database import Database
 from app.engine.storage.records import conversations
-from app.engine.storage.search.titles import LikeTitleSearch
-from app.engine.storage.sqlite.engines import open_engine, sqlite_url
-from app.engine.storage.sqlite.reader import Reader
 from app.engine.storage.sqlite.statements import Write
 from app.engine.storage.sqlite.tables import conversations as conversations_table
 from app.protocol.conversations import Conversation
@@ -87,15 +82,3 @@ async def test_archived_conversations_are_found_too(database: Database) -> None:
     archived = msgspec.structs.replace(TITLES[3], archived=True)
     await put(database, archived)
     assert await database.titles.find("note") == (archived,)
-
-
-async def test_like_search_finds_titles_too(database: Database, tmp_path: Path) -> None:
-    await put(database, *TITLES)
-    engine, writer = await open_engine(sqlite_url(tmp_path / "errand.db"), tmp_path)
-    search = LikeTitleSearch(Reader(engine, Health()))
-    try:
-        assert await search.find("tests SHOP") == (TITLES[2], TITLES[0])
-        assert await search.find("%") == ()
-    finally:
-        await writer.close()
-        await engine.dispose()

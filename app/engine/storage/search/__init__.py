@@ -1,4 +1,4 @@
-"""Search over nodes and titles: query syntax, scope, FTS5 and LIKE, context of a hit.
+"""Search over nodes and titles: query syntax, scope, the indexes of SQLite and PostgreSQL, context of a hit.
 
-Index and triggers are in sqlite/search_index.py. Start at query.py.
+Indexes and triggers are in sqlite/search_index.py and postgres/schema.py. Start at full_text.py.
 """

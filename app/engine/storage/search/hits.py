@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import Row, bindparam, select, text
 
@@ -96,15 +96,6 @@ class HitContext:
             before = counted[-1][2] if counted and counted[-1][0] == row.conversation_id else 0
             counted.append((row.conversation_id, row.number, before + row.amount))
         return counted
-
-
-class NodeSearch(Protocol):
-    async def find(self, text: str, limit: int = 20, conversation_id: str | None = None) -> tuple[SearchHit, ...]:
-        """Nodes that contain all words of `text`, newest first; no input raises an error.
-
-        Empty if an operator has an invalid value: `parse_query` returns advice.
-        """
-        ...
 
 
 class HitBuilder:

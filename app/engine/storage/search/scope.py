@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Text, TextClause, bindparam, func, literal, select, text
+from sqlalchemy import ColumnElement, TextClause, bindparam, select
 
 from app.engine.storage.search.query import SearchQuery
 from app.engine.storage.search.titles import TitleSearch
 from app.engine.storage.sqlite.reader import Reader
-from app.engine.storage.sqlite.search_index import WITH_FORMER
 from app.engine.storage.sqlite.tables import agents, conversations
 from app.protocol.conversations import Conversation
 
@@ -17,15 +16,6 @@ _MOST_CONVERSATIONS = 50
 _MOST_AGENTS = 2_000
 _KNOWN = select(conversations.c.id).where(conversations.c.id == bindparam("id"))
 _NAMED = select(agents.c.id).limit(_MOST_AGENTS + 1)
-
-# Finds an agent by its lower-case name: SQLite has an index for this, other databases scan.
-NAME_INDEXED = func.lower(func.json_extract(agents.c.body, literal("$.name", literal_execute=True))) == bindparam(
-    "name"
-)
-# Conversations with deleted agents: must match the index expression literally.
-FORMER_INDEXED = text(WITH_FORMER)
-FORMER_ANYWHERE = conversations.c.body.contains('"former":[{', autoescape=True)
-NAME_ANYWHERE = func.lower(agents.c.body).contains('"name":"' + bindparam("name", type_=Text()) + '"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +38,7 @@ class ScopeFinder:
         self,
         reader: Reader,
         titles: TitleSearch,
-        is_named: ColumnElement[bool],
+        is_named: ColumnElement[bool] | TextClause,
         has_former: ColumnElement[bool] | TextClause,
     ) -> None:
         self._reader = reader

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.engine.core.errors import Busy, CannotSave, StorageError
 from app.engine.core.resources import Health
-from app.engine.storage.sqlite.errors import condition, condition_kind, error_text, save_error
+from app.engine.storage.sqlite.errors import condition, name_of, save_error_of
 from app.engine.storage.sqlite.statements import Write, upsert
 from app.engine.storage.sqlite.tables import meta
 from app.engine.storage.sqlite.writer import Writer, synchronous
@@ -166,6 +166,13 @@ class Journal:
             await probe.done
         else:
             raise self._refusal()
+
+    def suspect(self) -> None:
+        """Find out, without waiting for it, whether changes can be saved now: `health` tells."""
+        if self.health.blocking_condition is None and not self._closing:
+            probe = _Probe(self._loop.create_future())
+            probe.done.add_done_callback(lambda done: done.exception())  # known to `health`
+            self._add(probe)
 
     async def transact(self, work: Callable[[AsyncConnection], Awaitable[T]], *, durable: bool = True) -> T:
         """Read, decide and write in one exclusive transaction, in queue order; an error in `work` rolls it back.
@@ -324,11 +331,10 @@ class Journal:
                 return
 
     def _report_trouble(self, error: CannotSave) -> None:
-        kind = condition_kind(error)
-        assert kind is not None
-        if not any(known.kind == kind for known in self.health.conditions):
+        assert error.kind is not None
+        if not any(known.kind == error.kind for known in self.health.conditions):
             _log.error("nothing can be saved: %s", error)
-        self.health.report(condition(kind, self._engine.url.database or ""))
+        self.health.report(condition(error.kind, name_of(self._engine)))
         for entry in (*self._batch, *self._entries):
             match entry:
                 case _Probe(waiting) | _ExclusiveTurn(waiting) if not waiting.done():
@@ -399,8 +405,8 @@ async def _transact(engine: AsyncEngine, work: Callable[[AsyncConnection], Await
                 await connection.exec_driver_sql(synchronous(durable=durable))
                 await connection.exec_driver_sql("BEGIN IMMEDIATE")
             return await work(connection)
-    except SQLAlchemyError as error:
-        raise save_error(error_text(error)) from error
+    except (SQLAlchemyError, OSError) as error:
+        raise save_error_of(error) from error
 
 
 def _empty_change() -> Write:

@@ -1,5 +1,6 @@
 """Creates or migrates the schema, with the triggers that keep the audit append-only."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from sqlalchemy import Connection, text
@@ -62,12 +63,14 @@ HEAD = REVISIONS[-1]
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 
 
-def create(connection: Connection) -> None:
-    """Create all tables in an empty database, in the newest revision."""
+OF_SQLITE = (*CREATE_GUARDS, *CREATE_SEARCH, *CREATE_TITLES)
+
+
+def create(connection: Connection, beside_tables: Sequence[str] = OF_SQLITE) -> None:
+    """Create all tables in an empty database, in the newest revision; then what only this kind of database has."""
     metadata.create_all(connection, checkfirst=False)
-    if connection.dialect.name == "sqlite":
-        for statement in (*CREATE_GUARDS, *CREATE_SEARCH, *CREATE_TITLES):
-            connection.exec_driver_sql(statement)
+    for statement in beside_tables:
+        connection.exec_driver_sql(statement)
     connection.exec_driver_sql(
         "CREATE TABLE alembic_version "
         "(version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"

@@ -40,7 +40,8 @@ def upsert(table: Table, key: Sequence[str], columns: Sequence[str] = (), *, onl
 
     `only_if`: an SQL condition on `excluded` (the new row) and the table, else the row stays too.
     """
-    statement = insert(table)
+    # `inline`: SQLAlchemy would ask PostgreSQL for generated numbers, by a RETURNING in the wrong place.
+    statement = insert(table).inline()
     if not columns:
         return statement.on_conflict_do_nothing(index_elements=key)
     changes = {name: statement.excluded[name] for name in columns}

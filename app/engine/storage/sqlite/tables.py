@@ -21,17 +21,19 @@ metadata = MetaData()
 
 # SQLite assigns row numbers only to columns of type INTEGER.
 _Number = BigInteger().with_variant(Integer(), "sqlite")
+# Compared byte by byte everywhere, in whatever language a server sorts: times, ids and cursors are texts.
+_Text = Text().with_variant(Text(collation="C"), "postgresql")
 
-meta = Table("meta", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+meta = Table("meta", metadata, Column("name", _Text, primary_key=True), Column("value", _Text, nullable=False))
 
 conversations = Table(
     "conversations",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("title", Text, nullable=False),
-    Column("updated_at", Text, nullable=False),
+    Column("id", _Text, primary_key=True),
+    Column("title", _Text, nullable=False),
+    Column("updated_at", _Text, nullable=False),
     Column("archived", Boolean, nullable=False),
-    Column("body", Text, nullable=False),
+    Column("body", _Text, nullable=False),
     Column("pinned", Boolean, nullable=False, server_default=false()),
     Index("conversations_by_change", "archived", "updated_at", "id"),
     Index("conversations_by_pin", "archived", "pinned", "updated_at", "id"),
@@ -42,13 +44,13 @@ nodes = Table(
     "nodes",
     metadata,
     Column("number", _Number, primary_key=True),
-    Column("id", Text, nullable=False, unique=True),
-    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
-    Column("parent_id", Text, ForeignKey("nodes.id")),
-    Column("role", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("created_at", Text, nullable=False),
-    Column("body", Text, nullable=False),
+    Column("id", _Text, nullable=False, unique=True),
+    Column("conversation_id", _Text, ForeignKey("conversations.id"), nullable=False),
+    Column("parent_id", _Text, ForeignKey("nodes.id")),
+    Column("role", _Text, nullable=False),
+    Column("status", _Text, nullable=False),
+    Column("created_at", _Text, nullable=False),
+    Column("body", _Text, nullable=False),
     Index("nodes_by_conversation", "conversation_id", "number"),
     Index("nodes_by_parent", "parent_id", "conversation_id", "number"),
     Index("nodes_by_time", "created_at", "number"),
@@ -62,31 +64,31 @@ nodes = Table(
 personalities = Table(
     "personalities",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("body", Text, nullable=False),
+    Column("id", _Text, primary_key=True),
+    Column("name", _Text, nullable=False),
+    Column("body", _Text, nullable=False),
 )
 
 agents = Table(
     "agents",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
-    Column("created_at", Text, nullable=False),
+    Column("id", _Text, primary_key=True),
+    Column("conversation_id", _Text, ForeignKey("conversations.id"), nullable=False),
+    Column("created_at", _Text, nullable=False),
     Column("version", Integer, nullable=False),
-    Column("body", Text, nullable=False),
+    Column("body", _Text, nullable=False),
     Index("agents_by_conversation", "conversation_id", "created_at"),
 )
 
 tasks = Table(
     "tasks",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
-    Column("status", Text, nullable=False),
-    Column("started_at", Text, nullable=False),
-    Column("ended_at", Text),
-    Column("body", Text, nullable=False),
+    Column("id", _Text, primary_key=True),
+    Column("conversation_id", _Text, ForeignKey("conversations.id"), nullable=False),
+    Column("status", _Text, nullable=False),
+    Column("started_at", _Text, nullable=False),
+    Column("ended_at", _Text),
+    Column("body", _Text, nullable=False),
     Index("tasks_by_start", "started_at", "id"),
     Index("tasks_by_conversation", "conversation_id", "started_at"),
     Index("tasks_active", "started_at", sqlite_where=text("ended_at IS NULL")),
@@ -96,8 +98,8 @@ tasks = Table(
 prompts = Table(
     "prompts",
     metadata,
-    Column("task_id", Text, ForeignKey("tasks.id"), primary_key=True),
-    Column("parts", Text, nullable=False),
+    Column("task_id", _Text, ForeignKey("tasks.id"), primary_key=True),
+    Column("parts", _Text, nullable=False),
 )
 
 # One row per model call: inserted as `started` before the call, completed after it. `minute` counts from 1970 in UTC;
@@ -105,14 +107,14 @@ prompts = Table(
 turns = Table(
     "turns",
     metadata,
-    Column("task_id", Text, ForeignKey("tasks.id"), nullable=False),
+    Column("task_id", _Text, ForeignKey("tasks.id"), nullable=False),
     Column("turn", Integer, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("model", Text, nullable=False),
-    Column("started_at", Text),
-    Column("finished_at", Text),
-    Column("plan", Text),
-    Column("conversation_id", Text),
+    Column("status", _Text, nullable=False),
+    Column("model", _Text, nullable=False),
+    Column("started_at", _Text),
+    Column("finished_at", _Text),
+    Column("plan", _Text),
+    Column("conversation_id", _Text),
     Column("minute", Integer),
     Column("input_tokens", Integer),
     Column("output_tokens", Integer),
@@ -120,7 +122,7 @@ turns = Table(
     Column("cache_write_tokens", Integer),
     Column("cost_usd", Float),
     Column("seconds", Float),
-    Column("context", Text),
+    Column("context", _Text),
     Column("estimated", Integer, nullable=False, server_default="0"),
     PrimaryKeyConstraint("task_id", "turn"),
     Index(
@@ -144,11 +146,11 @@ tool_executions = Table(
     "tool_executions",
     metadata,
     Column("number", _Number, primary_key=True),
-    Column("execution_id", Text, nullable=False),
-    Column("phase", Text, nullable=False),
-    Column("task_id", Text, ForeignKey("tasks.id"), nullable=False),
-    Column("at", Text, nullable=False),
-    Column("body", Text, nullable=False),
+    Column("execution_id", _Text, nullable=False),
+    Column("phase", _Text, nullable=False),
+    Column("task_id", _Text, ForeignKey("tasks.id"), nullable=False),
+    Column("at", _Text, nullable=False),
+    Column("body", _Text, nullable=False),
     Index("tool_executions_by_phase", "execution_id", "phase", unique=True),
     Index("tool_executions_by_task", "task_id", "number"),
 )
@@ -156,11 +158,11 @@ tool_executions = Table(
 asks = Table(
     "asks",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("task_id", Text, ForeignKey("tasks.id"), nullable=False),
-    Column("status", Text, nullable=False),
-    Column("created_at", Text, nullable=False),
-    Column("body", Text, nullable=False),
+    Column("id", _Text, primary_key=True),
+    Column("task_id", _Text, ForeignKey("tasks.id"), nullable=False),
+    Column("status", _Text, nullable=False),
+    Column("created_at", _Text, nullable=False),
+    Column("body", _Text, nullable=False),
     Index("asks_by_status", "status", "created_at"),
     Index("asks_by_task", "task_id", "created_at"),
 )
@@ -170,9 +172,9 @@ grants = Table(
     "grants",
     metadata,
     Column("number", _Number, primary_key=True),
-    Column("grant_id", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("body", Text, nullable=False),
+    Column("grant_id", _Text, nullable=False),
+    Column("action", _Text, nullable=False),
+    Column("body", _Text, nullable=False),
     Index("grants_by_id", "grant_id", "number"),
 )
 
@@ -180,8 +182,8 @@ events = Table(
     "events",
     metadata,
     Column("sequence", _Number, primary_key=True, autoincrement=False),
-    Column("conversation_id", Text),
-    Column("body", Text, nullable=False),
+    Column("conversation_id", _Text),
+    Column("body", _Text, nullable=False),
 )
 
 # Changes of files by tasks, in the order in which they were recorded. `before` and `after` name stored contents.
@@ -189,14 +191,14 @@ changes = Table(
     "changes",
     metadata,
     Column("number", _Number, primary_key=True),
-    Column("id", Text, nullable=False, unique=True),
-    Column("task_id", Text, ForeignKey("tasks.id"), nullable=False),
-    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
-    Column("path", Text, nullable=False),
-    Column("at", Text, nullable=False),
-    Column("before", Text, nullable=False),
-    Column("after", Text, nullable=False),
-    Column("body", Text, nullable=False),
+    Column("id", _Text, nullable=False, unique=True),
+    Column("task_id", _Text, ForeignKey("tasks.id"), nullable=False),
+    Column("conversation_id", _Text, ForeignKey("conversations.id"), nullable=False),
+    Column("path", _Text, nullable=False),
+    Column("at", _Text, nullable=False),
+    Column("before", _Text, nullable=False),
+    Column("after", _Text, nullable=False),
+    Column("body", _Text, nullable=False),
     Index("changes_by_task", "task_id", "path"),
     Index("changes_by_conversation", "conversation_id", "task_id"),
     Index("changes_by_path", "path", "number"),
@@ -208,8 +210,8 @@ facts = Table(
     "facts",
     metadata,
     Column("number", _Number, primary_key=True),
-    Column("id", Text, nullable=False, unique=True),
-    Column("body", Text, nullable=False),
+    Column("id", _Text, nullable=False, unique=True),
+    Column("body", _Text, nullable=False),
 )
 
 # Append-only: what was done with memory.
@@ -217,21 +219,21 @@ memory_log = Table(
     "memory_log",
     metadata,
     Column("number", _Number, primary_key=True),
-    Column("at", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("actor", Text, nullable=False),
-    Column("about", Text, nullable=False),
+    Column("at", _Text, nullable=False),
+    Column("action", _Text, nullable=False),
+    Column("actor", _Text, nullable=False),
+    Column("about", _Text, nullable=False),
 )
 
 # The result of each command of each client: a command sent twice is executed once, also across restarts.
 commands = Table(
     "commands",
     metadata,
-    Column("client_id", Text, nullable=False),
-    Column("command_id", Text, nullable=False),
-    Column("method", Text, nullable=False),
-    Column("result", Text, nullable=False),
-    Column("at", Text, nullable=False),
+    Column("client_id", _Text, nullable=False),
+    Column("command_id", _Text, nullable=False),
+    Column("method", _Text, nullable=False),
+    Column("result", _Text, nullable=False),
+    Column("at", _Text, nullable=False),
     PrimaryKeyConstraint("client_id", "command_id"),
     Index("commands_by_time", "at"),
 )
@@ -240,16 +242,16 @@ commands = Table(
 forgets = Table(
     "forgets",
     metadata,
-    Column("conversation_id", Text, primary_key=True),
-    Column("node_ids", Text, nullable=False),
-    Column("files", Text, nullable=False),
-    Column("actor", Text, nullable=False),
+    Column("conversation_id", _Text, primary_key=True),
+    Column("node_ids", _Text, nullable=False),
+    Column("files", _Text, nullable=False),
+    Column("actor", _Text, nullable=False),
 )
 
 # Removed conversations whose files may still exist.
 removals = Table(
     "removals",
     metadata,
-    Column("conversation_id", Text, primary_key=True),
-    Column("files", Text, nullable=False),
+    Column("conversation_id", _Text, primary_key=True),
+    Column("files", _Text, nullable=False),
 )

@@ -1,4 +1,4 @@
-"""Writes the journal's batches to the database, each in one transaction: for SQLite and for other databases."""
+"""Writes the journal's batches to the database, each in one transaction."""
 
 import asyncio
 import sqlite3
@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
-from itertools import groupby
 from typing import Protocol
 
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.sql.dml import UpdateBase
 
-from app.engine.storage.sqlite.errors import error_text, save_error
+from app.engine.storage.sqlite.errors import save_error
 from app.engine.storage.sqlite.statements import Value, Write
 
 _dialect = SQLiteDialect_pysqlite(paramstyle="named")
@@ -83,25 +80,3 @@ def _compiled(statement: UpdateBase, names: tuple[str, ...]) -> tuple[str, Mappi
     """The SQL of a statement, and the values embedded in the statement."""
     compiled = statement.compile(dialect=_dialect, column_keys=list(names))
     return str(compiled), {name: value for name, value in compiled.params.items() if name not in names}
-
-
-class EngineWriter:
-    """Other databases, through SQLAlchemy; consecutive equal statements become one executemany."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-
-    async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
-        """Durability depends on the server."""
-        try:
-            async with self._engine.begin() as connection:
-                for statement, writes in groupby(batch, key=lambda write: write.statement):
-                    rows: list[dict[str, Value]] = [dict(write.parameters) for write in writes]
-                    await connection.execute(statement, rows)
-        except SQLAlchemyError as error:
-            raise save_error(error_text(error)) from error
-        except (ValueError, TypeError, OverflowError) as error:
-            raise save_error(error) from error
-
-    async def close(self) -> None:
-        """The engine's owner closes it."""
