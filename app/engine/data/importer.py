@@ -19,8 +19,9 @@ from app.engine.core.workspace_threads import in_workspace
 from app.engine.data.conversation_files import default_workspace
 from app.engine.data.export_format import ExportReader, ImportedConversation
 from app.engine.data.import_normalization import check, normalized, with_local_paths
+from app.engine.data.importers import opencode, opencode_database
 from app.engine.data.importers.archive import open_archive
-from app.engine.data.importers.conversation import to_bundle
+from app.engine.data.importers.conversation import ForeignConversation, to_bundle
 from app.engine.data.importers.import_context import Asset, ImportContext
 from app.engine.data.importers.json_documents import documents
 from app.engine.data.importers.registry import HEAD, PROGRAMS, format_of
@@ -38,6 +39,7 @@ from app.protocol.events import ConversationUpdate
 from app.regular_file import open_regular, read_regular
 
 ERRAND = "Errand"
+_OPENCODE = "opencode.db"
 _ERRAND_EXPORT = b'{"errand_export"'
 _MOST_FILES = 100_000
 _LARGEST_ASSET = 10 * 1024 * 1024
@@ -74,6 +76,12 @@ class Sources:
             yield from self._of_folder(path)
             return
         with open_regular(path) as file:
+            is_database = file.read(len(opencode_database.SIGN)) == opencode_database.SIGN
+        # It is opened again by SQLite: closing a second descriptor would release its locks.
+        if is_database:
+            yield from self._of_database(path)
+            return
+        with open_regular(path) as file:
             if zipfile.is_zipfile(file):
                 yield from self._of_zip(file)
             else:
@@ -81,7 +89,8 @@ class Sources:
                 yield from self._of_file(file, clean_name(path.stem), _assets_in(path.parent), must=True)
 
     def _of_folder(self, folder: Path) -> Iterator[FoundConversation]:
-        found = (Path(entry.path) for _, entry in walk(folder, lambda: False) if ".json" in entry.name)
+        every = (entry for _, entry in walk(folder, lambda: False))
+        found = (Path(entry.path) for entry in every if ".json" in entry.name or entry.name == _OPENCODE)
         try:
             files = sorted(islice((file for file in found if file.is_file()), _MOST_FILES + 1))
         except TooLong as error:
@@ -89,9 +98,12 @@ class Sources:
         if len(files) > _MOST_FILES:
             raise InvalidParams(f"there are more than {_MOST_FILES:,} files in it")
         if not files:
-            raise InvalidParams("there is no .json or .jsonl file in it")
+            raise InvalidParams(f"there is no .json or .jsonl file in it, nor {_OPENCODE}")
         for path in files:
             try:
+                if path.name == _OPENCODE:
+                    yield from self._of_database(path)
+                    continue
                 with open_regular(path) as file:
                     yield from self._of_file(file, clean_name(path.stem), _assets_in(path.parent), must=False)
             except (InvalidParams, OSError):
@@ -123,17 +135,24 @@ class Sources:
             self.skipped["other files"] += 1
         else:
             context = ImportContext(self.paths.attachments, asset, self.skipped)
-            for foreign in form.read(documents(file, form.shape), context):
-                foreign.source_id = foreign.source_id or name
-                if not foreign.nodes:
-                    context.skip("empty conversations")
-                    continue
-                try:
-                    yield FoundConversation(
-                        form.program, ImportedConversation(to_bundle(foreign, form.program, self.paths), 0)
-                    )
-                except InvalidParams:
-                    context.skip("conversations whose messages are in a circle")
+            yield from self._converted(form.read(documents(file, form.shape), context), form.program, name)
+
+    def _of_database(self, path: Path) -> Iterator[FoundConversation]:
+        context = ImportContext(self.paths.attachments, lambda beginning: None, self.skipped)
+        yield from self._converted(opencode_database.read(path, context), opencode.PROGRAM, path.stem)
+
+    def _converted(
+        self, conversations: Iterator[ForeignConversation], program: str, name: str
+    ) -> Iterator[FoundConversation]:
+        for foreign in conversations:
+            foreign.source_id = foreign.source_id or name
+            if not foreign.nodes:
+                self.skipped["empty conversations"] += 1
+                continue
+            try:
+                yield FoundConversation(program, ImportedConversation(to_bundle(foreign, program, self.paths), 0))
+            except InvalidParams:
+                self.skipped["conversations whose messages are in a circle"] += 1
 
 
 def _assets_in(folder: Path) -> Asset:

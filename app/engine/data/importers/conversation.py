@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+import msgspec
+
 from app.engine.core.input_limits import past_moment
 from app.engine.data.conversation_files import default_workspace
 from app.engine.data.import_normalization import in_order
@@ -13,31 +15,51 @@ from app.engine.storage.records.agents import ASSISTANT
 from app.engine.storage.records.transfer import Bundle
 from app.paths import Paths
 from app.protocol.agents import Agent
-from app.protocol.blocks import Block, TextBlock
-from app.protocol.conversations import Conversation, Node, Role
+from app.protocol.base import JsonObject
+from app.protocol.blocks import Block, NoticeBlock, SummaryBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Conversation, Node, NodeStatus, Role
 
 # Larger numbers are milliseconds: in seconds this is the year 5138.
 _LARGEST_S = 100_000_000_000
 
 _LONGEST_TITLE = 80
+_LONGEST_ERROR = 2_000
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(slots=True)
 class ForeignNode:
+    """A node before it has our ids; the `until_id` of a summary is the id of a foreign record.
+
+    `is_task`: a user message that an agent wrote, as the task of a sub-agent.
+    """
+
     id: str
     parent_id: str | None
     role: Role
     blocks: list[Block]
     at: datetime | None = None
     model: str = ""
+    status: NodeStatus = "complete"
+    error: str | None = None
+    is_task: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignLink:
+    """Another conversation of the same program; `created_at` is part of its id, see `conversation_id`."""
+
+    source_id: str
+    title: str
+    created_at: datetime | None
 
 
 @dataclass(slots=True)
 class ForeignConversation:
     """`links` map records that are not nodes to their predecessors: a node's parent may be either.
 
-    `head_id` is the current node of the conversation; None is the last node.
+    `head_id` is the current node of the conversation; None is the last node. `caller` is set for the conversation of a
+    sub-agent.
     """
 
     source_id: str
@@ -46,12 +68,13 @@ class ForeignConversation:
     updated_at: datetime | None = None
     folder: str = ""
     head_id: str | None = None
+    caller: ForeignLink | None = None
     nodes: list[ForeignNode] = field(default_factory=list[ForeignNode])
     links: dict[str, str | None] = field(default_factory=dict[str, str | None])
 
     def add(self, node: ForeignNode) -> None:
         """A node without content becomes a link."""
-        if node.blocks:
+        if node.blocks or node.error:
             self.nodes.append(node)
         else:
             self.links[node.id] = node.parent_id
@@ -70,9 +93,9 @@ class Chain:
         self._count = 0
         self.last_id = after
 
-    def user(self, blocks: Sequence[Block], at: datetime | None) -> None:
+    def user(self, blocks: Sequence[Block], at: datetime | None, *, is_task: bool = False) -> None:
         if blocks:
-            self._add("user", blocks, at, "")
+            self._add("user", blocks, at, "").is_task = is_task
 
     def agent(self, blocks: Sequence[Block], at: datetime | None, model: str) -> None:
         if self._open is not None:
@@ -82,6 +105,22 @@ class Chain:
 
     def result(self, block: Block, at: datetime | None) -> None:
         self._add("tool_result", (block,), at, "")
+
+    def summary(self, text: str, at: datetime | None, model: str = "") -> None:
+        """What the program told the model in place of all that was said before."""
+        if text.strip() and self.last_id is not None:
+            self._add("system", (SummaryBlock(text=text, until_id=self.last_id, nodes=self._count),), at, model)
+
+    def fail(self, status: NodeStatus, error: str, at: datetime | None, model: str) -> None:
+        """Mark the open reply as failed or cut, or add one that has only an error.
+
+        Models do not read failed replies: one with calls stays as it is, for the sake of their results.
+        """
+        node = self._open
+        if node is None or any(isinstance(block, ToolCallBlock) for block in node.blocks):
+            node = self._add("assistant", (), at, model)
+        node.status, node.error = status, error
+        self._open = None
 
     def end_reply(self) -> None:
         """Start a new node for the agent's next text."""
@@ -108,6 +147,18 @@ def moment(value: str | float | None) -> datetime | None:
         return None
 
 
+def conversation_id(program: str, source_id: str, created_at: datetime | None) -> str:
+    """The id that the program's conversation `source_id` has here."""
+    return _id("conv", created_at or _EPOCH, program, source_id)
+
+
+def sub_agent_result(block: ToolResultBlock, program: str, called: ForeignLink) -> ToolResultBlock:
+    """The result of a call that started a sub-agent, with the conversation of that."""
+    title = " ".join(called.title.split())[:_LONGEST_TITLE]
+    details: JsonObject = {"conversation_id": conversation_id(program, called.source_id, called.created_at)}
+    return msgspec.structs.replace(block, summary=f"its own conversation: {title}", details=details)
+
+
 def to_bundle(foreign: ForeignConversation, program: str, paths: Paths) -> Bundle:
     """Convert a conversation with at least one node. Proposes its folder as the workspace if it exists here.
 
@@ -115,24 +166,26 @@ def to_bundle(foreign: ForeignConversation, program: str, paths: Paths) -> Bundl
     """
     times = sorted(node.at for node in foreign.nodes if node.at is not None)
     began = foreign.created_at or (times[0] if times else _EPOCH)
-    conversation_id = _id("conv", began, program, foreign.source_id or _first_text(foreign))
-    ids = {node.id: _id("node", node.at or began, conversation_id, node.id) for node in foreign.nodes}
-    agent_id = _id("agent", began, conversation_id)
-    nodes = _nodes(foreign, conversation_id, agent_id, ids, began)
+    own_id = conversation_id(program, foreign.source_id or _first_text(foreign), began)
+    if foreign.caller is not None:
+        _add_caller(foreign, foreign.caller, program)
+    ids = {node.id: _id("node", node.at or began, own_id, node.id) for node in foreign.nodes}
+    agent_id = _id("agent", began, own_id)
+    nodes = _nodes(foreign, own_id, agent_id, ids, began)
     head_id = _nearest(foreign.head_id, foreign, ids) or nodes[-1].id
     return Bundle(
         conversation=Conversation(
-            id=conversation_id,
+            id=own_id,
             title=" ".join(foreign.title.split())[:500] or _first_text(foreign)[:_LONGEST_TITLE] or program,
             created_at=began,
             updated_at=foreign.updated_at or (times[-1] if times else began),
-            workspace=str(default_workspace(paths, conversation_id)),
+            workspace=str(default_workspace(paths, own_id)),
             proposed_workspace=foreign.folder if _is_local_folder(foreign.folder) else "",
         ),
         agents=[
             Agent(
                 id=agent_id,
-                conversation_id=conversation_id,
+                conversation_id=own_id,
                 personality_id=ASSISTANT.id,
                 name=program,
                 head_id=head_id,
@@ -142,6 +195,17 @@ def to_bundle(foreign: ForeignConversation, program: str, paths: Paths) -> Bundl
         ],
         nodes=nodes,
     )
+
+
+def _add_caller(foreign: ForeignConversation, caller: ForeignLink, program: str) -> None:
+    """A first node that names the conversation that called this one."""
+    link = conversation_id(program, caller.source_id, caller.created_at)
+    text = f"A sub-agent of the conversation “{' '.join(caller.title.split())[:_LONGEST_TITLE]}” ({link})."
+    first_id = "caller"
+    for node in foreign.nodes:
+        node.parent_id = first_id if node.parent_id is None else node.parent_id
+    notice = NoticeBlock(kind="info", text=text)
+    foreign.nodes.insert(0, ForeignNode(first_id, None, "system", [notice], foreign.created_at))
 
 
 def _nodes(
@@ -155,14 +219,21 @@ def _nodes(
             parent_id=_nearest(node.parent_id, foreign, ids),
             role=node.role,
             author=_author(node, agent_id),
-            blocks=tuple(node.blocks),
-            status="complete",
+            blocks=tuple(_with_our_id(block, foreign, ids) for block in node.blocks),
+            status=node.status,
             created_at=node.at or began,
             model=node.model,
+            error=node.error[:_LONGEST_ERROR] if node.error else None,
         )
         for node in first.values()
     ]
     return in_order(nodes[::-1])
+
+
+def _with_our_id(block: Block, foreign: ForeignConversation, ids: dict[str, str]) -> Block:
+    if not isinstance(block, SummaryBlock):
+        return block
+    return msgspec.structs.replace(block, until_id=_nearest(block.until_id, foreign, ids) or "")
 
 
 def _id(kind: str, at: datetime, *names: str) -> str:
@@ -183,7 +254,7 @@ def _nearest(record_id: str | None, foreign: ForeignConversation, ids: dict[str,
 def _author(node: ForeignNode, agent_id: str) -> str:
     match node.role:
         case "user":
-            return "user"
+            return "engine" if node.is_task else "user"
         case "assistant":
             return agent_id
         case _:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from app.engine.data.importers import chatgpt, claude, claude_code, codex, goose, opencode, pi
+from app.engine.data.importers import chatgpt, claude, claude_code, codex, gemini, goose, opencode, pi
 from app.engine.data.importers.conversation import ForeignConversation
 from app.engine.data.importers.import_context import ImportContext
 from app.engine.data.importers.json_documents import Documents, Shape
@@ -36,6 +36,10 @@ FORMATS: tuple[Format, ...] = (
     Format("Codex", b"{", (_key("type", '"session_meta"'), _key("payload")), "lines", codex.read),
     Format("pi", b"{", (re.compile(rb'\A\s*\{"type"\s*:\s*"session"'), _key("cwd")), "lines", pi.read),
     Format("OpenCode", b"{", (re.compile(rb'\A\s*\{\s*"info"\s*:'), _key("directory")), "whole", opencode.read),
+    Format(
+        "gemini-cli", b"{", (re.compile(rb'\A\s*\{"sessionId":[^\n]*"projectHash"[^\n]*\}\r?\n'),), "lines", gemini.read
+    ),
+    Format("gemini-cli", b"{", (re.compile(rb'\A\s*\{\s*"sessionId"'), _key("projectHash")), "whole", gemini.read),
     Format("goose", b"{", (_key("working_dir"), _key("conversation", r"\[")), "whole", goose.read),
     Format("goose", b"{", (re.compile(rb'\A[^\n]*"working_dir"'),), "lines", goose.read),
     Format("ChatGPT", b"[", (_key("mapping", r"\{"),), "whole", chatgpt.read),

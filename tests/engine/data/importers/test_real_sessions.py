@@ -1,0 +1,117 @@
+"""Sessions that real programs wrote: files/real holds their short form, and the outline of what is imported from each.
+
+tests/real/sessions makes them anew.
+"""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.engine.agent.history.conversion import messages_of
+from app.engine.core.messages import AssistantMessage, ToolResultMessage
+from app.protocol.blocks import Block, NoticeBlock, SummaryBlock, ToolResultBlock
+from app.protocol.conversations import Conversation, Node
+from app.protocol.data import DataImportResult
+from tests.engine.data.importers.test_formats import every_node, shown
+from tests.engine.data.test_round_trip import Home, home
+
+REAL = Path(__file__).parent / "files" / "real"
+PROGRAMS = ("opencode",)
+_LONGEST = 160
+
+
+def sessions_of(program: str, folder: Path) -> Path:
+    """A copy of the program's folder of sessions; its database is made from the statements."""
+    copy = folder / program
+    shutil.copytree(REAL / program, copy)
+    for statements in copy.rglob("*.sql"):
+        with closing(sqlite3.connect(statements.with_suffix(".db"))) as database:
+            database.executescript(statements.read_text())
+        statements.unlink()
+    return copy
+
+
+async def conversations(one: Home) -> list[tuple[Conversation, tuple[Node, ...]]]:
+    """Oldest first, with their nodes."""
+    found = (await one.database.conversations.page()).conversations
+    return [(each, await every_node(one, each.id)) for each in sorted(found, key=lambda each: each.id)]
+
+
+async def outline(one: Home, done: DataImportResult) -> str:
+    """Each conversation with its nodes in order; a node that does not follow the one above names its parent."""
+    titles = {each.id: each.title for each, _ in await conversations(one)}
+    lines: list[str] = []
+    for conversation, nodes in await conversations(one):
+        lines.append(f"# {conversation.title}")
+        numbers = {node.id: number for number, node in enumerate(nodes, 1)}
+        for number, node in enumerate(nodes, 1):
+            parent = numbers.get(node.parent_id or "", 0)
+            after = "" if parent == number - 1 else f" (after {parent})"
+            lines.append(
+                f"{number}{after} {_speaker(node)}: {', '.join(_shown(b, numbers, titles) for b in node.blocks)}"
+            )
+        lines.append("")
+    left = ", ".join(f"{each.kind} {each.count}" for each in sorted(done.left, key=lambda each: each.kind))
+    return "\n".join((*lines, f"Left: {left or 'nothing'}", ""))
+
+
+def _speaker(node: Node) -> str:
+    who = node.role if node.role != "user" else f"task from {node.task_from}" if node.task_from else node.author
+    state = "" if node.status == "complete" else f" [{node.status}: {node.error}]"
+    return f"{who}{state}"
+
+
+def _shown(block: Block, numbers: dict[str, int], titles: dict[str, str]) -> str:
+    match block:
+        case NoticeBlock(text=text):
+            for conversation_id, title in titles.items():
+                text = text.replace(conversation_id, f"-> {title}")
+            return f"notice {text}"
+        case SummaryBlock(text=text, until_id=until_id, nodes=nodes):
+            return f"summary of {nodes} nodes until {numbers[until_id]}: {text}"
+        case ToolResultBlock(details=dict() as details):
+            told = {key: titles.get(str(value), value) for key, value in details.items()}
+            return f"{shown(block)[:_LONGEST]} {told}"
+        case _:
+            return shown(block)[:_LONGEST]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_sessions_of_a_real_program_arrive_whole(tmp_path: Path, program: str) -> None:
+    async with home(tmp_path / "home") as one:
+        done = await one.take(sessions_of(program, tmp_path))
+        assert await outline(one, done) == (REAL / f"{program}.txt").read_text()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_model_gets_a_call_for_each_result_when_an_imported_conversation_goes_on(
+    tmp_path: Path, program: str
+) -> None:
+    async with home(tmp_path / "home") as one:
+        await one.take(sessions_of(program, tmp_path))
+        for conversation, _ in await conversations(one):
+            (agent,) = await one.database.agents.list(conversation.id)
+            messages = messages_of(await one.database.nodes.path(agent.head_id or ""))
+            open_calls: list[str] = []
+            for message in messages:
+                if isinstance(message, ToolResultMessage):
+                    open_calls.remove(message.tool_call_id)
+                else:
+                    assert open_calls == []
+                    calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
+                    open_calls = [call.id for call in calls]
+            assert open_calls == []
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_second_import_of_the_same_sessions_changes_nothing(tmp_path: Path, program: str) -> None:
+    async with home(tmp_path / "home") as one:
+        folder = sessions_of(program, tmp_path)
+        done = await one.take(folder)
+        before = one.rows()
+        again = await one.take(folder)
+        assert (again.conversations, again.nodes, again.present) == (0, 0, done.conversations)
+        assert one.rows() == before

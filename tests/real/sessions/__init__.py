@@ -1,0 +1,1 @@
+"""Runs programs of others against a scripted model, so that they write sessions; `__main__.py` imports these."""
