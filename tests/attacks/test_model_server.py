@@ -13,10 +13,11 @@ import pytest
 from app.engine.core.messages import AssistantMessage, Text
 from app.engine.models.base import ChatModel
 from app.engine.models.endpoint import ModelEndpoint, Timeouts
+from app.engine.models.http_model import HttpModel
 from app.engine.models.http_pool import HttpPool
 from app.engine.models.litellm.library_thread import LibraryThread
 from app.engine.models.litellm.model import LiteLLMModel
-from app.engine.models.openai.model import OpenAICompatibleModel
+from app.engine.models.openai.model import ChatCompletions
 from app.engine.models.proxy.model import ProxyModel
 from app.engine.models.recovery.driver import RecoveringModel
 from app.engine.models.recovery.retry import RetryPolicy
@@ -65,7 +66,7 @@ async def attacked(way: str, replies: Sequence[Reply], folder: Path, limits: Rep
     """A model of each kind, with a server that sends `replies`."""
     connections, timeouts = HttpPool(), Timeouts()
     async with ModelServer(replies) as server:
-        fast = OpenAICompatibleModel(ModelEndpoint(FAST, server.url, stored_key), connections, timeouts, limits)
+        fast = HttpModel(ModelEndpoint(FAST, server.url, stored_key), ChatCompletions, connections, timeouts, limits)
         match way:
             case "litellm":
                 thread = LibraryThread()

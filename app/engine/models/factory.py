@@ -102,9 +102,10 @@ class ModelFactory:
             await self._library.close()
 
     def _open_fast(self, endpoint: ModelEndpoint) -> ModelProvider:
-        from app.engine.models.openai.model import OpenAICompatibleModel, OpenAIModel
+        from app.engine.models.http_model import HttpModel
+        from app.engine.models.openai.model import ChatCompletions, OpenAIModel
 
-        fast = OpenAICompatibleModel(endpoint, self.connections)
+        fast = HttpModel(endpoint, ChatCompletions, self.connections)
         if endpoint.provider.name != "openai" or endpoint.base_url != endpoint.provider.base_url:
             return fast
         return OpenAIModel(fast, functools.partial(self._open_library, endpoint))

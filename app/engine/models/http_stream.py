@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 _BOM = b"\xef\xbb\xbf"
 STRAY_LIMIT = 4 * 1024 * 1024
+# Of a body, what an error message needs, in bytes.
+BODY_START = 64 * 1024
 # A whole reply in one event, from servers that do not stream.
 EVENT_LIMIT = 4 * 1024 * 1024
 # Larger events are parsed in a thread; events of streaming models have some hundred bytes.
@@ -107,6 +109,14 @@ class EventStream:
                 self._stray.append(line + b"\n")
                 self._stray_size += len(line) + 1
         return payloads
+
+
+async def read_start(response: aiohttp.ClientResponse) -> bytes:
+    """The beginning of a body, as much as an error message needs."""
+    body = bytearray()
+    while len(body) < BODY_START and (piece := await response.content.readany()):
+        body += piece
+    return bytes(body)
 
 
 @contextmanager

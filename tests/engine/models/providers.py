@@ -11,10 +11,11 @@ import yaml
 from app.engine.models.base import ChatModel
 from app.engine.models.catalog.providers import Provider
 from app.engine.models.endpoint import ModelEndpoint, Timeouts
+from app.engine.models.http_model import HttpModel
 from app.engine.models.http_pool import HttpPool
 from app.engine.models.litellm.library_thread import LibraryThread
 from app.engine.models.litellm.model import LiteLLMModel
-from app.engine.models.openai.model import OpenAICompatibleModel
+from app.engine.models.openai.model import ChatCompletions
 from app.engine.models.proxy.model import ProxyModel
 from app.engine.models.recovery.driver import RecoveringModel
 from app.engine.models.recovery.retry import RetryPolicy
@@ -53,7 +54,7 @@ async def fast(
 ) -> AsyncGenerator[Way]:
     connections = HttpPool()
     async with ModelServer(replies) as server:
-        provider = OpenAICompatibleModel(ModelEndpoint(FAST, server.url, stored_key), connections, timeouts)
+        provider = HttpModel(ModelEndpoint(FAST, server.url, stored_key), ChatCompletions, connections, timeouts)
         model = RecoveringModel(ModelSource(provider), retry)
         yield Way(model, "openai_compatible/test-model", server)
         await model.close()

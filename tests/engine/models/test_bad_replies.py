@@ -11,8 +11,9 @@ from app.engine.core.cancel import CancelSignal
 from app.engine.core.messages import AssistantMessage, ToolCall
 from app.engine.models.base import ReplyEnd, Retry
 from app.engine.models.endpoint import ModelEndpoint, Timeouts
+from app.engine.models.http_model import HttpModel
 from app.engine.models.http_pool import HttpPool
-from app.engine.models.openai.model import OpenAICompatibleModel
+from app.engine.models.openai.model import ChatCompletions
 from app.engine.models.recovery.driver import RecoveringModel
 from app.engine.models.recovery.retry import RetryPolicy
 from app.engine.models.recovery.source import ModelSource
@@ -202,7 +203,7 @@ async def test_unreachable_server_is_named_and_retried(tmp_path: Path) -> None:
         free.bind(("127.0.0.1", 0))
         base = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
         connections = HttpPool()
-        provider = OpenAICompatibleModel(ModelEndpoint(FAST, base, stored_key), connections)
+        provider = HttpModel(ModelEndpoint(FAST, base, stored_key), ChatCompletions, connections)
         model = RecoveringModel(ModelSource(provider), QUICK)
         events = await collect(model, request_for("openai_compatible/x"))
         await connections.close()

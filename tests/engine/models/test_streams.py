@@ -11,11 +11,12 @@ from app.engine.core.messages import AssistantContent, AssistantMessage, StopRea
 from app.engine.models.base import ChatModel, ModelEvent, ReplyEnd
 from app.engine.models.catalog.providers import find
 from app.engine.models.endpoint import ModelEndpoint
+from app.engine.models.http_model import HttpModel
 from app.engine.models.http_pool import HttpPool
 from app.engine.models.http_stream import EventStream
 from app.engine.models.litellm.library_thread import LibraryThread
 from app.engine.models.litellm.model import LiteLLMModel
-from app.engine.models.openai.model import OpenAICompatibleModel
+from app.engine.models.openai.model import ChatCompletions
 from app.engine.models.openai.stream import ChunkReader
 from app.engine.models.recovery.driver import RecoveringModel
 from app.engine.models.recovery.source import ModelSource
@@ -143,7 +144,7 @@ async def way_to(model_id: str, url: str) -> AsyncGenerator[ChatModel]:
         await thread.close()
     else:
         connections = HttpPool()
-        provider = OpenAICompatibleModel(ModelEndpoint(row, url, stored_key), connections)
+        provider = HttpModel(ModelEndpoint(row, url, stored_key), ChatCompletions, connections)
         yield RecoveringModel(ModelSource(provider), ONCE)
         await connections.close()
 

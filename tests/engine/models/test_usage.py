@@ -12,8 +12,9 @@ from app.engine.core.messages import Usage
 from app.engine.models.base import BlockDelta, ReplyEnd
 from app.engine.models.catalog.providers import find
 from app.engine.models.endpoint import ModelEndpoint
+from app.engine.models.http_model import HttpModel
 from app.engine.models.http_pool import HttpPool
-from app.engine.models.openai.model import OpenAICompatibleModel
+from app.engine.models.openai.model import ChatCompletions
 from app.engine.models.recovery.driver import RecoveringModel
 from app.engine.models.recovery.source import ModelSource
 from app.protocol.base import JsonObject
@@ -55,7 +56,7 @@ async def test_usage_and_cost_of_a_stopped_reply_are_estimated() -> None:
     cancel = CancelSignal()
     connections = HttpPool()
     async with ModelServer([Reply(text=TEXT, stall_after=3)]) as server:
-        asked = OpenAICompatibleModel(ModelEndpoint(provider, server.url, stored_key), connections)
+        asked = HttpModel(ModelEndpoint(provider, server.url, stored_key), ChatCompletions, connections)
         model = RecoveringModel(ModelSource(asked), ONCE)
         async with aclosing(model.stream(request_for("openai/gpt-5.4"), cancel)) as events:
             end = None

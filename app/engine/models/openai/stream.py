@@ -1,35 +1,23 @@
-"""Reads a streamed chat completion: HTTP body, chunks, reply events."""
+"""Reads the chunks of a streamed chat completion."""
 
-import asyncio
-from collections.abc import AsyncGenerator
 from typing import Literal
 
-import aiohttp
 import msgspec
 
-from app.engine.core.fair_share import Slice
 from app.engine.core.input_limits import dollars, token_count
 from app.engine.core.messages import StopReason, Usage
 from app.engine.models.base import ModelEvent
-from app.engine.models.deadline import Deadline, Stalled
-from app.engine.models.endpoint import Timeouts
 from app.engine.models.failures import (
     AttemptFailure,
     FailureKind,
     ProviderError,
-    connection_lost,
     error_text,
     failure_from_response,
 )
-from app.engine.models.http_stream import EventStream, read_event
 from app.engine.models.reply.builder import ReplyBuilder
-from app.engine.models.reply.content import REPLY_LIMITS, ReplyTooLong
 from app.protocol.base import JsonObject, JsonValue
 
 _DONE = b"[DONE]"
-_BODY_LIMIT = 64 * 1024
-_AFTER_FINISH_S = 5.0  # wait for usage after the model has finished
-_DRAIN_S = 0.05  # wait for the end of the body after [DONE]; only then can the connection be reused
 
 
 class _Function(msgspec.Struct):
@@ -128,15 +116,18 @@ _STOP_REASONS: dict[str, StopReason] = {
 
 
 class ChunkReader:
-    """Feeds the chunks of one stream to a `ReplyBuilder`; `finish_reason` is set once the model has finished."""
+    """A `ReplyReader` of the chunks of one stream."""
 
     def __init__(self, assembly: ReplyBuilder, title: str) -> None:
         self.finish_reason: str | None = None
+        self.is_over = False
         self._assembly = assembly
         self._title = title
 
     def read(self, data: bytes) -> list[ModelEvent]:
-        """The events of one chunk. Raises `ProviderError` for an error from the server and for unreadable data."""
+        if data == _DONE:
+            self.is_over = True
+            return []
         chunk = self._decode(data)
         if chunk.error:
             raise ProviderError(self._error(chunk.error))
@@ -152,7 +143,6 @@ class ChunkReader:
         return events
 
     def end(self) -> list[ModelEvent]:
-        """The stream has ended; raises `ProviderError` if it was cut off, empty or filtered."""
         reason = self.finish_reason
         if reason == "content_filter":
             text = f"{self._title} held back the reply (content filter). Word the request differently."
@@ -214,91 +204,3 @@ class ChunkReader:
                 text = text or "".join(inner.text for inner in part.thinking)
             events += self._assembly.thinking(text) if kind == "thinking" else self._assembly.text(text)
         return events
-
-
-class ReplyStream:
-    """The reply in one HTTP body. `events` streams it, `end` gives the last events; both raise on failure."""
-
-    def __init__(
-        self,
-        response: aiohttp.ClientResponse,
-        assembly: ReplyBuilder,
-        title: str,
-        timeouts: Timeouts,
-        most_bytes: int = REPLY_LIMITS.stream_bytes,
-    ) -> None:
-        self._response = response
-        self._assembly = assembly
-        self._title = title
-        self._timeouts = timeouts
-        self._reader = ChunkReader(assembly, title)
-        self._stream = EventStream()
-        self._bytes_left = most_bytes
-
-    async def events(self, watch: Deadline) -> AsyncGenerator[ModelEvent, None]:
-        share = Slice()
-        while True:
-            try:
-                async with watch.within(self._limit_s):
-                    piece = await self._response.content.readany()
-            except Stalled:
-                if self._reader.finish_reason is None:
-                    raise
-                return  # the reply is complete, only [DONE] is missing
-            self._bytes_left -= len(piece)
-            if self._bytes_left < 0:
-                raise ReplyTooLong("comes with more than can be a reply")
-            for data in self._stream.feed(piece) if piece else self._stream.finish():
-                if data == _DONE:
-                    await self._drain()
-                    return
-                for event in await read_event(data, self._reader.read):
-                    yield event
-                self._assembly.check()
-                if share.is_over:  # a continuous flood never waits for data
-                    await share.renew()
-            if not piece:
-                for event in await self._end_without_done():
-                    yield event
-                return
-
-    def end(self) -> list[ModelEvent]:
-        return self._reader.end()
-
-    @property
-    def _limit_s(self) -> float:
-        if self._reader.finish_reason is not None:
-            return _AFTER_FINISH_S
-        return self._timeouts.first_byte_s if self._assembly.is_empty else self._timeouts.between_s
-
-    async def _end_without_done(self) -> list[ModelEvent]:
-        """The body ended without [DONE]: it may be complete, not an event stream, or cut off."""
-        events: list[ModelEvent] = []
-        if self._stream.stray and self._assembly.is_empty:
-            if not self._stream.stray.lstrip().startswith(b"{"):
-                raise ProviderError(self._no_model_server())
-            events = await read_event(self._stream.stray, self._reader.read)
-        if self._reader.finish_reason is None and not self._assembly.is_empty:
-            raise ProviderError(connection_lost(self._title))
-        return events
-
-    def _no_model_server(self) -> AttemptFailure:
-        url = self._response.url
-        said = error_text(self._assembly.redactor.hide_bytes(self._stream.stray[:_BODY_LIMIT]))
-        text = f"There is no model server at {url}; it answered: {said} Check the API base."
-        return AttemptFailure(text, "no model server", FailureKind.NOT_USABLE)
-
-    async def _drain(self) -> None:
-        try:
-            async with asyncio.timeout(_DRAIN_S):
-                await self._response.content.read(_BODY_LIMIT)
-        except (TimeoutError, aiohttp.ClientError):
-            self._response.close()
-
-
-async def read_start(response: aiohttp.ClientResponse) -> bytes:
-    """The beginning of a body, as much as an error message needs."""
-    body = bytearray()
-    while len(body) < _BODY_LIMIT and (piece := await response.content.readany()):
-        body += piece
-    return bytes(body)

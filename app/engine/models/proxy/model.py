@@ -24,8 +24,14 @@ from app.engine.models.failures import (
     failure_from_response,
 )
 from app.engine.models.http_pool import HttpPool, proxy_for
-from app.engine.models.http_stream import EventStream, LineTooLong, closed_with, read_event, transport_failure
-from app.engine.models.openai.stream import read_start
+from app.engine.models.http_stream import (
+    EventStream,
+    LineTooLong,
+    closed_with,
+    read_event,
+    read_start,
+    transport_failure,
+)
 from app.engine.models.proxy.codec import EventOrderError, ProxyDecoder
 from app.engine.models.proxy.wire import BlockEnded, BlockGrew, SharedEvent, request_to_wire
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong, encode

@@ -10,8 +10,9 @@ from app.engine.core.secrets import KeyStore
 from app.engine.core.settings import SettingValues
 from app.engine.models.base import ModelEvent, ModelNotice, ReplyEnd
 from app.engine.models.endpoint import ModelEndpoint
+from app.engine.models.http_model import HttpModel
 from app.engine.models.http_pool import HttpPool
-from app.engine.models.openai.model import OpenAICompatibleModel
+from app.engine.models.openai.model import ChatCompletions
 from app.engine.models.recovery.driver import RecoveringModel
 from app.engine.models.recovery.fallback import FallbackModels, ModelCooldown
 from app.engine.models.recovery.retry import RetryPolicy
@@ -39,7 +40,7 @@ def two_models(
 ) -> RecoveringModel:
     """A model at the first server, with the second as its fallback."""
     one, other = (
-        ModelSource(OpenAICompatibleModel(ModelEndpoint(FAST, at.url, stored_key), pool)) for at in (first, second)
+        ModelSource(HttpModel(ModelEndpoint(FAST, at.url, stored_key), ChatCompletions, pool)) for at in (first, second)
     )
     return RecoveringModel(FallbackModels(one, lambda: ("ollama/second",), lambda _: other, cooldown), TWICE)
 
