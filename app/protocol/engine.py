@@ -29,6 +29,7 @@ _ADDRESSES = frozenset(
         "LLAMA_CPP_API_BASE",
         "LM_STUDIO_API_BASE",
         "OLLAMA_HOST",
+        "ANTHROPIC_BASE_URL",
         "OPENAI_BASE_URL",
         "VLLM_API_BASE",
     }
@@ -104,11 +105,11 @@ class InitializeParams(Wire, frozen=True, kw_only=True):
 
     `proof` is the client's: computed like the engine's, of the text `asks` and the same two nonces. `client_id` is
     stable across reconnects; together with a request id it identifies a command. `keys` are the variables of the
-    client's environment that end in `_API_KEY`, and the addresses of model servers (OPENAI_BASE_URL, OLLAMA_HOST,
-    LM_STUDIO_API_BASE, LLAMA_CPP_API_BASE, VLLM_API_BASE, ERRAND_PROXY_URL): the engine is started without them. It
-    holds them in memory until it ends; the newest client's override its own. `environment` is the environment for
-    commands of tasks that this client starts or resumes, at most 256,000 characters; keys are removed from it in any
-    case. Without it they get the engine's environment.
+    client's environment that end in `_API_KEY`, and the addresses of model servers (OPENAI_BASE_URL,
+    ANTHROPIC_BASE_URL, OLLAMA_HOST, LM_STUDIO_API_BASE, LLAMA_CPP_API_BASE, VLLM_API_BASE, ERRAND_PROXY_URL): the
+    engine is started without them. It holds them in memory until it ends; the newest client's override its own.
+    `environment` is the environment for commands of tasks that this client starts or resumes, at most 256,000
+    characters; keys are removed from it in any case. Without it they get the engine's environment.
     """
 
     client_id: str

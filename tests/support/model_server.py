@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -14,6 +14,7 @@ import yaml
 from aiohttp import web
 
 from app.protocol.base import JsonObject, JsonValue
+from tests.support.anthropic_replies import message_pieces
 
 __all__ = ["Call", "ModelServer", "ReceivedRequest", "Reply"]
 
@@ -79,6 +80,26 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
         return [*events, b"data: [DONE]\n\n"] if self.done else events
 
+    def message_pieces(self) -> list[bytes]:
+        """The same as events of Anthropic's Messages API."""
+        if self.raw is not None:
+            return list(self.raw)
+        finish = self.finish if self.finish is not None else "tool_calls" if self.calls else "stop"
+        return message_pieces(self._blocks(), finish, self.usage, done=self.done)
+
+    def _blocks(self) -> Iterator[tuple[JsonObject, list[JsonObject]]]:
+        length = self.piece_length
+        if self.thinking:
+            thoughts = [_typed("thinking_delta", "thinking", piece) for piece in _cut(self.thinking, length)]
+            yield _typed("thinking", "thinking", ""), thoughts
+        if self.text:
+            yield _typed("text", "text", ""), [_typed("text_delta", "text", piece) for piece in _cut(self.text, length)]
+        for number, call in enumerate(self.calls):
+            raw = call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
+            call_id = f"call_{number}" if call.id is None else call.id
+            begun: JsonObject = {"type": "tool_use", "id": call_id, "name": call.tool, "input": {}}
+            yield begun, [_typed("input_json_delta", "partial_json", piece) for piece in _cut(raw, length)]
+
 
 class ServerScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A YAML script for the server as a process: `replies` by the order of requests, or `turns` as in `by_turn`."""
@@ -104,6 +125,10 @@ def _call_deltas(call: Call, number: int, length: int) -> list[JsonObject]:
 
 def _deltas(name: str, text: str, length: int) -> list[JsonObject]:
     return [{name: piece} for piece in _cut(text, length)]
+
+
+def _typed(kind: str, name: str, text: str) -> JsonObject:
+    return {"type": kind, name: text}
 
 
 def _event(chunk: JsonObject) -> bytes:
@@ -139,9 +164,8 @@ class ReceivedRequest:
     def offered(self) -> list[str]:
         """The names of the tools that the model may call."""
         listed = self.body.get("tools")
-        functions = (
-            [tool.get("function") for tool in listed if isinstance(tool, dict)] if isinstance(listed, list) else []
-        )
+        tools = [tool for tool in listed if isinstance(tool, dict)] if isinstance(listed, list) else []
+        functions = [tool.get("function", tool) for tool in tools]
         return [str(function.get("name")) for function in functions if isinstance(function, dict)]
 
 
@@ -163,7 +187,7 @@ _OVER = Reply(status=400, error="the test's script has no further reply")
 
 
 class ModelServer:
-    """Serves `/v1/chat/completions` and `/v1/models` on the loopback. `url` is the API base."""
+    """Serves `/v1/chat/completions`, `/v1/messages` and `/v1/models` on the loopback. `url` is the API base."""
 
     def __init__(
         self,
@@ -185,6 +209,7 @@ class ModelServer:
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_post("/v1/chat/completions", self._complete)
+        app.router.add_post("/v1/messages", self._complete)
         app.router.add_get("/v1/models", self._list)
         # Without handler_cancellation a waiting handler would not notice that its client disconnected.
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
@@ -237,7 +262,7 @@ async def _send(request: web.Request, reply: Reply) -> web.StreamResponse:
     if reply.gate is not None:
         await reply.gate.wait()
     await asyncio.sleep(reply.delay_s)
-    for number, piece in enumerate(reply.pieces()):
+    for number, piece in enumerate(reply.message_pieces() if request.path == "/v1/messages" else reply.pieces()):
         if number == reply.cut_after:
             assert request.transport is not None
             request.transport.abort()

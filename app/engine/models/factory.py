@@ -64,6 +64,11 @@ class ModelFactory:
                 from app.engine.models.proxy.model import ProxyModel
 
                 return ProxyModel(endpoint, self.connections)
+            case "anthropic":
+                from app.engine.models.anthropic.messages_api import MessagesApi
+                from app.engine.models.http_model import HttpModel
+
+                return HttpModel(endpoint, MessagesApi, self.connections)
             case _:
                 return self._open_fast(endpoint)
 

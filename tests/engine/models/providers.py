@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import yaml
 
+from app.engine.models.anthropic.messages_api import MessagesApi
 from app.engine.models.base import ChatModel
 from app.engine.models.catalog.providers import Provider
 from app.engine.models.endpoint import ModelEndpoint, Timeouts
@@ -29,6 +30,7 @@ PATIENT = Timeouts()
 ONCE = RetryPolicy(attempts=1)
 QUICK = RetryPolicy(attempts=3, first_delay_s=0.001)
 FAST = Provider("openai_compatible", "Test server", "openai_compatible", ("TEST_KEY",), key_optional=True)
+MESSAGES = Provider("anthropic", "Test Messages", "anthropic", ("TEST_KEY",))
 LIBRARY = Provider("openai", "Test library", "litellm", ("TEST_KEY",), price_prefix="openai")
 
 
@@ -57,6 +59,19 @@ async def fast(
         provider = HttpModel(ModelEndpoint(FAST, server.url, stored_key), ChatCompletions, connections, timeouts)
         model = RecoveringModel(ModelSource(provider), retry)
         yield Way(model, "openai_compatible/test-model", server)
+        await model.close()
+        await connections.close()
+
+
+@asynccontextmanager
+async def anthropic(
+    replies: Sequence[Reply], folder: Path, retry: RetryPolicy = ONCE, timeouts: Timeouts = PATIENT
+) -> AsyncGenerator[Way]:
+    connections = HttpPool()
+    async with ModelServer(replies) as server:
+        provider = HttpModel(ModelEndpoint(MESSAGES, server.url, stored_key), MessagesApi, connections, timeouts)
+        model = RecoveringModel(ModelSource(provider), retry)
+        yield Way(model, "anthropic/test-model", server)
         await model.close()
         await connections.close()
 

@@ -1,25 +1,38 @@
-"""Anthropic through the library: signed reasoning is sent back, prompts are cached, cached tokens are counted."""
+"""Anthropic: signed reasoning is sent back, prompts are cached, cached tokens are counted."""
 
-import gc
 from collections.abc import AsyncGenerator
 
-import aiohttp
+import msgspec
 import pytest
 
-from app.engine.core.messages import Text, Thinking, ToolCall, ToolResultMessage
-from app.engine.models.base import ChatModel, ModelOptions, ModelRequest
+from app.engine.core.messages import (
+    AssistantMessage,
+    ModelMessage,
+    Text,
+    Thinking,
+    ThinkingLevel,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    user_text,
+)
+from app.engine.models.anthropic.messages_api import MessagesApi
+from app.engine.models.anthropic.stream import MessageReader
+from app.engine.models.base import ChatModel, ModelOptions, ModelRequest, ReplyEnd
 from app.engine.models.catalog.providers import find
 from app.engine.models.endpoint import ModelEndpoint
-from app.engine.models.litellm.library_thread import LibraryThread
-from app.engine.models.litellm.model import LiteLLMModel
+from app.engine.models.failures import FailureKind, ProviderError
+from app.engine.models.http_model import HttpModel
+from app.engine.models.http_pool import HttpPool
 from app.engine.models.recovery.driver import RecoveringModel
 from app.engine.models.recovery.source import ModelSource
+from app.engine.models.reply.builder import ReplyBuilder
+from app.protocol.base import JsonObject, JsonValue
 from tests.engine.models.providers import ONCE, stored_key
 from tests.support.model_replies import final, request_for
-from tests.support.model_server import ModelServer
 from tests.support.provider_servers import AnthropicServer
 
-pytestmark = pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
+ADAPTIVE: JsonObject = {"type": "adaptive", "display": "summarized"}
 NAME = "anthropic/claude-sonnet-4-5"
 
 
@@ -33,9 +46,10 @@ async def server() -> AsyncGenerator[AnthropicServer]:
 async def model(server: AnthropicServer) -> AsyncGenerator[ChatModel]:
     row = find("anthropic")
     assert row is not None
-    thread = LibraryThread()
-    yield RecoveringModel(ModelSource(LiteLLMModel(ModelEndpoint(row, server.url, stored_key), thread)), ONCE)
-    await thread.close()
+    connections = HttpPool()
+    provider = HttpModel(ModelEndpoint(row, server.url, stored_key), MessagesApi, connections)
+    yield RecoveringModel(ModelSource(provider), ONCE)
+    await connections.close()
 
 
 def thinking_request() -> ModelRequest:
@@ -64,19 +78,6 @@ async def test_thinking_budget_does_not_reduce_the_tokens_for_the_answer(
     assert (body["max_tokens"], body["thinking"]) == (64_000, {"type": "enabled", "budget_tokens": 1024})
 
 
-async def test_closing_leaves_no_connection_of_the_library_open(server: AnthropicServer) -> None:
-    row = find("anthropic")
-    assert row is not None
-    for _ in range(2):  # the library is used again after it was closed
-        thread = LibraryThread()
-        provider = LiteLLMModel(ModelEndpoint(row, server.url, stored_key), thread)
-        model = RecoveringModel(ModelSource(provider), ONCE)
-        assert (await final(model, thinking_request())).error is None
-        await thread.close()
-    sessions = [thing for thing in gc.get_objects() if isinstance(thing, aiohttp.ClientSession)]
-    assert [session for session in sessions if not session.closed] == []
-
-
 async def test_next_turn_returns_the_signature_and_marks_the_prompt_for_caching(
     server: AnthropicServer, model: ChatModel
 ) -> None:
@@ -86,6 +87,7 @@ async def test_next_turn_returns_the_signature_and_marks_the_prompt_for_caching(
     await final(model, ModelRequest(NAME, "Be brief.", (*first.messages, reply, result), first.tools, first.options))
     body = server.bodies[1]
     mark = {"type": "ephemeral"}
+    said = [{"type": "text", "text": "a b"}]
     assert body["system"] == [{"type": "text", "text": "Be brief.", "cache_control": mark}]
     messages, tools = body["messages"], body["tools"]
     assert isinstance(messages, list)
@@ -104,20 +106,141 @@ async def test_next_turn_returns_the_signature_and_marks_the_prompt_for_caching(
         {
             "role": "user",
             "content": [
-                {"type": "tool_result", "tool_use_id": "toolu_1", "content": "a b", "cache_control": mark},
+                {"type": "tool_result", "tool_use_id": "toolu_1", "content": said, "cache_control": mark},
             ],
         },
     ]
 
 
-async def test_refusal_is_quoted_as_text_and_not_as_raw_bytes() -> None:
+@pytest.mark.parametrize(
+    ("model", "level", "fields"),
+    [
+        ("claude-sonnet-4-5", "off", {}),
+        ("claude-sonnet-4-5", "xhigh", {"thinking": {"type": "enabled", "budget_tokens": 8192}}),
+        ("claude-sonnet-4-6", "minimal", {"thinking": ADAPTIVE, "output_config": {"effort": "low"}}),
+        ("claude-sonnet-4-6", "xhigh", {"thinking": ADAPTIVE, "output_config": {"effort": "high"}}),
+        ("claude-sonnet-5-5", "xhigh", {"thinking": ADAPTIVE, "output_config": {"effort": "xhigh"}}),
+        ("claude-sonnet-5-5", "off", {}),
+        ("claude-of-tomorrow", "medium", {"thinking": ADAPTIVE, "output_config": {"effort": "medium"}}),
+    ],
+)
+def test_each_model_is_told_how_much_to_think_in_its_own_way(
+    model: str, level: ThinkingLevel, fields: JsonObject
+) -> None:
+    sent = body(f"anthropic/{model}", ModelOptions(thinking_level=level, temperature=0.5))
+    assert {name: sent[name] for name in ("thinking", "output_config") if name in sent} == fields
+    always = model == "claude-sonnet-5-5"
+    assert ("temperature" in sent) is (level == "off" and not always)
+
+
+def test_a_small_limit_of_tokens_leaves_no_room_for_thinking() -> None:
+    small = body(NAME, ModelOptions(thinking_level="high", max_tokens=1_000))
+    more = body(NAME, ModelOptions(thinking_level="high", max_tokens=3_000))
+    assert (small["max_tokens"], "thinking" in small) == (1_000, False)
+    assert more["thinking"] == {"type": "enabled", "budget_tokens": 2_999}
+
+
+def test_an_older_model_does_not_think_in_the_middle_of_the_work_of_another() -> None:
+    call = ToolCall("toolu_1", "shell", {})
+    result = ToolResultMessage("toolu_1", "shell", (Text("a b"),))
+    options = ModelOptions(thinking_level="low")
+    other = AssistantMessage((Thinking("hm", "PROOF"), call), "tool_use", model="openai/gpt-5.4")
+    own = AssistantMessage((Thinking("hm", "PROOF"), call), "tool_use", model=NAME)
+    assert "thinking" not in body(NAME, options, user_text("go"), other, result)
+    assert "thinking" in body(NAME, options, user_text("go"), own, result)
+    assert "thinking" in body(NAME, options, user_text("go"), other, result, user_text("and now?"))
+
+
+def test_an_encrypted_thought_is_kept_apart_and_sent_back_as_it_came() -> None:
+    builder = ReplyBuilder(NAME)
+    reader = MessageReader(builder, "Test")
+    for event in (
+        begun(0, {"type": "thinking", "thinking": ""}),
+        grown(0, {"type": "thinking_delta", "thinking": "hm"}),
+        grown(0, {"type": "signature_delta", "signature": "PROOF"}),
+        {"type": "content_block_stop", "index": 0},
+        begun(1, {"type": "redacted_thinking", "data": "EmwKAhgB"}),
+        {"type": "content_block_stop", "index": 1},
+        begun(2, {"type": "tool_use", "id": "toolu_1", "name": "shell", "input": {}}),
+        {"type": "content_block_stop", "index": 2},
+    ):
+        reader.read(msgspec.json.encode(event))
+    last = reader.end()[-1]
+    assert isinstance(last, ReplyEnd)
+    result = ToolResultMessage("toolu_1", "shell", ())
+    sent = body(NAME, ModelOptions(thinking_level="low"), user_text("go"), last.message, result)["messages"]
+    assert isinstance(sent, list)
+    assert sent[1] == {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "PROOF"},
+            {"type": "redacted_thinking", "data": "EmwKAhgB"},
+            {"type": "tool_use", "id": "toolu_1", "name": "shell", "input": {}},
+        ],
+    }
+
+
+def test_a_reply_that_does_not_stream_is_read_too() -> None:
+    builder = ReplyBuilder(NAME)
+    reader = MessageReader(builder, "Test")
+    content: JsonValue = [
+        {"type": "text", "text": "Hello."},
+        {"type": "tool_use", "id": "t", "name": "a", "input": {"x": 1}},
+    ]
+    usage: JsonObject = {"input_tokens": 3, "output_tokens": 4}
+    reader.read(msgspec.json.encode({"type": "message", "content": content, "stop_reason": "tool_use", "usage": usage}))
+    last = reader.end()[-1]
+    assert isinstance(last, ReplyEnd)
+    assert last.message.content == (Text("Hello."), ToolCall("t", "a", {"x": 1}))
+    assert (last.message.stop_reason, last.message.usage) == ("tool_use", Usage(3, 4))
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "kind"),
+    [
+        ("overloaded_error", "had an error of its own (529)", FailureKind.UNAVAILABLE),
+        ("rate_limit_error", "limits how much", FailureKind.RATE_LIMITED),
+        ("authentication_error", "refused the key", FailureKind.NOT_AUTHORISED),
+        ("something_new", "had an error of its own (500)", FailureKind.UNAVAILABLE),
+    ],
+)
+def test_an_error_in_the_stream_says_what_its_status_would_have_said(error: str, said: str, kind: FailureKind) -> None:
+    reader = MessageReader(ReplyBuilder(NAME), "Test")
+    with pytest.raises(ProviderError) as raised:
+        reader.read(msgspec.json.encode({"type": "error", "error": {"type": error, "message": "no"}}))
+    assert said in raised.value.failure.text
+    assert raised.value.failure.kind is kind
+
+
+def test_a_refusal_ends_the_reply_as_withheld() -> None:
+    reader = MessageReader(ReplyBuilder(NAME), "Test")
+    reader.read(msgspec.json.encode({"type": "message_delta", "delta": {"stop_reason": "refusal"}}))
+    with pytest.raises(ProviderError) as raised:
+        reader.end()
+    assert raised.value.failure.kind is FailureKind.CONTENT_FILTER
+
+
+async def test_a_wrong_address_is_named(server: AnthropicServer) -> None:
     row = find("anthropic")
     assert row is not None
-    thread = LibraryThread()
-    async with ModelServer() as server:  # the server has no such path
-        provider = LiteLLMModel(ModelEndpoint(row, server.url, stored_key), thread)
-        model = RecoveringModel(ModelSource(provider), ONCE)
-        message = await final(model, request_for(NAME))
-    await thread.close()
+    connections = HttpPool()
+    endpoint = ModelEndpoint(row, f"{server.url}/wrong", stored_key)
+    model = RecoveringModel(ModelSource(HttpModel(endpoint, MessagesApi, connections)), ONCE)
+    message = await final(model, request_for(NAME))
+    await connections.close()
     said = "Anthropic does not know this model or address (404): 404: Not Found. "
     assert message.error == f"{said}Check the model's name and the API base."
+
+
+def body(name: str, options: ModelOptions, *messages: ModelMessage) -> JsonObject:
+    row = find("anthropic")
+    assert row is not None
+    return MessagesApi(row).body(ModelRequest(name, "", messages or (user_text("hello"),), (), options))
+
+
+def begun(index: int, block: JsonObject) -> JsonObject:
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+def grown(index: int, delta: JsonObject) -> JsonObject:
+    return {"type": "content_block_delta", "index": index, "delta": delta}

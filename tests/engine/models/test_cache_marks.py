@@ -1,40 +1,56 @@
-"""The positions of Anthropic's prompt-cache marks."""
+"""The positions of Anthropic's prompt-cache marks: four at most, at the ends of what the next request begins with."""
 
-from app.engine.models.litellm.model import marked_messages, marked_tools
+from app.engine.core.messages import (
+    AssistantMessage,
+    Image,
+    ModelMessage,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+    user_text,
+)
+from app.engine.models.anthropic.messages_api import MessagesApi
+from app.engine.models.base import ModelRequest, ToolDefinition
+from app.engine.models.catalog.providers import find
 from app.protocol.base import JsonObject, JsonValue
 
 MARK: JsonObject = {"type": "ephemeral"}
+TOOL = ToolDefinition("a", "A tool.", {"type": "object"})
+CALL = AssistantMessage((ToolCall("1", "a", {}),), "tool_use")
+RESULT = ToolResultMessage("1", "a", (Text("done"),))
 
 
-def marks_in(messages: list[JsonValue]) -> list[int]:
-    return [place for place, message in enumerate(marked_messages(messages)) if "cache_control" in str(message)]
+def body(*messages: ModelMessage, system: str = "", tools: tuple[ToolDefinition, ...] = ()) -> JsonObject:
+    row = find("anthropic")
+    assert row is not None
+    return MessagesApi(row).body(ModelRequest("anthropic/any", system, messages, tools))
 
 
-def said(role: str, text: str = "x") -> JsonObject:
-    return {"role": role, "content": text}
+def marked(value: JsonValue) -> list[int]:
+    assert isinstance(value, list)
+    return [place for place, entry in enumerate(value) if "cache_control" in str(entry)]
 
 
-def test_the_system_prompt_and_the_ends_of_the_last_two_turns_are_marked() -> None:
-    turns: list[JsonValue] = [said("system"), said("user"), said("assistant"), said("tool"), said("tool")]
-    assert marks_in([*turns, said("assistant"), said("user")]) == [0, 4, 6]
-    assert marks_in(turns) == [0, 1, 4]
+def test_the_ends_of_the_last_two_turns_of_the_user_are_marked() -> None:
+    assert marked(body(user_text("x"))["messages"]) == [0]
+    assert marked(body(user_text("x"), CALL, RESULT)["messages"]) == [0, 2]
+    assert marked(body(user_text("x"), CALL, RESULT, CALL, RESULT, CALL, RESULT)["messages"]) == [4, 6]
 
 
-def test_without_a_system_prompt_only_turns_are_marked() -> None:
-    assert marks_in([said("user")]) == [0]
-    assert marks_in([said("user"), said("assistant")]) == [0]
-    assert marks_in([]) == []
+def test_the_system_prompt_and_the_last_tool_are_marked() -> None:
+    sent = body(user_text("x"), system="Be brief.", tools=(TOOL, TOOL))
+    assert sent["system"] == [{"type": "text", "text": "Be brief.", "cache_control": MARK}]
+    assert marked(sent["tools"]) == [1]
+    assert str(sent).count("cache_control") == 3
 
 
 def test_a_message_with_a_picture_is_marked_in_its_last_part() -> None:
-    picture: JsonValue = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-    text: JsonValue = {"type": "text", "text": "what is it?"}
-    assert marked_messages([{"role": "user", "content": [text, picture]}]) == [
-        {"role": "user", "content": [text, {**picture, "cache_control": MARK}]}
-    ]
+    sent = body(UserMessage((Text("what is it?"), Image("image/png", "AAAA"))))["messages"]
+    source: JsonObject = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+    picture: JsonObject = {"type": "image", "source": source, "cache_control": MARK}
+    assert sent == [{"role": "user", "content": [{"type": "text", "text": "what is it?"}, picture]}]
 
 
-def test_last_tool_is_marked_if_there_are_tools() -> None:
-    one: JsonValue = {"type": "function", "function": {"name": "a"}}
-    assert marked_tools([one, one]) == [one, {"type": "function", "function": {"name": "a"}, "cache_control": MARK}]
-    assert marked_tools([]) == []
+def test_without_a_system_prompt_and_tools_their_fields_are_left_out() -> None:
+    assert body(user_text("x")).keys() == {"model", "max_tokens", "messages", "stream"}

@@ -3,6 +3,7 @@
 import itertools
 import re
 
+import msgspec
 import pytest
 
 from app.engine.core.messages import (
@@ -16,6 +17,7 @@ from app.engine.core.messages import (
     UserMessage,
     user_text,
 )
+from app.engine.models.anthropic.request import messages_with_marks
 from app.engine.models.base import ModelRequest
 from app.engine.models.catalog.providers import PROVIDERS, Provider
 from app.engine.models.message_cache import MessageCache
@@ -24,7 +26,9 @@ from app.protocol.base import JsonObject, JsonValue
 from tests.support.provider_servers import calls_of, entries_of, text_in
 
 ROWS = tuple(row for row in PROVIDERS if row.kind in ("openai_compatible", "litellm"))
-PAIRS = [pytest.param(one, other, id=f"{one.name}-{other.name}") for one, other in itertools.product(ROWS, repeat=2)]
+ANTHROPIC = next(row for row in PROVIDERS if row.kind == "anthropic")
+EVERY = (*ROWS, ANTHROPIC)
+PAIRS = [pytest.param(one, other, id=f"{one.name}-{other.name}") for one, other in itertools.product(EVERY, ROWS)]
 # In each provider's format; the last ones are from servers that restart counting in each reply.
 IDS = {
     "anthropic": ("toolu_01A09q90qw90lq917835lq9", "toolu_01B09q90qw90lq917835lq9"),
@@ -94,9 +98,31 @@ def test_no_text_is_lost_and_signatures_go_to_no_other_model(one: Provider, othe
     ] == []
     assert text.count("data:image/png") == 2
     assert "the connection broke off" not in text
-    wants_proof = other.reasoning_field == "thinking_blocks"
-    assert ("PROOF" in text) == (wants_proof and one.name == other.name)
-    assert ("I look." in text) == (bool(other.reasoning_field) and (not wants_proof or one.name == other.name))
+    assert "PROOF" not in text
+    assert ("I look." in text) == bool(other.reasoning_field)
+
+
+@pytest.mark.parametrize("one", EVERY, ids=lambda row: row.name)
+def test_anthropic_gets_turns_that_alternate_with_each_result_right_after_its_call(one: Provider) -> None:
+    request = ModelRequest("anthropic/model", "Be brief.", history(one))
+    turns = messages_with_marks(request, ANTHROPIC, thinks=True)
+    text = msgspec.json.encode(turns).decode()
+    roles, contents = zip(*((turn["role"], blocks_of(turn)) for turn in entries_of(turns)), strict=True)
+    assert roles == ("user", "assistant") * (len(roles) // 2) + ("user",)
+    for role, said, answer in zip(roles, contents, contents[1:], strict=False):
+        calls = [block["id"] for block in said if block["type"] == "tool_use"]
+        given = [block["tool_use_id"] for block in answer if block["type"] == "tool_result"]
+        assert sorted(map(str, calls)) == sorted(map(str, given)) if role == "assistant" else calls == []
+    assert [
+        word for word in ("what is it?", "Looking.", "a b", "a cat", "half a th", "go on") if word not in text
+    ] == []
+    assert (text.count("image/png"), text.count("cache_control"), "broke off" in text) == (2, 2, False)
+    is_own = one is ANTHROPIC
+    assert ("PROOF" in text, "I look." in text, "Again." in text) == (is_own, is_own, False)
+
+
+def blocks_of(turn: JsonObject) -> list[JsonObject]:
+    return msgspec.convert(turn["content"], list[JsonObject])
 
 
 def test_deepseek_gets_its_required_field_with_calls_of_other_models() -> None:

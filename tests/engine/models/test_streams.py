@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.engine.core.messages import AssistantContent, AssistantMessage, StopReason, Text, Thinking, ToolCall, Usage
+from app.engine.models.anthropic.messages_api import MessagesApi
+from app.engine.models.anthropic.stream import MessageReader
 from app.engine.models.base import ChatModel, ModelEvent, ReplyEnd
 from app.engine.models.catalog.providers import find
 from app.engine.models.endpoint import ModelEndpoint
@@ -107,7 +109,7 @@ FAST = (
         "stop",
     ),
 )
-LIBRARY = (
+MESSAGES = (
     Stream(
         "anthropic_thinking_tools",
         "anthropic/any",
@@ -117,8 +119,10 @@ LIBRARY = (
             ToolCall("toolu_01T1x1fJ34qAmk2tNTrN7Up6", "get_weather", {"city": "São Paulo"}),
             ToolCall("toolu_01BQ9LwY2mDz5kd2qvNcT8Xe", "get_weather", {"city": "Oslo"}),
         ),
-        Usage(472, 89, cache_read_tokens=400, cost_usd=0.001671),
+        Usage(472, 89, cache_read_tokens=400),
     ),
+)
+LIBRARY = (
     Stream(
         "gemini_thought_tools",
         "gemini/any",
@@ -144,7 +148,8 @@ async def way_to(model_id: str, url: str) -> AsyncGenerator[ChatModel]:
         await thread.close()
     else:
         connections = HttpPool()
-        provider = HttpModel(ModelEndpoint(row, url, stored_key), ChatCompletions, connections)
+        form = MessagesApi if row.kind == "anthropic" else ChatCompletions
+        provider = HttpModel(ModelEndpoint(row, url, stored_key), form, connections)
         yield RecoveringModel(ModelSource(provider), ONCE)
         await connections.close()
 
@@ -164,13 +169,13 @@ def without_made_up_ids(message: AssistantMessage) -> AssistantMessage:
 
 
 @pytest.mark.parametrize("piece", [0, 1, 7], ids=["whole", "by the byte", "by seven"])
-@pytest.mark.parametrize("stream", [*FAST, *LIBRARY], ids=lambda stream: stream.name)
+@pytest.mark.parametrize("stream", [*FAST, *MESSAGES, *LIBRARY], ids=lambda stream: stream.name)
 async def test_documented_streams_are_read_completely(stream: Stream, piece: int) -> None:
     message = await played(stream.name, stream.model, piece)
     assert (without_made_up_ids(message) if stream.name.startswith("gemini") else message) == stream.message
 
 
-@pytest.mark.parametrize("stream", [*FAST, *LIBRARY], ids=lambda stream: stream.name)
+@pytest.mark.parametrize("stream", [*FAST, *MESSAGES, *LIBRARY], ids=lambda stream: stream.name)
 async def test_text_tools_do_not_change_a_stream_without_calls_as_text(stream: Stream) -> None:
     async with StreamPlayer(stream.body) as player, way_to(stream.model, player.url) as model:
         message = await final(model, request_for(f"react/{stream.model}"))
@@ -179,15 +184,15 @@ async def test_text_tools_do_not_change_a_stream_without_calls_as_text(stream: S
     assert (without_made_up_ids(message) if stream.name.startswith("gemini") else message) == stream.message
 
 
-@pytest.mark.parametrize("stream", FAST, ids=lambda stream: stream.name)
+@pytest.mark.parametrize("stream", [*FAST, *MESSAGES], ids=lambda stream: stream.name)
 def test_stream_split_at_any_byte_gives_the_same_events(stream: Stream) -> None:
     body = stream.body
     for cut in range(len(body)):
         assembly = ReplyBuilder(stream.model)
-        reader, events = ChunkReader(assembly, "Test"), EventStream()
+        kind = MessageReader if stream in MESSAGES else ChunkReader
+        reader, events = kind(assembly, "Test"), EventStream()
         for data in (*events.feed(body[:cut]), *events.feed(body[cut:]), *events.finish()):
-            if data != b"[DONE]":
-                reader.read(data)
+            reader.read(data)
         assert last_of(reader.end()) == stream.message
 
 
@@ -199,7 +204,7 @@ async def test_error_in_the_middle_of_a_stream_keeps_received_content() -> None:
 
 def test_every_file_is_played_and_named_in_the_readme() -> None:
     files = {file.stem for file in FOLDER.glob("*.sse")}
-    assert files == {stream.name for stream in (*FAST, *LIBRARY)} | {"anthropic_overloaded"}
+    assert files == {stream.name for stream in (*FAST, *MESSAGES, *LIBRARY)} | {"anthropic_overloaded"}
     readme = (FOLDER / "README.md").read_text("utf-8")
     assert [name for name in files if f"`{name}`" not in readme] == []
 

@@ -36,6 +36,8 @@ class _Row(msgspec.Struct):
     supports_none_reasoning_effort: bool | str | None = None
     supports_minimal_reasoning_effort: bool | str | None = None
     supports_xhigh_reasoning_effort: bool | str | None = None
+    supports_adaptive_thinking: bool | str | None = None
+    thinking_always_on: bool | str | None = None
 
 
 _PRICES = {
@@ -79,7 +81,8 @@ class ModelFacts:
     """The known facts of one model; None means unknown.
 
     `tiers` are other prices for the whole call, each from a number of input tokens on, lowest first. `reasons`: the
-    model is known to think; `thinks`: whether it does, if that is known.
+    model is known to think; `thinks`: whether it does, if that is known. `takes_effort`: a Claude that is told an
+    effort, where older ones are given a number of tokens; `always_thinks`: it cannot be told not to.
     """
 
     context_tokens: int | None
@@ -91,6 +94,8 @@ class ModelFacts:
     reasons: bool
     efforts: frozenset[str]
     thinks: bool | None = None
+    takes_effort: bool = False
+    always_thinks: bool = False
 
     def cost(self, usage: Usage) -> float | None:
         """US dollars of one call; None if the price is unknown.
@@ -217,6 +222,8 @@ def _facts(row: _Row) -> ModelFacts:
         row.supports_reasoning is True,
         frozenset(level for level, has in levels.items() if has is True),
         _flag(row.supports_reasoning),
+        row.supports_adaptive_thinking is True,
+        row.thinking_always_on is True,
     )
 
 

@@ -125,13 +125,20 @@ def _write(file: Path | None, lists: dict[str, ModelList]) -> None:
     os.replace(new, file)
 
 
+def _list_address(source: ListSource) -> str:
+    base = source.base_url.rstrip("/")
+    if source.provider.kind == "anthropic":
+        return f"{base.removesuffix('/v1')}/v1/models?limit=1000"
+    return source.provider.list_url or f"{base}/models"
+
+
 async def _ask(session: "aiohttp.ClientSession", source: ListSource) -> ModelList | str:
     """The list, or the reason for its failure."""
     import aiohttp
 
     from app.engine.models.http_pool import BodyTooLong, proxy_for, read_body
 
-    url = source.provider.list_url or f"{source.base_url.rstrip('/')}/models"
+    url = _list_address(source)
     try:
         async with (
             asyncio.timeout(_LIMIT_S),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["openai_compatible", "litellm", "proxy", "scripted"]
+Kind = Literal["openai_compatible", "anthropic", "litellm", "proxy", "scripted"]
 
 
 CallIdForm = Literal["plain", "nine", "gemini"]
@@ -57,12 +57,12 @@ PROVIDERS = (
     Provider(
         "anthropic",
         "Anthropic",
-        "litellm",
+        "anthropic",
         ("ANTHROPIC_API_KEY",),
+        "https://api.anthropic.com",
+        "ANTHROPIC_BASE_URL",
         default_model="claude-sonnet-5-5",
-        list_url="https://api.anthropic.com/v1/models?limit=1000",
         price_prefix="anthropic",
-        reasoning_field="thinking_blocks",
     ),
     Provider(
         "openai",

@@ -1,4 +1,4 @@
-"""Providers behind litellm, with Anthropic's prompt-cache marks."""
+"""Providers behind litellm."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -25,49 +25,9 @@ from app.engine.models.openai.request import chat_messages, tool_definitions
 from app.engine.models.openai.stream import ChunkReader
 from app.engine.models.reply.builder import ReplyBuilder
 from app.engine.models.reply.content import REPLY_LIMITS, ReplyLimits, ReplyTooLong
-from app.protocol.base import JsonObject, JsonValue
-
-_MARK: JsonObject = {"type": "ephemeral"}
-_TURNS = 2
+from app.protocol.base import JsonObject
 
 _TIMEOUTS = Timeouts()
-
-
-def marked_messages(messages: list[JsonValue]) -> list[JsonValue]:
-    marked = list(messages)
-    for place in _places(messages):
-        message = marked[place]
-        if isinstance(message, dict):
-            marked[place] = _marked(message)
-    return marked
-
-
-def marked_tools(tools: list[JsonValue]) -> list[JsonValue]:
-    last = tools[-1] if tools else None
-    return [*tools[:-1], {**last, "cache_control": _MARK}] if isinstance(last, dict) else tools
-
-
-def _places(messages: list[JsonValue]) -> list[int]:
-    """Indexes to mark: the system prompt, and the ends of the last user and tool turns."""
-    roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
-    ends = [
-        place
-        for place, role in enumerate(roles)
-        if role in ("user", "tool") and (place + 1 == len(roles) or roles[place + 1] == "assistant")
-    ]
-    return [*(place for place, role in enumerate(roles[:1]) if role == "system"), *ends[-_TURNS:]]
-
-
-def _marked(message: JsonObject) -> JsonObject:
-    content = message.get("content")
-    if message.get("role") == "tool":
-        return {**message, "cache_control": _MARK}
-    if isinstance(content, str):
-        return {**message, "content": [{"type": "text", "text": content, "cache_control": _MARK}]}
-    last = content[-1] if isinstance(content, list) and content else None
-    if not isinstance(content, list) or not isinstance(last, dict):
-        return message
-    return {**message, "content": [*content[:-1], {**last, "cache_control": _MARK}]}
 
 
 class LiteLLMModel:
@@ -119,15 +79,10 @@ class LiteLLMModel:
     def _arguments(self, request: ModelRequest, key: str | None) -> JsonObject:
         provider, options = self._endpoint.provider, request.options
         name = request.model.partition("/")[2]
-        caches = provider.name == "anthropic"
-        messages = chat_messages(request, provider, MessageCache())  # the marks below change entries
-        tools = tool_definitions(request.tools)
-        arguments: JsonObject = {
-            "model": f"{provider.price_prefix}/{name}",
-            "messages": marked_messages(messages) if caches else messages,
-        }
+        messages = chat_messages(request, provider, MessageCache())  # the library changes entries
+        arguments: JsonObject = {"model": f"{provider.price_prefix}/{name}", "messages": messages}
         optional: JsonObject = {
-            "tools": (marked_tools(tools) if caches else tools) or None,
+            "tools": tool_definitions(request.tools) or None,
             "api_key": key,
             "api_base": self._endpoint.base_url or None,
             "temperature": options.temperature,

@@ -1,6 +1,5 @@
 """A request in OpenAI's chat format: messages, tools, call ids, reasoning effort by provider."""
 
-import hashlib
 import re
 from itertools import takewhile
 
@@ -8,7 +7,6 @@ from app.engine.core.messages import (
     PICTURE_OMITTED,
     AssistantMessage,
     Image,
-    ModelMessage,
     Text,
     Thinking,
     ThinkingLevel,
@@ -20,69 +18,15 @@ from app.engine.core.messages import (
     text_of,
 )
 from app.engine.models.base import ModelRequest, ToolDefinition
+from app.engine.models.call_ids import NO_RESULT, CallIdMapper, answered_calls, sendable_name
 from app.engine.models.catalog import model_facts
-from app.engine.models.catalog.providers import CallIdForm, Provider, bare_id, provider_name
+from app.engine.models.catalog.providers import Provider
 from app.engine.models.message_cache import MessageCache
 from app.engine.models.reply.content import encode
 from app.protocol.base import JsonObject, JsonValue
 
-_FORMS: dict[CallIdForm, re.Pattern[str]] = {
-    "plain": re.compile(r"[A-Za-z0-9_-]{1,64}"),
-    "nine": re.compile(r"[A-Za-z0-9]{9}"),
-    # Its thought signatures refer to its own ids, which are sent back unchanged.
-    "gemini": re.compile(r"[A-Za-z0-9_-]{1,64}"),
-}
-_LENGTHS: dict[CallIdForm, int] = {"plain": 40, "nine": 9, "gemini": 40}
-
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
-
 _OPEN_REASONING = re.compile(r"gpt-oss", re.IGNORECASE)
 _GPT = re.compile(r"(?:^|/)gpt-(\d+)(?:\.(\d+))?")
-
-
-class CallIdMapper:
-    """Maps call ids to the provider's form; follows the messages of one request in order."""
-
-    def __init__(self, provider: Provider) -> None:
-        self._provider = provider
-        self._used: set[str] = set()
-        # The last number that made an id unique: some servers give each call the same id.
-        self._numbers: dict[str, int] = {}
-        self._open: dict[str, list[str]] = {}
-
-    def of_reply(self, message: AssistantMessage) -> tuple[list[tuple[ToolCall, str]], bool]:
-        """The calls of a reply with their ids, and whether the ids are independent of the reply's position."""
-        named: list[tuple[ToolCall, str]] = []
-        is_independent = True
-        self._open = {}
-        for call in message.tool_calls:
-            formed = self._in_provider_form(call.id, message.model)
-            given = self._unique(call.id, formed, message.model)
-            is_independent = is_independent and given == formed
-            self._open.setdefault(call.id, []).append(given)
-            named.append((call, given))
-        return named, is_independent
-
-    def of_result(self, message: ToolResultMessage) -> str | None:
-        """The id of the call that a result answers; None if the last reply has no such call."""
-        given = self._open.get(message.tool_call_id)
-        return given.pop(0) if given else None
-
-    def _unique(self, call_id: str, formed: str, model: str) -> str:
-        number, given = self._numbers.get(call_id, 1), formed
-        while given in self._used:
-            number += 1
-            given = self._in_provider_form(f"{call_id} {number}", model)
-        self._used.add(given)
-        self._numbers[call_id] = number
-        return given
-
-    def _in_provider_form(self, call_id: str, model: str) -> str:
-        form = self._provider.call_ids
-        is_own = form == "gemini" and provider_name(model) == self._provider.name
-        if is_own or _FORMS[form].fullmatch(call_id):
-            return call_id
-        return hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[: _LENGTHS[form]]
 
 
 def chat_messages(request: ModelRequest, provider: Provider, cache: MessageCache[list[JsonValue]]) -> list[JsonValue]:
@@ -118,7 +62,7 @@ class _Conversation:
                 case UserMessage():
                     entries.append({"role": "user", "content": _parts(message.content, self._sees)})
                 case AssistantMessage():
-                    entries += self._reply(message, _answered(messages, index))
+                    entries += self._reply(message, answered_calls(messages, index))
                 case ToolResultMessage():
                     entries += self._result(message)
                     pending += _pictures(message, self._sees)
@@ -133,7 +77,7 @@ class _Conversation:
         if failed:
             return self._entry(message, calls)
         return self._entry(message, named) + [
-            {"role": "tool", "tool_call_id": name, "content": "(no result was recorded)"}
+            {"role": "tool", "tool_call_id": name, "content": NO_RESULT}
             for call, name in named
             if call.id not in answered
         ]
@@ -149,20 +93,8 @@ class _Conversation:
         return [entry]
 
     def _reasoning(self, message: AssistantMessage) -> JsonObject:
-        """For models that require their reasoning with their calls.
-
-        A signature is valid only for the model that gave it.
-        """
+        """For models that require their reasoning with their calls."""
         field = self._provider.reasoning_field
-        thoughts = [block for block in message.content if isinstance(block, Thinking)]
-        if field == "thinking_blocks":
-            is_own = bare_id(message.model) == bare_id(self._request.model)
-            blocks: list[JsonValue] = [
-                {"type": "thinking", "thinking": thought.text, "signature": thought.signature}
-                for thought in thoughts
-                if thought.signature and is_own
-            ]
-            return {field: blocks} if blocks else {}
         # Text after a call was invented by a model with tools as text: it did not lead to the call.
         before = takewhile(lambda block: not isinstance(block, ToolCall), message.content)
         text = "".join(block.text for block in before if isinstance(block, Thinking))
@@ -179,18 +111,6 @@ class _Conversation:
         return [{"role": "tool", "tool_call_id": call_id, "content": text}]
 
 
-def _answered(messages: tuple[ModelMessage, ...], index: int) -> set[str]:
-    """The calls of the reply at `index` that have a result before the next reply."""
-    answered: set[str] = set()
-    for at in range(index + 1, len(messages)):
-        message = messages[at]
-        if isinstance(message, AssistantMessage):
-            break
-        if isinstance(message, ToolResultMessage):
-            answered.add(message.tool_call_id)
-    return answered
-
-
 def tool_definitions(tools: tuple[ToolDefinition, ...]) -> list[JsonValue]:
     return [
         {
@@ -204,8 +124,7 @@ def tool_definitions(tools: tuple[ToolDefinition, ...]) -> list[JsonValue]:
 def _call(call: ToolCall, call_id: str) -> JsonValue:
     # Servers parse the arguments of earlier calls, so a call with invalid JSON is sent without arguments.
     arguments = encode(call.arguments).decode()
-    name = _NOT_IN_NAMES.sub("_", call.name)[:64] or "_"
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {"id": call_id, "type": "function", "function": {"name": sendable_name(call), "arguments": arguments}}
 
 
 def _pictures(message: ToolResultMessage, sees: bool) -> list[JsonValue]:

@@ -39,17 +39,10 @@ class _Part(msgspec.Struct):
     thinking: "list[_Part] | str" = ""
 
 
-class _ThinkingBlock(msgspec.Struct):
-    """litellm's form of Anthropic's reasoning; the text also arrives as `reasoning_content`."""
-
-    signature: str | None = None
-
-
 class _Delta(msgspec.Struct):
     content: str | list[_Part] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
-    thinking_blocks: list[_ThinkingBlock] | None = None
     refusal: str | None = None
     tool_calls: list[_Call] | None = None
 
@@ -177,8 +170,6 @@ class ChunkReader:
         events: list[ModelEvent] = []
         if reasoning := delta.reasoning_content or delta.reasoning:
             events += self._assembly.thinking(reasoning)
-        for block in delta.thinking_blocks or ():
-            events += self._assembly.thinking("", block.signature or "")
         if delta.content:
             events += self._content(delta.content)
         if delta.refusal:

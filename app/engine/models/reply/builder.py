@@ -227,6 +227,11 @@ class ReplyBuilder:
         """Add reasoning from a separate field."""
         return self._within_limits(self._thinking_piece(delta, self._redacted(signature)))
 
+    def end_thought(self) -> list[ModelEvent]:
+        """The thought that was streamed is complete: a next one is another block."""
+        events = self._within_limits(self._flush_thinking())
+        return [*events, *self._close_block()] if self._content.is_thinking else events
+
     def tool_call(self, index: int | None, call_id: str, name: str, arguments: str) -> list[ModelEvent]:
         """Add a piece of a tool call; `call_id` and `name` may be empty in all pieces but the first."""
         return self._within_limits(self._call_piece(index, self._redacted(call_id), self._redacted(name), arguments))

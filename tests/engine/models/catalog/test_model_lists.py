@@ -84,6 +84,32 @@ async def test_model_list_is_fetched_on_request_and_stored_with_its_date(tmp_pat
     assert row.list_error == ""
 
 
+async def test_the_list_of_anthropic_comes_from_the_address_that_its_models_have(tmp_path: Path) -> None:
+    asked: list[tuple[str, str]] = []
+
+    async def serve(request: web.Request) -> web.Response:
+        asked.append((request.path_qs, request.headers.get("x-api-key", "")))
+        return web.json_response({"data": [{"type": "model", "id": "claude-of-a-gateway"}]})
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", serve)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    base = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    keys = KeyStore(
+        tmp_path / "keys", {**NO_LOCAL_SERVERS, "ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": base}, lambda: None
+    )
+    models = ModelRouter(keys, tmp_path, RetryPolicy(attempts=1), SettingValues, tmp_path / "models.json")
+    try:
+        found = await models.available.list(refresh=False, fetch=True)
+    finally:
+        await models.close()
+        await runner.cleanup()
+    assert asked == [("/v1/models?limit=1000", KEY)]
+    assert "anthropic/claude-of-a-gateway" in [model.id for model in found.models]
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [

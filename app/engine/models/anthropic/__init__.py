@@ -1,0 +1,4 @@
+"""Anthropic's Messages API over HTTP.
+
+Start at messages_api.py.
+"""

@@ -1,0 +1,184 @@
+"""Reads the events of a streamed message."""
+
+import msgspec
+
+from app.engine.core.input_limits import token_count
+from app.engine.core.messages import StopReason, Usage
+from app.engine.models.base import ModelEvent
+from app.engine.models.failures import AttemptFailure, FailureKind, ProviderError, error_text, failure_from_response
+from app.engine.models.reply.builder import ReplyBuilder
+from app.protocol.base import JsonValue
+
+# The signature of a thought that Anthropic sends encrypted alone: it begins with this.
+REDACTED = "redacted_thinking:"
+# Maximum length of an invalid event that is quoted.
+_MOST_ERROR_BYTES = 65_536
+_STOP_REASONS: dict[str, StopReason] = {
+    "tool_use": "tool_use",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
+# Errors in the middle of a stream have the status that they would have had at its start.
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+class _Block(msgspec.Struct):
+    type: str = ""
+    text: str = ""
+    thinking: str = ""
+    signature: str = ""
+    data: str = ""
+    id: str = ""
+    name: str = ""
+    input: JsonValue = None
+
+
+class _Delta(msgspec.Struct):
+    text: str = ""
+    thinking: str = ""
+    signature: str = ""
+    partial_json: str = ""
+    stop_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    """Accepts any types: a wrong number must not fail the reply."""
+
+    input_tokens: JsonValue = None
+    output_tokens: JsonValue = None
+    cache_read_input_tokens: JsonValue = None
+    cache_creation_input_tokens: JsonValue = None
+
+
+class _Message(msgspec.Struct):
+    content: list[_Block] = []
+    stop_reason: str | None = None
+    usage: _Usage | None = None
+
+
+class _Event(msgspec.Struct):
+    """An event; a whole message too, from servers that do not stream."""
+
+    type: str = ""
+    index: int | None = None
+    message: _Message | None = None
+    content_block: _Block | None = None
+    delta: _Delta | None = None
+    content: list[_Block] = []
+    stop_reason: str | None = None
+    usage: _Usage | None = None
+    error: JsonValue = None
+
+
+_decoder = msgspec.json.Decoder(_Event)
+
+
+class MessageReader:
+    """A `ReplyReader` of the events of one message."""
+
+    def __init__(self, builder: ReplyBuilder, title: str) -> None:
+        self.finish_reason: str | None = None
+        self.is_over = False
+        self._builder = builder
+        self._title = title
+        self._thoughts: set[int | None] = set()
+        self._counts: dict[str, JsonValue] = {}
+
+    def read(self, data: bytes) -> list[ModelEvent]:
+        event = self._decode(data)
+        if event.error or event.type == "error":
+            raise ProviderError(self._error(event.error))
+        match event.type:
+            case "message_start":
+                self._count(event.message.usage if event.message is not None else None)
+            case "content_block_start" if event.content_block is not None:
+                return self._begin(event.index, event.content_block)
+            case "content_block_delta" if event.delta is not None:
+                return self._grow(event.index, event.delta)
+            case "content_block_stop" if event.index in self._thoughts:
+                return self._builder.end_thought()
+            case "message_delta":
+                self._count(event.usage)
+                if event.delta is not None:
+                    self.finish_reason = event.delta.stop_reason or self.finish_reason
+            case "message_stop":
+                self.is_over = True
+            case "message":
+                self._count(event.usage)
+                self.finish_reason = event.stop_reason or "end_turn"
+                return [made for at, block in enumerate(event.content) for made in self._begin(at, block)]
+            case _:
+                pass  # ping, and events that this API may get
+        return []
+
+    def end(self) -> list[ModelEvent]:
+        reason = self.finish_reason
+        if reason == "refusal":
+            text = f"{self._title} held back the reply (refusal). Word the request differently."
+            raise ProviderError(AttemptFailure(text, "content filter", FailureKind.CONTENT_FILTER))
+        stop = _STOP_REASONS.get(reason or "", "stop")
+        if self._builder.is_empty and stop != "length":
+            text = f"{self._title} sent an empty reply: no text and no tool call. Try again, or choose another model."
+            raise ProviderError(AttemptFailure(text, "empty reply", FailureKind.UNAVAILABLE))
+        return self._builder.end(stop)
+
+    def _begin(self, index: int | None, block: _Block) -> list[ModelEvent]:
+        match block.type:
+            case "text":
+                return self._builder.text(block.text) if block.text else []
+            case "thinking":
+                self._thoughts.add(index)
+                return self._builder.thinking(block.thinking, block.signature)
+            case "redacted_thinking":
+                self._thoughts.add(index)
+                return self._builder.thinking("", REDACTED + block.data)
+            case "tool_use":
+                given = msgspec.json.encode(block.input).decode() if block.input else ""
+                return self._builder.tool_call(index, block.id, block.name, given)
+            case _:
+                return []  # of tools that run at the provider, which are never asked for
+
+    def _grow(self, index: int | None, delta: _Delta) -> list[ModelEvent]:
+        if delta.text:
+            return self._builder.text(delta.text)
+        if delta.thinking or delta.signature:
+            return self._builder.thinking(delta.thinking, delta.signature)
+        return self._builder.tool_call(index, "", "", delta.partial_json) if delta.partial_json else []
+
+    def _count(self, usage: _Usage | None) -> None:
+        """Counts come at the start and at the end; a later one replaces the earlier."""
+        if usage is None:
+            return
+        self._counts |= {name: count for name, count in msgspec.structs.asdict(usage).items() if count is not None}
+        counts = {name: token_count(count) for name, count in self._counts.items()}
+        read, written = counts.get("cache_read_input_tokens", 0), counts.get("cache_creation_input_tokens", 0)
+        total = counts.get("input_tokens", 0) + read + written
+        self._builder.usage = Usage(total, counts.get("output_tokens", 0), read, written)
+
+    def _decode(self, data: bytes) -> _Event:
+        try:
+            return _decoder.decode(data)
+        except (ValueError, RecursionError):
+            pass
+        try:  # one broken character must not cost the reply
+            return _decoder.decode(data.decode("utf-8", "replace"))
+        except (ValueError, RecursionError) as error:
+            said = error_text(self._builder.redactor.hide_bytes(data[:_MOST_ERROR_BYTES]))
+            text = f"{self._title} sent something that is not a model reply: {said}"
+            raise ProviderError(AttemptFailure(text, "unreadable reply", FailureKind.UNAVAILABLE)) from error
+
+    def _error(self, error: JsonValue) -> AttemptFailure:
+        kind = error.get("type") if isinstance(error, dict) else None
+        status = _STATUS.get(kind, 500) if isinstance(kind, str) else 500
+        body = self._builder.redactor.hide_bytes(msgspec.json.encode({"error": error})[:_MOST_ERROR_BYTES])
+        return failure_from_response(self._title, status, {}, body)
