@@ -25,6 +25,7 @@ from app.engine.data.importers.conversation import ForeignConversation, to_bundl
 from app.engine.data.importers.import_context import Asset, ImportContext
 from app.engine.data.importers.json_documents import documents
 from app.engine.data.importers.registry import HEAD, PROGRAMS, format_of
+from app.engine.data.importers.session_folder import SessionFolder
 from app.engine.event_log import EventLog
 from app.engine.storage.database import Database
 from app.engine.storage.records import removal
@@ -86,7 +87,7 @@ class Sources:
                 yield from self._of_zip(file)
             else:
                 file.seek(0)
-                yield from self._of_file(file, clean_name(path.stem), _assets_in(path.parent), must=True)
+                yield from self._of_file(file, clean_name(path.stem), _assets_in(path.parent), path, must=True)
 
     def _of_folder(self, folder: Path) -> Iterator[FoundConversation]:
         every = (entry for _, entry in walk(folder, lambda: False))
@@ -105,7 +106,7 @@ class Sources:
                     yield from self._of_database(path)
                     continue
                 with open_regular(path) as file:
-                    yield from self._of_file(file, clean_name(path.stem), _assets_in(path.parent), must=False)
+                    yield from self._of_file(file, clean_name(path.stem), _assets_in(path.parent), path, must=False)
             except (InvalidParams, OSError):
                 self.skipped["files that cannot be read to their end"] += 1
 
@@ -115,13 +116,15 @@ class Sources:
             is_empty = True
             for name in archive.names():
                 with archive.unpacked(name, self.paths.home) as member:
-                    for found in self._of_file(member, Path(name).stem, archive.asset, must=False):
+                    for found in self._of_file(member, Path(name).stem, archive.asset, None, must=False):
                         is_empty = False
                         yield found
             if is_empty:
                 raise InvalidParams(f"{_UNKNOWN}; neither is any file in the zip")
 
-    def _of_file(self, file: IO[bytes], name: str, asset: Asset, *, must: bool) -> Iterator[FoundConversation]:
+    def _of_file(
+        self, file: IO[bytes], name: str, asset: Asset, path: Path | None, *, must: bool
+    ) -> Iterator[FoundConversation]:
         head = file.read(HEAD)
         file.seek(0)
         form = format_of(head)
@@ -134,7 +137,8 @@ class Sources:
         elif form is None:
             self.skipped["other files"] += 1
         else:
-            context = ImportContext(self.paths.attachments, asset, self.skipped)
+            folder = SessionFolder(path) if path is not None else None
+            context = ImportContext(self.paths.attachments, asset, self.skipped, folder)
             yield from self._converted(form.read(documents(file, form.shape), context), form.program, name)
 
     def _of_database(self, path: Path) -> Iterator[FoundConversation]:

@@ -4,7 +4,7 @@ import json
 import signal
 from pathlib import Path
 
-from tests.real.sessions.place import Place, Step
+from tests.real.sessions.place import Place
 from tests.real.sessions.scripted_model import Reply
 
 PACKAGE = "@google/gemini-cli@0.61.0"
@@ -52,14 +52,4 @@ def run(folder: Path, programs: Path) -> Path:
     place.run(*gemini, "-r", "latest", "-p", "what colour is @red.png?")
     place.run(*gemini, "-r", "latest", "-p", "break now")
     place.run(*gemini, "-r", "latest", "-p", "talk without end", stop=signal.SIGINT)
-    steps = (
-        Step("Type your message", "talk without end\r"),
-        Step("I begin to say", "\x1b"),
-        Step("cancelled", "!"),
-        Step("", "echo from the shell\r"),
-        Step("from the shell", "\x1b"),
-        Step("Type your message", "go on\r"),
-        Step("I go on", "/compress\r"),
-    )
-    place.type(*gemini, "-r", "latest", steps=steps)
     return place.home / ".gemini" / "tmp"

@@ -166,7 +166,7 @@ def to_bundle(foreign: ForeignConversation, program: str, paths: Paths) -> Bundl
     """
     times = sorted(node.at for node in foreign.nodes if node.at is not None)
     began = foreign.created_at or (times[0] if times else _EPOCH)
-    own_id = conversation_id(program, foreign.source_id or _first_text(foreign), began)
+    own_id = conversation_id(program, foreign.source_id or first_text(foreign), began)
     if foreign.caller is not None:
         _add_caller(foreign, foreign.caller, program)
     ids = {node.id: _id("node", node.at or began, own_id, node.id) for node in foreign.nodes}
@@ -176,7 +176,7 @@ def to_bundle(foreign: ForeignConversation, program: str, paths: Paths) -> Bundl
     return Bundle(
         conversation=Conversation(
             id=own_id,
-            title=" ".join(foreign.title.split())[:500] or _first_text(foreign)[:_LONGEST_TITLE] or program,
+            title=" ".join(foreign.title.split())[:500] or first_text(foreign)[:_LONGEST_TITLE] or program,
             created_at=began,
             updated_at=foreign.updated_at or (times[-1] if times else began),
             workspace=str(default_workspace(paths, own_id)),
@@ -261,7 +261,7 @@ def _author(node: ForeignNode, agent_id: str) -> str:
             return "engine"
 
 
-def _first_text(foreign: ForeignConversation) -> str:
+def first_text(foreign: ForeignConversation) -> str:
     """The first text, the default title."""
     texts = (block.text for node in foreign.nodes for block in node.blocks if isinstance(block, TextBlock))
     return " ".join(next(texts, "").split())[:200]

@@ -1,9 +1,11 @@
 """gemini-cli sessions: `~/.gemini/tmp/PROJECT/chats/session-*.jsonl`, and one `.json` object in older versions.
 
 Looked at: gemini-cli 0.61.0 (`chatRecordingService.ts`). A line is one of four: the head with the session's id, which
-is written again at each start; a message, which replaces the one with the same id; `$set`, whose `messages` replace
-all; `$rewindTo`, which removes a message and all after it. A reply holds its calls with their results; messages of the
-user with `functionResponse` repeat those. A sub-agent has a file of its own in a folder named after its caller's id.
+is written again at each start; a message, which replaces the one with the same id; `$set`, whose `messages` are what
+the model gets from now on; `$rewindTo`, which removes a message and all after it. At each start `$set` repeats all
+messages without times and calls, and leaves out those that had no answer: the first record of a message applies. A
+reply holds its calls with their results; messages of the user with `functionResponse` repeat those. A sub-agent has a
+file of its own in a folder named after its caller's id.
 """
 
 import re
@@ -21,6 +23,8 @@ from app.protocol.blocks import Block, ImageBlock, TextBlock, ThinkingBlock, Too
 _PROGRAM = "gemini-cli"
 # What gemini-cli adds as the user.
 _PREAMBLES = ("<session_context>", "<hook_context>")
+# How the text begins that replaces what was said before, after `/compress`.
+_SUMMARY = "<state_snapshot>"
 _NOTHING = msgspec.Raw(b"null")
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,9})$", re.MULTILINE)
 
@@ -32,6 +36,7 @@ class _Inline(msgspec.Struct, rename="camel"):
 
 class _Part(msgspec.Struct, rename="camel"):
     text: str | None = None
+    thought: bool = False
     inline_data: _Inline | None = None
     function_response: JsonValue = None
 
@@ -86,7 +91,7 @@ def read(documents: Documents, context: ImportContext) -> Iterator[ForeignConver
 
 
 class _Session:
-    """`_messages` are the raw records by id, in the order of the session; the last state of each applies."""
+    """`_messages` are the raw records by id, in the order of the session."""
 
     def __init__(self, context: ImportContext) -> None:
         self._context = context
@@ -120,12 +125,10 @@ class _Session:
             summary=head.summary or before.summary,
             directories=head.directories or before.directories,
         )
-        if head.messages is not None:
-            self._messages.clear()
-            for message in head.messages:
-                line = self._context.record(message, _Line, "messages")
-                if line is not None and line.id is not None:
-                    self._messages[line.id] = bytes(message)
+        for message in head.messages or ():
+            line = self._context.record(message, _Line, "messages")
+            if line is not None and line.id is not None:
+                self._messages.setdefault(line.id, bytes(message))
 
     def _rewind(self, message_id: str) -> None:
         ids = list(self._messages)
@@ -154,7 +157,11 @@ class _Session:
         at = moment(message.timestamp)
         match message.type:
             case "user":
-                chain.user(tuple(self._said(message)), at, is_task=self._head.kind == "subagent")
+                text = _text(_parts(message.content))
+                if text.lstrip().startswith(_SUMMARY):
+                    chain.summary(text, at)
+                else:
+                    chain.user(tuple(self._said(message)), at, is_task=self._head.kind == "subagent")
             case "gemini":
                 self._reply(message, chain)
             case "error":
@@ -192,7 +199,6 @@ class _Session:
         typed = _parts(message.display_content) if message.display_content is not None else parts
         text = _text(typed)
         if text.lstrip().startswith(_PREAMBLES):
-            self._context.skip("instructions to the model")
             return
         if text.strip():
             yield TextBlock(text=text, task_from=_PROGRAM if self._head.kind == "subagent" else "")
@@ -239,4 +245,4 @@ def _parts(content: str | list[_Part] | _Part | None) -> list[_Part]:
 
 
 def _text(parts: list[_Part]) -> str:
-    return "".join(part.text for part in parts if part.text)
+    return "".join(part.text for part in parts if part.text and not part.thought)

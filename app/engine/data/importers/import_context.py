@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from app.engine.agent.history.attachments import media_type
+from app.engine.data.importers.session_folder import SessionFolder
 from app.engine.data.pictures import store_picture
 from app.protocol.blocks import ImageBlock
 
@@ -25,15 +26,26 @@ Asset: TypeAlias = Callable[[str], bytes | None]
 
 
 class ImportContext:
-    """Counts skipped content in `left`, by kind in plain words."""
+    """Counts skipped content in `left`, by kind in plain words. `folder` is None for a file in a zip."""
 
-    def __init__(self, attachments: Path, asset: Asset, skipped: Counter[str]) -> None:
+    def __init__(
+        self,
+        attachments: Path,
+        asset: Asset,
+        skipped: Counter[str],
+        folder: SessionFolder | None = None,
+    ) -> None:
         self._attachments = attachments
         self._asset = asset
         self._skipped = skipped
+        self.folder = folder
 
     def skip(self, kind: str, count: int = 1) -> None:
         self._skipped[kind] += count
+
+    def silent(self) -> "ImportContext":
+        """Without counting and other sessions, to look at a session that is imported elsewhere."""
+        return ImportContext(self._attachments, self._asset, Counter())
 
     def record(self, data: bytes | msgspec.Raw, shape: type[T], kind: str) -> T | None:
         """Decode a record; counts an unreadable one as a `kind` "that cannot be read" and returns None."""

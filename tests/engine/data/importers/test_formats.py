@@ -7,7 +7,16 @@ from typing import TypeAlias
 import pytest
 
 from app.engine.data.importers.registry import FORMATS, format_of
-from app.protocol.blocks import Block, FileBlock, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import (
+    Block,
+    FileBlock,
+    ImageBlock,
+    SummaryBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
 from app.protocol.conversations import Node
 from app.protocol.data import DataImportResult, LeftOut
 from tests.engine.data.test_round_trip import Home, home
@@ -35,6 +44,7 @@ user: List the files, [image]
     tool_result: shell=a.txt
       tool_result: apply_patch!=refused
         assistant gpt-5-codex: One file: `a.txt`.
+          system: summary of 5: short
 """
 CLAUDE_CODE = """
 user: Fix the build
@@ -116,6 +126,8 @@ def shown(block: Block) -> str:
             return f"{tool}{{{', '.join(f'{name}: {value}' for name, value in arguments.items())}}}"
         case ToolResultBlock(tool=tool, text=text, is_error=is_error, images=images):
             return f"{tool}{'!' if is_error else ''}={' '.join(text.split())}{'[image]' * len(images)}"
+        case SummaryBlock(text=text, nodes=nodes):
+            return f"summary of {nodes}: {text}"
         case ImageBlock() | FileBlock():
             return f"[{type(block).__struct_config__.tag}]"
         case _:

@@ -19,7 +19,7 @@ from tests.engine.data.importers.test_formats import every_node, shown
 from tests.engine.data.test_round_trip import Home, home
 
 REAL = Path(__file__).parent / "files" / "real"
-PROGRAMS = ("opencode",)
+PROGRAMS = ("opencode", "gemini", "codex")
 _LONGEST = 160
 
 
@@ -115,3 +115,26 @@ async def test_second_import_of_the_same_sessions_changes_nothing(tmp_path: Path
         again = await one.take(folder)
         assert (again.conversations, again.nodes, again.present) == (0, 0, done.conversations)
         assert one.rows() == before
+
+
+async def test_fork_without_its_origin_says_that_the_beginning_is_missing(tmp_path: Path) -> None:
+    (fork,) = sessions_of("codex", tmp_path).rglob("*a508-7670-9916-d008bb24425a.jsonl")
+    alone = tmp_path / "alone" / fork.name
+    alone.parent.mkdir()
+    fork.rename(alone)
+    async with home(tmp_path / "home") as one:
+        done = await one.take(alone)
+        ((_, nodes),) = await conversations(one)
+        assert [shown(block) for node in nodes for block in node.blocks] == ["go another way", "Another way it is."]
+        assert "beginnings of forked sessions, whose origin is not here" in {left.kind for left in done.left}
+
+
+async def test_links_to_other_sessions_are_not_followed(tmp_path: Path) -> None:
+    sessions = sessions_of("codex", tmp_path)
+    (fork,) = sessions.rglob("*a508-7670-9916-d008bb24425a.jsonl")
+    (origin,) = sessions.rglob("*9ddb-73d1-8ba8-0695a34d77b5.jsonl")
+    moved = origin.rename(tmp_path / "outside.jsonl")
+    origin.symlink_to(moved)
+    async with home(tmp_path / "home") as one:
+        done = await one.take(fork)
+        assert "beginnings of forked sessions, whose origin is not here" in {left.kind for left in done.left}
