@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.engine.core.errors import Conflict, EngineError, FolderNotAnswering, InvalidParams, StorageError
 from app.engine.core.fair_share import short_switches
+from app.engine.core.input_limits import LARGEST_RECORD
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.data.conversation_files import default_workspace
 from app.engine.data.export_format import ExportReader, ImportedConversation
@@ -70,6 +71,7 @@ class Sources:
 
     paths: Paths
     skipped: Counter[str] = field(default_factory=Counter[str])
+    sub_agents: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def of(self, path: Path) -> Generator[FoundConversation]:
         """Raises `InvalidParams` with the fault of a file; in a folder a faulty file is only counted."""
@@ -91,7 +93,7 @@ class Sources:
 
     def _of_folder(self, folder: Path) -> Iterator[FoundConversation]:
         every = (entry for _, entry in walk(folder, lambda: False))
-        found = (Path(entry.path) for entry in every if ".json" in entry.name or entry.name == _OPENCODE)
+        found = (Path(entry.path) for entry in every if _may_have_conversations(entry.name))
         try:
             files = sorted(islice((file for file in found if file.is_file()), _MOST_FILES + 1))
         except TooLong as error:
@@ -128,6 +130,12 @@ class Sources:
         head = file.read(HEAD)
         file.seek(0)
         form = format_of(head)
+        if form is None and b"\n" not in head:
+            # A first line may hold a whole document that a person pasted: the next lines tell the format.
+            file.seek(len(head))
+            head += file.readline(LARGEST_RECORD) + file.read(HEAD)
+            file.seek(0)
+            form = format_of(head)
         if head.startswith(_ERRAND_EXPORT):
             reader = ExportReader(file, self.paths.attachments)
             while (imported := reader.next()) is not None:
@@ -150,6 +158,11 @@ class Sources:
     ) -> Iterator[FoundConversation]:
         for foreign in conversations:
             foreign.source_id = foreign.source_id or name
+            if foreign.caller is not None:
+                # Sub-agents come with their session, and again with their own file.
+                if (program, foreign.source_id) in self.sub_agents:
+                    continue
+                self.sub_agents.add((program, foreign.source_id))
             if not foreign.nodes:
                 self.skipped["empty conversations"] += 1
                 continue
@@ -157,6 +170,11 @@ class Sources:
                 yield FoundConversation(program, ImportedConversation(to_bundle(foreign, program, self.paths), 0))
             except InvalidParams:
                 self.skipped["conversations whose messages are in a circle"] += 1
+
+
+def _may_have_conversations(name: str) -> bool:
+    """Descriptions of Claude Code's sub-agents are read with their sessions."""
+    return name == _OPENCODE or (".json" in name and not name.endswith(".meta.json"))
 
 
 def _assets_in(folder: Path) -> Asset:

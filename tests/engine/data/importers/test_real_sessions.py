@@ -19,7 +19,7 @@ from tests.engine.data.importers.test_formats import every_node, shown
 from tests.engine.data.test_round_trip import Home, home
 
 REAL = Path(__file__).parent / "files" / "real"
-PROGRAMS = ("opencode", "gemini", "codex")
+PROGRAMS = ("opencode", "gemini", "codex", "claude")
 _LONGEST = 160
 
 
@@ -138,3 +138,53 @@ async def test_links_to_other_sessions_are_not_followed(tmp_path: Path) -> None:
     async with home(tmp_path / "home") as one:
         done = await one.take(fork)
         assert "beginnings of forked sessions, whose origin is not here" in {left.kind for left in done.left}
+
+
+async def results(one: Home) -> list[str]:
+    every = [node for _, nodes in await conversations(one) for node in nodes]
+    return [block.text for node in every for block in node.blocks if isinstance(block, ToolResultBlock)]
+
+
+async def test_long_output_of_claude_code_is_read_from_its_file(tmp_path: Path) -> None:
+    sessions = sessions_of("claude", tmp_path)
+    async with home(tmp_path / "home") as one:
+        await one.take(sessions)
+        assert any(text.endswith("The end of a long output.\n") for text in await results(one))
+
+
+@pytest.mark.parametrize("way", ["link", "path", "missing"])
+async def test_long_output_outside_of_the_session_is_not_read(tmp_path: Path, way: str) -> None:
+    sessions = sessions_of("claude", tmp_path)
+    secret = tmp_path / "secret.txt"
+    secret.write_text("a secret")
+    (output,) = sessions.rglob("*.txt")
+    (session,) = (file for file in sessions.rglob("*.jsonl") if output.name in file.read_text())
+    output.unlink()
+    if way == "link":
+        output.symlink_to(secret)
+    elif way == "path":
+        text = session.read_text().replace(f"tool-results/{output.name}", f"tool-results/../../../..{secret}")
+        session.write_text(text)
+    async with home(tmp_path / "home") as one:
+        done = await one.take(sessions)
+        assert not any("a secret" in text for text in await results(one))
+        assert "long outputs, whose files are not here" in {left.kind for left in done.left}
+
+
+async def test_sub_agents_come_with_the_file_of_their_session(tmp_path: Path) -> None:
+    sessions = sessions_of("claude", tmp_path)
+    (agent,) = sessions.rglob("agent-*.jsonl")
+    session = agent.parent.parent.with_suffix(".jsonl")
+    async with home(tmp_path / "home") as one:
+        assert (await one.take(session)).conversations == 2
+        assert (await one.take(agent)).present == 1
+
+
+async def test_session_with_a_very_long_first_line_is_recognised(tmp_path: Path) -> None:
+    (session,) = (
+        file for file in sessions_of("claude", tmp_path).rglob("*.jsonl") if "what colour" in file.read_text()
+    )
+    first = '{"type": "queue-operation", "operation": "enqueue", "content": "' + "x" * 600_000 + '"}\n'
+    session.write_text(first + session.read_text())
+    async with home(tmp_path / "home") as one:
+        assert (await one.take(session)).source == "Claude Code"
