@@ -10,7 +10,7 @@ from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.vectors.base import MOST_PARTS, VectorPoint
 from app.engine.tools.base import Vector
 
-# About 100 words: the model reads 150 to 200, and a vector of many says little of each.
+# About 100 words (decision 55): the model reads 150 to 200, and a vector of many says little of each.
 _LENGTH = 600
 # A little more is not worth a second vector.
 _LONGEST = 850
