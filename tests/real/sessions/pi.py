@@ -49,7 +49,6 @@ def run(folder: Path, programs: Path) -> Path:
         Step("I begin to say", "\x1b"),
         Step("abort", "!echo from the shell\r"),
         Step("from the shell", "go on\r"),
-        Step("I go on", "/compact\r"),
     )
     place.type(*pi, "-c", steps=steps)
     return place.home / ".pi" / "agent" / "sessions"

@@ -200,7 +200,9 @@ class _Session:
     def _summary(self, line: _Line, uuid: str, message: _Message) -> None:
         text = "\n\n".join(piece.text for piece in _pieces(message) if piece.text)
         before = self.conversation.links[uuid]
-        if text and before is not None:
+        if before is None:
+            self._context.skip("summaries for the model")
+        elif text:
             block = SummaryBlock(text=text, until_id=before, nodes=len(self.conversation.nodes))
             self._add(uuid, "system", (block,), line)
 

@@ -1,5 +1,11 @@
-"""pi sessions: `~/.pi/agent/sessions/**/*.jsonl`, one entry per line; a tree since the second version."""
+"""pi sessions: `~/.pi/agent/sessions/**/*.jsonl`, one entry per line; a tree since the second version.
 
+Looked at: pi 0.73.1. A reply tells how it ended in `stopReason`, and for `error` and `aborted` in `errorMessage`. A
+`compaction` replaces for the model what stands before `firstKeptEntryId`. What a person ran with `!` is a
+`bashExecution`. A file that a person named stands in their message as an empty tag.
+"""
+
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -9,7 +15,15 @@ from app.engine.data.importers.conversation import ForeignConversation, ForeignN
 from app.engine.data.importers.import_context import ImportContext
 from app.engine.data.importers.json_documents import Documents
 from app.protocol.base import JsonValue
-from app.protocol.blocks import Block, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.blocks import (
+    Block,
+    ImageBlock,
+    SummaryBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
 from app.protocol.conversations import Role
 
 
@@ -34,6 +48,8 @@ class _Message(msgspec.Struct, rename="camel"):
     command: str | None = None
     output: str | None = None
     timestamp: float | str | None = None
+    stop_reason: str | None = None
+    error_message: str | None = None
 
 
 class _Entry(msgspec.Struct, rename="camel"):
@@ -44,11 +60,17 @@ class _Entry(msgspec.Struct, rename="camel"):
     cwd: str | None = None
     name: str | None = None
     message: _Message | None = None
+    summary: str | None = None
+    first_kept_entry_id: str | None = None
+
+
+_FILE_TAG = re.compile(r'\A(?:<file name="[^"\n]*"></file>\n?)+')
 
 
 def read(documents: Documents, context: ImportContext) -> Iterator[ForeignConversation]:
     conversation = ForeignConversation("")
     before: str | None = None
+    parents: dict[str, str | None] = {}
     for number, data in enumerate(documents, 1):
         entry = context.record(data, _Entry, "entries")
         if entry is None:
@@ -61,7 +83,13 @@ def read(documents: Documents, context: ImportContext) -> Iterator[ForeignConver
             conversation.title = entry.name
         # The first version has no ids: each entry follows the previous one.
         entry_id, parent_id = (entry.id, entry.parent_id) if entry.id else (f"line-{number}", before)
-        conversation.add(_node(entry_id, parent_id, entry, context))
+        parents[entry_id] = parent_id
+        if entry.type == "compaction" and entry.summary and parent_id is not None:
+            until_id = parents.get(entry.first_kept_entry_id or "") or parent_id
+            block = SummaryBlock(text=entry.summary, until_id=until_id, nodes=len(conversation.nodes))
+            conversation.add(ForeignNode(entry_id, parent_id, "system", [block], moment(entry.timestamp)))
+        else:
+            conversation.add(_node(entry_id, parent_id, entry, context))
         before = entry_id
     yield conversation
 
@@ -75,7 +103,13 @@ def _node(entry_id: str, parent_id: str | None, entry: _Entry, context: ImportCo
         return ForeignNode(entry_id, parent_id, "system", [])
     at = moment(message.timestamp) or moment(entry.timestamp)
     role, blocks = _role_and_blocks(message, context)
-    return ForeignNode(entry_id, parent_id, role, blocks, at, message.model or "")
+    node = ForeignNode(entry_id, parent_id, role, blocks, at, message.model or "")
+    if role == "assistant" and message.stop_reason in ("error", "aborted"):
+        # Models do not read failed replies: one with calls stays, for the sake of their results.
+        has_calls = any(isinstance(block, ToolCallBlock) for block in blocks)
+        node.status = "cut" if message.stop_reason == "aborted" or has_calls else "failed"
+        node.error = message.error_message or "The reply was stopped."
+    return node
 
 
 def _role_and_blocks(message: _Message, context: ImportContext) -> tuple[Role, list[Block]]:
@@ -83,7 +117,7 @@ def _role_and_blocks(message: _Message, context: ImportContext) -> tuple[Role, l
     pieces = [_Piece(type="text", text=content)] if isinstance(content, str) else content
     match message.role:
         case "user":
-            return "user", [block for piece in pieces for block in _blocks(piece, context)]
+            return "user", [block for piece in pieces for block in _blocks(_without_tags(piece), context)]
         case "assistant":
             return "assistant", [block for piece in pieces for block in _blocks(piece, context)]
         case "toolResult":
@@ -93,6 +127,10 @@ def _role_and_blocks(message: _Message, context: ImportContext) -> tuple[Role, l
         case other:
             context.skip(f"messages of the kind “{other[:40]}”")
             return "system", []
+
+
+def _without_tags(piece: _Piece) -> _Piece:
+    return msgspec.structs.replace(piece, text=_FILE_TAG.sub("", piece.text)) if piece.text else piece
 
 
 def _blocks(piece: _Piece, context: ImportContext) -> Iterator[Block]:

@@ -74,8 +74,9 @@ user: Count the lines, [image]
     tool_result: bash=7 a
       assistant claude-sonnet-5: Seven.
 user: Count the words instead
-  assistant claude-sonnet-5: Forty.
-    user: ``` $ ls a ```
+  system: summary of 5: short
+    assistant claude-sonnet-5: Forty.
+      user: ``` $ ls a ```
 """
 PI_1 = "\n".join(PI.splitlines()[:5]) + "\n"
 Case: TypeAlias = tuple[str, str, str, str, dict[str, int | None]]
@@ -88,7 +89,7 @@ CASES: tuple[Case, ...] = (
     ("opencode.json", "OpenCode", "Add a page", OPENCODE, {"texts that OpenCode added": 1, "attached files": 1}),
     ("goose.json", "goose", "Weather", GOOSE, {"contents of the kind “hologram”": 1}),
     ("goose.jsonl", "goose", "Weather", GOOSE, {"contents of the kind “hologram”": 1}),
-    ("pi.jsonl", "pi", "Counting", PI, {"summaries for the model": 1, "messages of the kind “custom”": 1}),
+    ("pi.jsonl", "pi", "Counting", PI, {"messages of the kind “custom”": 1}),
     ("pi_1.jsonl", "pi", "Count the lines", PI_1, {}),
 )
 
