@@ -69,8 +69,10 @@ class Indexer:
 
     async def to_index(self) -> int:
         """How many nodes and deleted or changed conversations are not looked at yet."""
+        # Counted before the nodes: while these are, a change may be followed by going back to its first node.
+        finished, others = len(self._finished), len(self._deleted) + len(self._changed)
         ahead = await self._database.nodes.count_after(0 if self._begins_anew else self._position)
-        return max(ahead, len(self._finished)) + len(self._deleted) + len(self._changed)
+        return max(ahead, finished) + others
 
     def follow(self, event: Event) -> None:
         """Called with each event once it is stored."""
