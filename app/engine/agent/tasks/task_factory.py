@@ -1,6 +1,7 @@
 """Creates stored, ready-to-run tasks: new, retried, resumed, summary, next speaker."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -14,7 +15,7 @@ from app.engine.agent.prompt.texts import engine_message
 from app.engine.agent.run.resume import InterruptedTurn, last_reply, recorded_calls
 from app.engine.agent.run.task_builder import TaskBuilder
 from app.engine.agent.run.task_run import TaskRun
-from app.engine.agent.run.task_state import status_text, with_status
+from app.engine.agent.run.task_state import ended_task, status_text, with_status
 from app.engine.agent.tasks import manual_summary
 from app.engine.agent.tasks.approval_modes import ApprovalModes
 from app.engine.agent.tasks.follow_up_tasks import retry_params, task_after_chat
@@ -22,7 +23,7 @@ from app.engine.agent.tasks.new_task import check_start_params, new_task, publis
 from app.engine.agent.tasks.rounds import next_reply
 from app.engine.agent.tasks.sub_agents import Calling, as_sub_task, sub_agent_target, with_sub_agent_prompt
 from app.engine.agent.tasks.task_target import TaskTarget, find_target, make_workspace, personality_of, with_personality
-from app.engine.core.errors import Conflict, IllegalMove, InvalidParams, NotFound
+from app.engine.core.errors import Conflict, IllegalMove, InvalidParams, NotFound, StorageError
 from app.engine.core.messages import AssistantMessage, ModelMessage, UserMessage, user_text
 from app.engine.models.base import ChatModel
 from app.engine.models.router import ModelRouter
@@ -72,7 +73,7 @@ class TaskStarter:
         branch.position = branch.position.advance(after)
         has_price = self._models.has_price(task.model)
         publish_message(task, message, branch, target, has_price=has_price)
-        await self._builder.log.flush()
+        await self._store(task)
         personality = participants.with_introduction(target.personality)
         run = self._builder.build(task, branch, personality, model, history, 1, participants.as_messages)
         return StartedTask(run, user_message(message))
@@ -89,7 +90,7 @@ class TaskStarter:
         branch = publish_task(task, target, self._builder.log)
         given = TextBlock(text=order.prompt, task_from=target.caller)
         publish_message(task, (given,), branch, target, has_price=True)
-        await self._builder.log.flush()
+        await self._store(task)
         participants = await participants_of(target.agent, self._builder.database)
         personality = with_sub_agent_prompt(task, target.personality)
         run = self._builder.build(task, branch, personality, model, (), 1, participants.as_messages)
@@ -132,10 +133,20 @@ class TaskStarter:
         target = replace(target, conversation=self._modes.current(target.conversation))
         branch = publish_task(task, target, self._builder.log)
         branch.set_head(after, branch.agent.version)
-        await self._builder.log.flush()
+        await self._store(task)
         personality = participants.with_introduction(target.personality)
         run = self._builder.build(task, branch, personality, model, history, 0, participants.as_messages)
         return StartedTask(run, _continuation(history))
+
+    async def _store(self, task: Task) -> None:
+        """Raises `StorageError` if a part of the start was refused; the task ends then, and does not stay running."""
+        try:
+            await self._builder.log.flush()
+        except StorageError as error:
+            self._builder.log.publish(TaskUpdate(task=ended_task(task, "error", "error", str(error))))
+            with suppress(StorageError):
+                await self._builder.log.flush()
+            raise
 
     async def resumed(self, task: Task, agent: Agent) -> StartedTask:
         """Resume a task from its last finished step."""

@@ -6,10 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.engine.core.errors import ConfigurationError, InvalidParams
+from app.engine.core.errors import ConfigurationError, InvalidParams, StorageError
 from app.notice_text import notice_text
 from app.protocol.blocks import NoticeBlock
 from app.protocol.tasks import TaskStartParams
+from tests.support.databases import execute
 from tests.support.engine_parts import EngineParts, engine_parts
 from tests.support.model_server import Call, ModelServer, Reply
 
@@ -107,3 +108,15 @@ async def test_meaningless_limits_are_refused(tmp_path: Path, changes: dict[str,
     async with engine_parts(tmp_path, ModelServer()) as engine:
         with pytest.raises(InvalidParams, match=says):
             await engine.services.runner.start(params(engine, **changes))
+
+
+@pytest.mark.parametrize("table", ["nodes", "agents"])
+async def test_a_task_whose_start_the_database_refuses_does_not_stay_running(tmp_path: Path, table: str) -> None:
+    refuse = f"CREATE TRIGGER refuse BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'not today'); END"
+    async with engine_parts(tmp_path, ModelServer()) as engine:
+        await execute(engine.services.database, refuse)
+        with pytest.raises(StorageError, match="not today"):
+            await engine.start()
+        (task,) = (await engine.services.database.tasks.page()).tasks
+        assert (task.status, task.stop_reason) == ("error", "error")
+        assert task.error is not None and "not today" in task.error
