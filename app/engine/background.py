@@ -7,7 +7,6 @@ from contextvars import copy_context
 from functools import partial
 
 from app.engine.storage.sqlite.journal import begin_ownership
-from app.engine.storage.sqlite.reader import begin_patience
 
 _logger = logging.getLogger(__name__)
 
@@ -29,7 +28,6 @@ class Background:
         """Run `work` once. If it raises, `failed` is called after logging."""
         own = copy_context()
         own.run(begin_ownership)
-        own.run(begin_patience)
         task = asyncio.get_running_loop().create_task(work, name=name, context=own)
         self._running.add(task)
         task.add_done_callback(partial(self._on_done, failed))

@@ -117,13 +117,8 @@ async def _open(url: str, copies: Path) -> tuple[AsyncEngine, Writer]:
         case "sqlite" | "sqlite+aiosqlite":
             return await open_engine(path_of(parsed), copies)
         case "postgresql" | "postgresql+asyncpg":
-            try:
-                from app.engine.storage.postgres.server import open_server
-            except ImportError as error:
-                raise ConfigurationError(
-                    "The setting database_url names a PostgreSQL server, and its driver is not installed. "
-                    'Run: pip install "errand-desktop[postgres]"'
-                ) from error
+            from app.engine.storage.postgres.server import open_server
+
             return await open_server(parsed)
         case other:
             raise ConfigurationError(

@@ -10,6 +10,7 @@ import pytest
 from tests.support.command_line import Errand, rest
 from tests.support.model_server import Call, ModelServer, Reply
 from tests.support.postgres_server import PostgresServer
+from tests.support.processes import until
 
 MODEL = ("--model", "openai_compatible/test-model", "--approve", "all", "--api-base")
 COMMAND = Call("shell", {"command": "echo once >> made.txt"})
@@ -63,3 +64,38 @@ async def test_a_task_with_a_tool_call_is_killed_resumed_and_runs_its_command_on
     assert "All is saved." in done.out
     assert (workspace / "made.txt").read_text() == "once\n"
     assert count(postgres, url, "tool_executions") == 2
+
+
+async def test_while_the_server_is_away_tasks_wait_reads_say_so_and_all_go_on(
+    own_errand: Errand, workspace: Path, postgres: PostgresServer, url: str
+) -> None:
+    gate = asyncio.Event()
+    text = "".join(f"Line {number} is saved. " for number in range(60))
+    replies = [
+        Reply(text=text, calls=(COMMAND,), gate=gate, piece_delay_s=0.01),
+        Reply(text=f"{text}All.", piece_delay_s=0.01),
+    ]
+    async with ModelServer(turns=replies) as server:
+        first = await own_errand.start("run", *MODEL, server.url, "the first")
+        second = await own_errand.start("run", *MODEL, server.url, "the second")
+        await until(lambda: len(server.requests) == 2, 30)
+        gate.set()  # both stream from here on
+        postgres.stop()
+        try:
+            refused = await own_errand.run("run", *MODEL, server.url, "another")
+            listed = await own_errand.run("tasks")
+            assert not (workspace / "made.txt").exists()
+        finally:
+            postgres.start()
+        done = [await rest(first), await rest(second)]
+    assert [one.code for one in done] == [0, 0], done
+    said = [" ".join(one.out.split()) for one in done]
+    assert [one.count("Line 59 is saved.") for one in said] == [2, 2], said
+    assert all("does not answer" in one.err and "the tasks continue" in one.err for one in done)
+    assert refused.code == 1 and "does not answer" in refused.err
+    assert listed.code == 1 and "does not answer" in listed.err
+    assert (workspace / "made.txt").read_text() == "once\nonce\n"
+    assert count(postgres, url, "tool_executions") == 4
+    assert count(postgres, url, "nodes WHERE role = 'assistant' AND body LIKE '%Line 0 %Line 59 is saved.%'") == 4
+    assert count(postgres, url, "nodes WHERE role = 'assistant'") == 4
+    assert count(postgres, url, "nodes WHERE role = 'user'") == 2

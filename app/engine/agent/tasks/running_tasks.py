@@ -12,6 +12,7 @@ from app.engine.agent.tasks.task_factory import StartedTask
 from app.engine.background import Background
 from app.engine.core.errors import IllegalMove, NotFound
 from app.engine.storage.database import Database
+from app.engine.storage.sqlite.reader import begin_patience
 from app.protocol.tasks import Task
 
 _POLL_S = 0.02
@@ -115,6 +116,7 @@ class RunningTasks:
             await asyncio.sleep(_POLL_S)
 
     async def _run_to_end(self, started: StartedTask) -> None:
+        begin_patience()
         run = started.run
         try:
             await run.run(started.opening)

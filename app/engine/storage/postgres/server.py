@@ -5,10 +5,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import asyncpg  # pyright: ignore[reportMissingTypeStubs] -- it has none; only its errors are named
 from sqlalchemy import URL, Connection, event, inspect, text
 from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -30,7 +29,7 @@ _OLDEST = 140_000  # `server_version_num` of PostgreSQL 14
 _FIRST_REVISION = "0015"
 
 
-async def open_server(url: URL) -> tuple[AsyncEngine, PostgresWriter]:
+async def open_server(url: URL, answer_s: float = _ANSWER_S) -> tuple[AsyncEngine, PostgresWriter]:
     """Raises `ConfigurationError` for an unusable URL, `StorageError` for an unusable server or database."""
     try:
         engine = create_async_engine(
@@ -38,10 +37,13 @@ async def open_server(url: URL) -> tuple[AsyncEngine, PostgresWriter]:
             pool_size=_CONNECTIONS,
             max_overflow=0,
             pool_pre_ping=True,  # a server that was restarted is noticed here, not by a failing read
-            connect_args={"timeout": _CONNECT_S, "command_timeout": _ANSWER_S},
+            connect_args={"timeout": _CONNECT_S, "command_timeout": answer_s},
         )
-    except ArgumentError as error:
-        raise ConfigurationError(f"The setting database_url cannot be used: {error}") from error
+    except ImportError as error:
+        raise ConfigurationError(
+            "The setting database_url names a PostgreSQL server, and its driver is not installed. "
+            'Run: pip install "errand-desktop[postgres]"'
+        ) from error
     event.listen(engine.sync_engine, "do_connect", _connect)
     event.listen(engine.sync_engine, "before_cursor_execute", _without_nul, retval=True)
     writer = PostgresWriter(engine)
@@ -98,13 +100,10 @@ def _prepare(connection: Connection, url: URL) -> None:
 def _connect(
     dialect: Dialect, _: ConnectionPoolEntry, arguments: Sequence[Any], options: Mapping[str, Any]
 ) -> DBAPIConnection:
-    """SQLAlchemy passes on what the driver raises here; callers expect the errors of a socket."""
     try:
         return dialect.connect(*arguments, **options)
     except TimeoutError as error:
         raise TimeoutError(f"no answer within {_CONNECT_S:g} s") from error
-    except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        raise ConnectionError(str(error)) from error
 
 
 def _without_nul(

@@ -34,6 +34,8 @@ def condition_kind(why: object) -> Trouble | None:
 _KIND_BY_STATE: Mapping[str, Trouble] = {
     "08": "unreachable",
     "57P": "unreachable",  # it is shutting down, or starting up
+    "28": "unreachable",  # it refuses us, after a change of its settings
+    "3D": "unreachable",
     "53300": "unreachable",  # too many connections
     "53100": "disk_full",
     "58030": "disk_error",
@@ -90,7 +92,7 @@ def _texts(kind: Trouble, database: str) -> tuple[str, str]:
             return f"The database {database} is damaged.", advice
         case "unreachable":
             advice = f"Start it, or look at the network between here and there. {_RETRIES}"
-            return f"The database server does not answer: {database}.", advice
+            return f"The server of the database {database} does not answer.", advice
         case "no_descriptors":
             advice = "Close windows of Errand or end tasks; raise the limit with `ulimit -n` before Errand starts."
             return "The engine may not open any more files or connections.", advice
@@ -123,6 +125,7 @@ def save_error_of(error: SQLAlchemyError | OSError) -> StorageError:
 
 
 def name_of(engine: AsyncEngine) -> str:
-    """The file, or the URL of a server without its password."""
+    """The file, or the database and the host of a server."""
     url = engine.url
-    return url.database or "" if url.get_backend_name() == "sqlite" else url.render_as_string()
+    host = url.host or url.query.get("host") or "localhost"
+    return url.database or "" if url.get_backend_name() == "sqlite" else f"{url.database} on {host}"
