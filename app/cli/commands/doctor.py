@@ -13,6 +13,7 @@ from app.cli.command import Command
 from app.cli.commands.models import NO_MODELS_TEXT, format_ready
 from app.cli.options import CommandOptions, Flag, Option
 from app.cli.recovery.database_check import check_database
+from app.cli.recovery.database_server import check_server, server_url
 from app.cli.recovery.repair import RepairOptions, repair
 from app.cli.terminal.style import PLAIN
 from app.cli.terminal.terminal import Terminal
@@ -89,7 +90,8 @@ def _local_findings(paths: Paths) -> Iterator[Finding]:
     yield _python()
     yield _packages()
     yield _folder(paths.home)
-    yield Finding(*check_database(paths.database, paths.copies))
+    url = server_url(paths)
+    yield Finding(*(check_server(url) if url else check_database(paths.database, paths.copies)))
     yield _keyring()
     yield _program("git", "could_be_better", "Install git: agents look at changes with it.")
     yield _program("bash", "bad" if sys.platform != "win32" else "could_be_better", "Install bash: commands run in it.")

@@ -20,6 +20,7 @@ from app.cli.arguments import UsageError
 from app.cli.command import Command
 from app.cli.exit_codes import EXIT_ERROR
 from app.cli.options import CommandOptions, Option
+from app.cli.recovery.database_server import refuse_server
 from app.cli.terminal.terminal import Terminal
 from app.client.number_format import count, file_size
 from app.database_file import copy_database, find_fault, open_to_read
@@ -144,6 +145,7 @@ class BackupOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def backup(options: BackupOptions, paths: Paths, terminal: Terminal) -> int:
     """Never overwrites a file."""
+    refuse_server(paths, "pg_dump --format=custom --file=errand.dump")
     if not paths.database.exists():
         raise UsageError(f"There is nothing to back up: {paths.database} does not exist yet.")
     target = _target(options.to or None, paths)

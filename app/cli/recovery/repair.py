@@ -9,6 +9,7 @@ from typing import Annotated
 from app.cli.exit_codes import EXIT_ERROR
 from app.cli.options import CommandOptions, Flag
 from app.cli.recovery.database_check import find_faults
+from app.cli.recovery.database_server import refuse_server
 from app.cli.recovery.restore import RestoreOptions, engine_lock, replace_database, restore
 from app.cli.recovery.salvage import SalvagedTable, fill_search, salvage
 from app.cli.terminal.terminal import Terminal
@@ -39,6 +40,7 @@ class RepairOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def repair(options: RepairOptions, paths: Paths, terminal: Terminal) -> int:
     """Refuses while tasks run, unless `force`. Changes nothing until the repaired database passes its checks."""
+    refuse_server(paths, "pg_amcheck, or going back to a dump; the database is")
     if (loss := find_loss(paths.database, paths.copies)) is not None:
         terminal.line(loss.text)
         return await _replace_lost(loss, options, paths, terminal)

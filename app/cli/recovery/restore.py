@@ -21,6 +21,7 @@ from app.cli.command import Command
 from app.cli.exit_codes import EXIT_ERROR
 from app.cli.options import Argument, CommandOptions, Flag
 from app.cli.recovery.backup import open_backup, unpack_database, unpack_rest
+from app.cli.recovery.database_server import refuse_server
 from app.cli.terminal.terminal import Terminal
 from app.client.errors import ConnectionLost, NoEngine
 from app.client.launch import connect
@@ -187,6 +188,7 @@ class RestoreOptions(CommandOptions, frozen=True, kw_only=True):
 
 async def restore(options: RestoreOptions, paths: Paths, terminal: Terminal) -> int:
     """Checks the copy first; refuses while tasks run, unless `force` permits interrupting them."""
+    refuse_server(paths, "with an empty database, pg_restore --no-owner errand.dump --dbname")
     paths.prepare()
     given = _absolute(options.file)
     unpacked = paths.home / ".errand.db.unpacked"

@@ -99,3 +99,23 @@ async def test_while_the_server_is_away_tasks_wait_reads_say_so_and_all_go_on(
     assert count(postgres, url, "nodes WHERE role = 'assistant' AND body LIKE '%Line 0 %Line 59 is saved.%'") == 4
     assert count(postgres, url, "nodes WHERE role = 'assistant'") == 4
     assert count(postgres, url, "nodes WHERE role = 'user'") == 2
+
+
+async def test_doctor_looks_at_the_server_and_backup_names_its_own_programs(
+    own_errand: Errand, postgres: PostgresServer
+) -> None:
+    there = await own_errand.run("doctor")
+    postgres.stop()
+    try:
+        away = await own_errand.run("doctor")
+        refused = await own_errand.run("run", "--model", "scripted/note", "hello")
+    finally:
+        postgres.start()
+    commands = (("backup",), ("restore", "x.tar"), ("doctor", "--repair"))
+    backup, restore, repair = [await own_errand.run(*command) for command in commands]
+    assert "postgresql://errand@/errand_" in there.out and "answers" in there.out
+    assert away.code == 1 and "does not answer" in away.out
+    assert refused.code != 0 and "cannot be reached" in refused.err
+    assert backup.code == restore.code == repair.code == 2
+    assert "pg_dump --format=custom --file=errand.dump postgresql://errand@/errand_" in backup.err
+    assert "pg_restore" in restore.err and "pg_amcheck" in repair.err
