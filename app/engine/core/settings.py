@@ -300,7 +300,8 @@ class SettingValues(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     database_url: Annotated[
         str,
         _setting(
-            "Database", "A SQLAlchemy URL; empty for SQLite in the data directory. Takes effect at the next start."
+            "Database",
+            "postgresql://user@host/database; empty for a file in the data directory. Takes effect at the next start.",
         ),
     ] = ""
 
