@@ -2,14 +2,14 @@
 
 import argparse
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Generic
 
 from app.arguments import Parser
 from app.cli.exit_codes import EXIT_CODES_TEXT
-from app.cli.options import CommandOptions, OptionsT, declare, read, rest_of
+from app.cli.options import CommandOptions, OptionsT, declare, option_names, read, rest_of
 from app.cli.terminal.terminal import Terminal
 from app.paths import Paths
 
@@ -54,7 +54,7 @@ class Entry:
         return getattr(import_module(f"app.cli.{module}"), name)
 
 
-def parse(arguments: list[str], entries: Iterable[Entry], default: Entry) -> Invocation:
+def parse(arguments: list[str], entries: Sequence[Entry], default: Entry) -> Invocation:
     """Parse the command line; returns `alone` if it names no command.
 
     Raises SystemExit(2) with an error text for wrong usage, SystemExit(0) after --help and --version.
@@ -64,12 +64,16 @@ def parse(arguments: list[str], entries: Iterable[Entry], default: Entry) -> Inv
     commands = parser.add_subparsers(metavar="COMMAND")
     named = next((argument for argument in arguments if not argument.startswith("-")), None)
     command = None
+    own: argparse.ArgumentParser = parser
     first = [entry for entry in entries if [entry.name] == arguments[:1]]
+    if named is not None and named not in (names := [entry.name for entry in entries]):
+        parser.error(f"there is no command {named!r}.{_did_you_mean(named, names)}")
     for entry in first or entries:  # building the parsers of all commands takes 4 ms
         about = f"{entry.help[0].upper()}{entry.help[1:]}."
-        own = commands.add_parser(entry.name, help=entry.help, description=about)
+        made = commands.add_parser(entry.name, help=entry.help, description=about)
         if entry.name == named:
             command = entry.load()
+            own = made
             own.epilog = command.epilog
             if "\n" in (command.epilog or ""):
                 own.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -79,8 +83,28 @@ def parse(arguments: list[str], entries: Iterable[Entry], default: Entry) -> Inv
     if rest is not None and "--" in arguments:
         at = arguments.index("--")
         given, following = arguments[:at], arguments[at + 1 :]
-    values = vars(parser.parse_args(given)) | ({rest: following} if rest is not None else {})
+    found, unknown = parser.parse_known_args(given)
+    if unknown and command is not None:
+        own.error(_not_understood(unknown[0], command.options))
+    if unknown:
+        parser.error(f"there is no option {unknown[0]}.")
+    values = vars(found) | ({rest: following} if rest is not None else {})
     return (command or default.load()).invocation(values)
+
+
+def _not_understood(argument: str, options: type[CommandOptions]) -> str:
+    if not argument.startswith("-"):
+        return f"{argument!r} is one argument too many."
+    name = argument.partition("=")[0]
+    return f"there is no option {name}.{_did_you_mean(name, option_names(options))}"
+
+
+def _did_you_mean(given: str, names: Sequence[str]) -> str:
+    """Empty if no name is like it."""
+    from difflib import get_close_matches  # takes 5 ms
+
+    near = get_close_matches(given, names, 2, cutoff=0.7)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
 class _Version(argparse.Action):

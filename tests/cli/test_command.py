@@ -49,6 +49,27 @@ def test_every_command_has_help_that_fits_80_columns(
     assert max(map(len, shown.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("runn", "x"), "errand: there is no command 'runn'. Did you mean run?\nTry: errand --help\n"),
+        (("fly",), "errand: there is no command 'fly'.\nTry: errand --help\n"),
+        (("run", "--modell", "a/b", "x"), "errand: there is no option --modell. Did you mean --model"),
+        (("tasks", "--jsn=1"), "errand: there is no option --jsn. Did you mean --json?\nTry: errand tasks --help\n"),
+        (("stop", "a", "--qqqq"), "errand: there is no option --qqqq.\nTry: errand stop --help\n"),
+        (("--qqqq",), "errand: there is no option --qqqq.\nTry: errand --help\n"),
+        (("usage", "a", "b", "c"), "is one argument too many."),
+    ],
+)
+def test_what_is_not_understood_is_named_with_what_is_like_it(
+    given: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        parse([*given], COMMANDS, DEFAULT)
+    assert end.value.code == 2
+    assert told in capsys.readouterr().err
+
+
 def test_missing_options_keep_their_defaults() -> None:
     assert _read("a", "--size", "3") == _Options(name="a", size=3)
 

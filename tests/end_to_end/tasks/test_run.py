@@ -53,7 +53,7 @@ async def test_what_cannot_be_asked_for_is_a_usage_error_that_says_what_to_do(er
         "There is no provider named 'opnai'. Did you mean openai": ("run", "--model", "opnai/gpt-5.4", "x"),
         "is not a model id": ("run", "--model", "gpt", "x"),
         "is not a whole number": ("run", "--max-turns", "0", "x"),
-        "invalid choice": ("fly",),
+        "there is no command 'runn'. Did you mean run": ("runn", "x"),
         "needs a terminal": ("chat",),
     }
     runs = await asyncio.gather(*(errand.run(*arguments) for arguments in wrong.values()))
