@@ -194,7 +194,8 @@ def engine_message_text(node: Node) -> str:
 def import_text(done: DataImportResult) -> tuple[str, ...]:
     """Sentences about imported, existing and skipped content."""
     source = f" from {done.source}" if done.source not in ("", "Errand") else ""
-    parts = [f"{count(done.conversations, 'conversation')} with {count(done.nodes, 'message')}"]
+    grown = f" and more of {done.grown:,} that {'was' if done.grown == 1 else 'were'} here" if done.grown else ""
+    parts = [f"{count(done.conversations, 'conversation')}{grown} with {count(done.nodes, 'message')}"]
     parts += [count(number, noun) for number, noun in ((done.calls, "tool call"), (done.pictures, "picture")) if number]
     words = [f"{', '.join(parts)} taken in{source}."]
     if done.present:

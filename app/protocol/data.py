@@ -55,7 +55,7 @@ class DataExportResult(Wire, frozen=True, kw_only=True):
 class DataImportParams(Wire, frozen=True, kw_only=True):
     """Read a file that was exported as `json`, or conversations of another program: a file, a zip or a folder.
 
-    Existing conversations stay unchanged.
+    Existing conversations stay unchanged, but those of other programs get the messages written since.
     """
 
     path: str
@@ -71,6 +71,7 @@ class LeftOut(Wire, frozen=True, kw_only=True):
 class DataImportResult(Wire, frozen=True, kw_only=True):
     """`source` names the program that wrote the file. `present` counts the conversations that existed already.
 
+    `grown` counts those of other programs that existed and got the messages written since; `nodes` includes these.
     `calls` and `pictures` count imported tool calls and pictures; `left` lists skipped content, most frequent first.
     """
 
@@ -80,6 +81,7 @@ class DataImportResult(Wire, frozen=True, kw_only=True):
     present: int
     calls: int = 0
     pictures: int = 0
+    grown: int = 0
     left: tuple[LeftOut, ...] = ()
 
 

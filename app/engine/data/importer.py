@@ -3,13 +3,14 @@
 import asyncio
 import zipfile
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import IO, TypeVar
 
+import msgspec
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -19,6 +20,7 @@ from app.engine.core.input_limits import LARGEST_RECORD
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.data.conversation_files import default_workspace
 from app.engine.data.export_format import ExportReader, ImportedConversation
+from app.engine.data.import_growth import Growth, ends_of, growth_of, stands_where_imported
 from app.engine.data.import_normalization import check, normalized, with_local_paths
 from app.engine.data.importers import opencode, opencode_database
 from app.engine.data.importers.archive import open_archive
@@ -36,14 +38,16 @@ from app.engine.tools.file_walk import LONGEST_S, TooLong, walk
 from app.engine.tools.plain_text import clean_name
 from app.paths import Paths
 from app.protocol.blocks import ImageBlock, ToolCallBlock, ToolResultBlock
+from app.protocol.conversations import Conversation, Node
 from app.protocol.data import DataImportResult, LeftOut
-from app.protocol.events import ConversationUpdate
+from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
 from app.regular_file import open_regular, read_regular
 
 ERRAND = "Errand"
 _OPENCODE = "opencode.db"
 _ERRAND_EXPORT = b'{"errand_export"'
 _MOST_FILES = 100_000
+_NODES_AT_ONCE = 50
 _LARGEST_ASSET = 10 * 1024 * 1024
 _UNKNOWN = (
     f"it is not a file that Errand exported, nor conversations of {', '.join(PROGRAMS[:-1])} or {PROGRAMS[-1]} "
@@ -201,14 +205,18 @@ class _ImportTotals:
     conversations: int = 0
     nodes: int = 0
     present: int = 0
+    grown: int = 0
     calls: int = 0
     pictures: int = 0
 
     def add(self, bundle: Bundle) -> None:
         """Takes tens of milliseconds for a long conversation: call it in a thread."""
-        blocks = [block for node in bundle.nodes for block in node.blocks]
         self.conversations += 1
-        self.nodes += len(bundle.nodes)
+        self.add_nodes(bundle.nodes)
+
+    def add_nodes(self, nodes: Sequence[Node]) -> None:
+        blocks = [block for node in nodes for block in node.blocks]
+        self.nodes += len(nodes)
         self.calls += sum(isinstance(block, ToolCallBlock) for block in blocks)
         self.pictures += sum(isinstance(block, ImageBlock) for block in blocks)
         self.pictures += sum(len(block.images) for block in blocks if isinstance(block, ToolResultBlock))
@@ -240,6 +248,7 @@ class Importer:
             conversations=totals.conversations,
             nodes=totals.nodes,
             present=totals.present,
+            grown=totals.grown,
             calls=totals.calls,
             pictures=totals.pictures,
             left=tuple(left),
@@ -259,8 +268,9 @@ class Importer:
 
     async def _import_one(self, found: FoundConversation, totals: _ImportTotals, sources: Sources) -> None:
         bundle = found.imported.bundle
-        if await self.database.conversations.get(bundle.conversation.id) is not None:
-            totals.present += 1
+        present = await self.database.conversations.get(bundle.conversation.id)
+        if present is not None:
+            await self._extend(present, found, totals, sources)
             return
         try:
             fitting = await asyncio.to_thread(_normalized, found, self.paths)
@@ -273,6 +283,43 @@ class Importer:
             raise InvalidParams(f"the conversation “{title}” in line {line}: {error}") from error
         await self._publish(fitting)
         await asyncio.to_thread(totals.add, fitting)
+
+    async def _extend(
+        self, present: Conversation, found: FoundConversation, totals: _ImportTotals, sources: Sources
+    ) -> None:
+        """Add what a session of another program has got since. After a crash the next import adds the rest."""
+        if found.program == ERRAND:
+            totals.present += 1
+            return
+        try:
+            bundle = await asyncio.to_thread(_normalized, found, self.paths)
+        except InvalidParams:
+            sources.skipped["conversations that do not hold together"] += 1
+            return
+        known = {node_id for node_id, _ in await self.database.nodes.links(present.id)}
+        stored = await self.database.nodes.several(ends_of(bundle, known))
+        growth = await asyncio.to_thread(growth_of, bundle, known, stored)
+        if not growth.nodes:
+            totals.present += 1
+            return
+        await self._publish_growth(present, bundle, growth)
+        await asyncio.to_thread(totals.add_nodes, growth.nodes)
+        totals.grown += 1
+
+    async def _publish_growth(self, present: Conversation, bundle: Bundle, growth: Growth) -> None:
+        for number, node in enumerate(growth.nodes, 1):
+            self.log.publish(TaskMessage(node=node))
+            if number % _NODES_AT_ONCE == 0:
+                await self.log.flush()
+        own = {agent.id for agent in bundle.agents}
+        agents = await self.database.agents.list(present.id)
+        for agent in (agent for agent in agents if agent.id in own):
+            if stands_where_imported(agent.head_id, bundle):
+                moved = msgspec.structs.replace(agent, head_id=growth.head_id, version=agent.version + 1)
+                self.log.publish(AgentUpdate(agent=moved))
+        updated_at = max(present.updated_at, bundle.conversation.updated_at)
+        self.log.publish(ConversationUpdate(conversation=msgspec.structs.replace(present, updated_at=updated_at)))
+        await self.log.flush()
 
     async def _insert(self, bundle: Bundle) -> None:
         """Insert in slices, atomically: a failure is rolled back at once, after a crash by the next start."""

@@ -4,10 +4,14 @@ FOLDER is a temporary folder. The programs are installed into it by npm, and the
 nothing but the loopback, with a home in that folder. Needs node, npm and bubblewrap.
 """
 
+import asyncio
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+from tests.engine.data.importers.test_real_sessions import outline
+from tests.engine.data.test_round_trip import home
 from tests.real.sessions import claude_code, codex, gemini, opencode, pi
 from tests.real.sessions.short_form import shorten
 
@@ -40,7 +44,16 @@ def inside(folder: Path, name: str) -> None:
     replaced = {str(folder / name / "work"): "/home/nobody/work", str(folder / name / "home"): "/home/nobody"}
     replaced |= {old.strip("/"): new.strip("/") for old, new in replaced.items()}
     shorten(sessions, folder / name / "short", replaced)
-    sys.stdout.write(f"{name}: {sessions}\n")
+    asyncio.run(_import(sessions, folder / name))
+
+
+async def _import(sessions: Path, folder: Path) -> None:
+    """Import what was written, all of it, and show what arrives."""
+    async with home(folder / f"data-{time.time():.0f}") as one:
+        done = await one.take(sessions)
+        sys.stdout.write(f"{await outline(one, done)}\n{sessions}: {done}\n")
+        assert done.conversations, "nothing arrived"
+        assert not any("cannot be read" in left.kind for left in done.left), done.left
 
 
 if __name__ == "__main__":
