@@ -60,7 +60,8 @@ async def list_tasks(options: TasksOptions, paths: Paths, terminal: Terminal) ->
             terminal.line(msgspec.json.encode(task).decode())
         return 0
     if not tasks:
-        terminal.line("No tasks yet. Start one: errand run 'what to do'")
+        none = "No task is at work." if options.active else "No tasks yet."
+        terminal.line(f"{none} Start one: errand run 'what to do'")
     for task in nested(tasks):
         terminal.line(format_task(task, terminal.width, terminal.style))
     return 0

@@ -99,9 +99,11 @@ class TaskWatcher:
             case Resync():
                 await self._follow_again()
             case ConnectionDown(gave_up=True):
+                working = [task.id for task in self.tasks.values() if task.ended_at is None]
+                resume = f"; `errand resume {working[-1]}` goes on with the task" if working else ""
                 raise ConnectionLost(
                     f"The engine cannot be reached: {message.reason.rstrip('.')}. What it had committed is kept: "
-                    "start it again with `errand tasks`, and go on with a task with `errand resume ID`."
+                    f"`errand tasks` starts it again{resume}."
                 )
             case ConnectionDown():
                 self._screen.connection(lost=True)

@@ -110,7 +110,8 @@ def is_about_server(ask: Ask) -> bool:
 def _end(task: Task, timed: bool) -> str:
     if timed:
         return f"end: {task.status}"
-    return f"end: {task.status} ({task.stop_reason or 'no reason'}) after {task.step_count} turns"
+    turns = "1 turn" if task.step_count == 1 else f"{task.step_count} turns"
+    return f"end: {task.status} ({task.stop_reason or 'no reason'}) after {turns}"
 
 
 def _block(block: Block, timed: bool) -> str | None:

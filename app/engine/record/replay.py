@@ -261,5 +261,7 @@ def _report(record: TaskRecord, today: TaskRecord) -> int:
     sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
     if lines:
         return 1
-    sys.stdout.write(f"{len(replies(record))} turns: the loop does today what it did then.\n")
+    count = len(replies(record))
+    counted = "1 turn:" if count == 1 else f"{count} turns:"
+    sys.stdout.write(f"{counted} the loop does today what it did then.\n")
     return 0
