@@ -5,12 +5,14 @@ end has the same id and more blocks now: nodes never change, so that the longer 
 own, and what follows stands below that.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import msgspec
 
+from app.engine.storage.database import Database
 from app.engine.storage.records.transfer import Bundle
 from app.protocol.conversations import Node
 
@@ -23,14 +25,21 @@ class Growth:
     head_id: str | None
 
 
-def ends_of(bundle: Bundle, known: Set[str]) -> list[str]:
+async def find_growth(bundle: Bundle, database: Database) -> Growth:
+    """Compare a session, converted as a whole, with the conversation that has its id."""
+    known = {node_id for node_id, _ in await database.nodes.links(bundle.conversation.id)}
+    ends = await asyncio.to_thread(_ends_of, bundle, known)
+    return await asyncio.to_thread(_growth_of, bundle, known, await database.nodes.several(ends))
+
+
+def _ends_of(bundle: Bundle, known: Set[str]) -> list[str]:
     """The nodes imported before that no node imported before follows: only these can have grown."""
     followed = {node.parent_id for node in bundle.nodes if node.id in known}
     return [node.id for node in bundle.nodes if node.id in known and node.id not in followed]
 
 
-def growth_of(bundle: Bundle, known: Set[str], stored: Sequence[Node]) -> Growth:
-    """`known` are the ids of all nodes of the conversation, `stored` the nodes of `ends_of`."""
+def _growth_of(bundle: Bundle, known: Set[str], stored: Sequence[Node]) -> Growth:
+    """`known` are the ids of all nodes of the conversation, `stored` the nodes of `_ends_of`."""
     before = {node.id: node for node in stored}
     longer: dict[str, str] = {}
     new: list[Node] = []

@@ -20,7 +20,7 @@ from app.engine.core.input_limits import LARGEST_RECORD
 from app.engine.core.workspace_threads import in_workspace
 from app.engine.data.conversation_files import default_workspace
 from app.engine.data.export_format import ExportReader, ImportedConversation
-from app.engine.data.import_growth import Growth, ends_of, growth_of, stands_where_imported
+from app.engine.data.import_growth import Growth, find_growth, stands_where_imported
 from app.engine.data.import_normalization import check, normalized, with_local_paths
 from app.engine.data.importers import opencode, opencode_database
 from app.engine.data.importers.archive import open_archive
@@ -296,9 +296,7 @@ class Importer:
         except InvalidParams:
             sources.skipped["conversations that do not hold together"] += 1
             return
-        known = {node_id for node_id, _ in await self.database.nodes.links(present.id)}
-        stored = await self.database.nodes.several(ends_of(bundle, known))
-        growth = await asyncio.to_thread(growth_of, bundle, known, stored)
+        growth = await find_growth(bundle, self.database)
         if not growth.nodes:
             totals.present += 1
             return

@@ -1,7 +1,7 @@
 """Claude Code sessions: `~/.claude/projects/*/*.jsonl`, one record per line, each naming its predecessor.
 
 Looked at: Claude Code 2.1.197. What a person typed is not the only thing that has the type `user`: results, commands
-(`/name`, `!command`) with their output, interruptions and summaries have it too (claude_remarks.py). Replies of the
+(`/name`, `!command`) with their output, interruptions and summaries have it too. Replies of the
 model `<synthetic>` are the program's: errors, or what had come of a reply when it was interrupted. A folder named after
 the session holds long outputs (`tool-results/`) and the sessions of sub-agents (`subagents/agent-ID.jsonl`, with a
 description in `agent-ID.meta.json`). Older versions wrote sub-agents into the session itself, as side chains.
@@ -9,6 +9,7 @@ description in `agent-ID.meta.json`). Older versions wrote sub-agents into the s
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -16,7 +17,6 @@ import msgspec
 
 from app.engine.core.errors import InvalidParams
 from app.engine.data.importers.anthropic_content import ContentPiece, blocks_of, text_of
-from app.engine.data.importers.claude_remarks import Remark, remark_of
 from app.engine.data.importers.conversation import (
     ForeignConversation,
     ForeignLink,
@@ -40,7 +40,23 @@ _STOPPED = "Stopped by the person."
 _PERSISTED = re.compile(r"\s*<persisted-output>.*?saved to: (\S+)", re.DOTALL)
 _EXIT_CODE = re.compile(r"Exit code (\d{1,9})\b")
 _RECORDS_OF_TITLE = 200
+_MOST_CALLED = 1_000
+_MOST_OUTPUT = 32_000_000
 _LARGEST_META = 64 * 1024
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_INTERRUPTED = "[Request interrupted by user"
+_LONGEST_REMARK = 4_000
+_COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
+_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_OUTPUTS = ("local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr")
+
+
+@dataclass(frozen=True, slots=True)
+class _Remark:
+    """`text` says what was done and is empty for what says nothing; `interrupts` ends the reply before."""
+
+    text: str = ""
+    interrupts: bool = False
 
 
 class _Message(msgspec.Struct):
@@ -134,6 +150,8 @@ class _Session:
         self._tools: dict[str, tuple[str, ForeignNode]] = {}
         # The last result node by reply: results of one reply form a chain, although each names the line of its call.
         self._results: dict[str, ForeignNode] = {}
+        self._called: dict[str, ForeignLink | None] = {}
+        self._outputs_left = _MOST_OUTPUT
 
     def add_line(self, line: _Line) -> None:
         conversation = self.conversation
@@ -168,7 +186,7 @@ class _Session:
         attachment = line.attachment
         if attachment is not None and attachment.type == "queued_command" and isinstance(attachment.prompt, str):
             self._add(uuid, "user", (TextBlock(text=attachment.prompt),), line)
-        elif isinstance(line.content, str) and (remark := remark_of(line.content)) is not None:
+        elif isinstance(line.content, str) and (remark := _remark_of(line.content)) is not None:
             self._remark(remark, uuid, line)
 
     def _reply(self, line: _Line, uuid: str, message: _Message) -> None:
@@ -215,14 +233,14 @@ class _Session:
         self.conversation.links[uuid] = last
         blocks = blocks_of((piece for piece in pieces if piece.type != "tool_result"), self._context)
         first = next((block.text for block in blocks if isinstance(block, TextBlock)), "")
-        if (remark := remark_of(first)) is not None:
+        if (remark := _remark_of(first)) is not None:
             self._remark(remark, uuid, line)
         elif blocks and self.agent_id:
             self._add(uuid, "user", tuple(map(_as_task, blocks)), line).is_task = True
         elif blocks:
             self._add(uuid, "user", blocks, line)
 
-    def _remark(self, remark: Remark, uuid: str, line: _Line) -> None:
+    def _remark(self, remark: _Remark, uuid: str, line: _Line) -> None:
         if remark.interrupts:
             self._interrupt(uuid, line)
         elif remark.text:
@@ -257,11 +275,7 @@ class _Session:
     def _result_block(self, piece: ContentPiece, tool: str, line: _Line) -> ToolResultBlock:
         text, images = text_of(piece, self._context)
         if (persisted := _PERSISTED.match(text)) is not None:
-            folder = self._context.folder
-            whole = folder.claude_output(Path(persisted[1]).name) if folder is not None else None
-            if whole is None:
-                self._context.skip("long outputs, whose files are not here")
-            text = whole or text
+            text = self._whole_output(Path(persisted[1]).name) or text
         found = _EXIT_CODE.match(text) if piece.is_error else None
         details: JsonObject | None = {"exit_code": int(found[1])} if found is not None else None
         result = ToolResultBlock(
@@ -276,12 +290,24 @@ class _Session:
         called = self._sub_agent(agent_id) if isinstance(agent_id, str) else None
         return sub_agent_result(result, PROGRAM, called) if called is not None else result
 
-    def _sub_agent(self, agent_id: str) -> ForeignLink | None:
+    def _whole_output(self, name: str) -> str | None:
         folder = self._context.folder
-        every = folder.claude_sub_agents() if folder is not None else []
-        path = next((path for path in every if path.stem == f"agent-{agent_id}"), None)
-        source_id = f"{self.conversation.source_id}/{agent_id}"
-        return _link(path, source_id, self._context.silent()) if path is not None else None
+        text = folder.claude_output(name) if folder is not None and self._outputs_left > 0 else None
+        if text is None:
+            self._context.skip("long outputs, whose files are not here")
+            return None
+        self._outputs_left -= len(text)
+        return text
+
+    def _sub_agent(self, agent_id: str) -> ForeignLink | None:
+        if agent_id not in self._called and len(self._called) < _MOST_CALLED:
+            folder = self._context.folder
+            every = folder.claude_sub_agents() if folder is not None else []
+            path = next((path for path in every if path.stem == f"agent-{agent_id}"), None)
+            source_id = f"{self.conversation.source_id}/{agent_id}"
+            link = _link(path, source_id, self._context.silent()) if path is not None else None
+            self._called[agent_id] = link
+        return self._called.get(agent_id)
 
 
 def _link(path: Path, source_id: str, context: ImportContext) -> ForeignLink | None:
@@ -312,3 +338,31 @@ def _pieces(message: _Message) -> list[ContentPiece]:
     if isinstance(message.content, str):
         return [ContentPiece(type="text", text=message.content)]
     return message.content
+
+
+def _remark_of(text: str) -> _Remark | None:
+    """None for a text that a person wrote."""
+    beginning = text.lstrip()
+    if beginning.startswith(_INTERRUPTED):
+        return _Remark(interrupts=True)
+    if beginning.startswith(("<command-name>", "<command-message>")):
+        name, arguments = _found(_COMMAND, text), _found(_ARGUMENTS, text)
+        return _Remark(f"The person used {' '.join(part for part in (name, arguments) if part)}")
+    if beginning.startswith("<bash-input>"):
+        return _Remark(f"The person ran `{_inside('bash-input', text)}`")
+    if beginning.startswith("<local-command-caveat>"):
+        return _Remark()
+    if beginning.startswith(tuple(f"<{tag}>" for tag in _OUTPUTS)):
+        said = [_inside(tag, text) for tag in _OUTPUTS]
+        output = "\n".join(part for part in said if part)
+        return _Remark(f"Output of the person's command:\n{output}" if output else "")
+    return None
+
+
+def _inside(tag: str, text: str) -> str:
+    return _found(re.compile(rf"<{tag}>(.*?)</{tag}>", re.DOTALL), text)
+
+
+def _found(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    return _ANSI.sub("", match[1]).strip()[:_LONGEST_REMARK] if match is not None else ""

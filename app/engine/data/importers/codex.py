@@ -40,6 +40,7 @@ _UNSUPPORTED = re.compile(r"unsupported (?:custom tool )?call: ")
 _EXIT_CODE = re.compile(r"^Process exited with code (-?\d{1,9})$", re.MULTILINE)
 _PROGRAM = "Codex"
 _MOST_ORIGINS = 20
+_MOST_CALLED = 1_000
 _LARGEST = 256_000_000
 _LONGEST_TITLE = 70
 # A session names its subject in its first records.
@@ -123,6 +124,7 @@ class _Session:
         self._model = ""
         self._tools: dict[str, str] = {}
         self._exit_codes: dict[str, int] = {}
+        self._called: dict[str, ForeignLink | None] = {}
         self._origins = 0
         self._is_called = self._is_fork = False
         self._nickname = ""
@@ -267,8 +269,13 @@ class _Session:
         details: JsonObject | None = None if exit_code is None else {"exit_code": exit_code}
         failed = failed or bool(exit_code) or _UNSUPPORTED.match(text) is not None
         result = ToolResultBlock(call_id=call_id, tool=tool, text=text, is_error=failed, details=details, images=images)
-        called = _link(_agent_id(text), self._context) if tool == "spawn_agent" else None
+        called = self._sub_agent(_agent_id(text)) if tool == "spawn_agent" else None
         return sub_agent_result(result, _PROGRAM, called) if called is not None else result
+
+    def _sub_agent(self, session_id: str) -> ForeignLink | None:
+        if session_id not in self._called and len(self._called) < _MOST_CALLED:
+            self._called[session_id] = _link(session_id, self._context)
+        return self._called.get(session_id)
 
     def _output(self, output: JsonValue) -> tuple[str, tuple[ImageBlock, ...], bool]:
         match output:
