@@ -1,6 +1,7 @@
 """Imports our own exports and those of other programs; each conversation atomically."""
 
 import asyncio
+import os
 import zipfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
@@ -97,7 +98,7 @@ class Sources:
 
     def _of_folder(self, folder: Path) -> Iterator[FoundConversation]:
         every = (entry for _, entry in walk(folder, lambda: False))
-        found = (Path(entry.path) for entry in every if _may_have_conversations(entry.name))
+        found = (Path(entry.path) for entry in every if _may_have_conversations(entry.name) and self._is_inside(entry))
         try:
             files = sorted(islice((file for file in found if file.is_file()), _MOST_FILES + 1))
         except TooLong as error:
@@ -115,6 +116,11 @@ class Sources:
                     yield from self._of_file(file, clean_name(path.stem), _assets_in(path.parent), path, must=False)
             except (InvalidParams, OSError):
                 self.skipped["files that cannot be read to their end"] += 1
+
+    def _is_inside(self, entry: os.DirEntry[str]) -> bool:
+        """A link may lead out of the folder."""
+        self.skipped["links to files"] += entry.is_symlink()
+        return not entry.is_symlink()
 
     def _of_zip(self, file: IO[bytes]) -> Iterator[FoundConversation]:
         with open_archive(file) as archive:

@@ -80,6 +80,18 @@ async def test_truncated_or_corrupted_files_only_cause_refusals(tmp_path: Path) 
                         assert str(odd) in str(error)
 
 
+async def test_links_in_a_folder_are_counted_and_not_followed(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "sessions", tmp_path / "outside.jsonl"
+    folder.mkdir()
+    outside.write_bytes((FILES / "pi.jsonl").read_bytes())
+    (folder / "own.jsonl").write_bytes((FILES / "codex.jsonl").read_bytes())
+    (folder / "link.jsonl").symlink_to(outside)
+    async with home(tmp_path / "home") as one:
+        done = await one.take(folder)
+        assert (done.source, done.conversations) == ("Codex", 1)
+        assert {left.kind: left.count for left in done.left}["links to files"] == 1
+
+
 async def test_records_of_wrong_types_are_counted_and_skipped(tmp_path: Path) -> None:
     lines = (FILES / "claude_code.jsonl").read_bytes().splitlines(keepends=True)
     deep = b'{"type":"assistant","uuid":"q","message":{"content":[{"type":"tool_use","input":' + b"[" * 5000 + b"\n"
