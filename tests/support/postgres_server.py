@@ -122,6 +122,15 @@ class PostgresServer:
         """The result's rows, with columns separated by `|`."""
         return self._run("psql", "-h", str(self._folder), "-U", "errand", "-d", database, "-XqAtc", sql)
 
+    def copy(self, url: str) -> str:
+        """The URL of a new database with what the given one holds, by a dump."""
+        to = self.new_database()
+        source, target = (one.partition("@/")[2].partition("?")[0] for one in (url, to))
+        dump = str(self._folder / f"{source}.dump")
+        self._run("pg_dump", "-h", str(self._folder), "-U", "errand", "-Fc", "-f", dump, source)
+        self._run("pg_restore", "-h", str(self._folder), "-U", "errand", "-e", "-d", target, dump)
+        return to
+
     def _signal_all(self, sent: signal.Signals) -> None:
         assert self._process is not None
         for process in psutil.Process(self._process.pid).children(recursive=True):

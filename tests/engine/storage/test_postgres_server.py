@@ -11,14 +11,14 @@ from sqlalchemy import make_url, select
 from app.engine.core.errors import ConfigurationError, StorageError
 from app.engine.storage.database import Database
 from app.engine.storage.postgres.server import open_server
-from app.engine.storage.records import conversations, grants, memory_log, nodes
+from app.engine.storage.records import agents, conversations, grants, memory_log, nodes
 from app.engine.storage.search.text_vectors import marked_snippet
 from app.engine.storage.sqlite import tables
 from app.engine.storage.sqlite.journal import Journal
 from app.engine.storage.sqlite.reader import Reader, begin_patience
 from tests.support.databases import execute
 from tests.support.postgres_server import PostgresServer
-from tests.support.records import conversation, grant, node
+from tests.support.records import agent, conversation, grant, node
 
 
 @pytest.fixture
@@ -138,6 +138,22 @@ async def test_a_server_that_hangs_counts_as_away_until_it_answers(database_url:
     assert len(await Reader(engine, journal).rows(select(tables.conversations))) == 1
     await journal.close()
     await engine.dispose()
+
+
+async def test_a_restored_dump_is_whole_and_searchable(
+    database: Database, database_url: str, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    said = node("n1", text="the quick brown fox")
+    database.journal.put(agents.save_agent(agent()), nodes.save(said))
+    await database.journal.flush()
+    restored = await Database.open(postgres.copy(database_url), tmp_path)
+    assert restored.epoch == database.epoch
+    assert [hit.node_id for hit in await restored.search.find("from:assistant quick")] == ["n1"]
+    assert await restored.titles.find("title") == (conversation("c1"),)
+    restored.journal.put(nodes.save(node("n2", "n1", text="another fox")))
+    await restored.journal.flush()
+    assert [hit.node_id for hit in await restored.search.find("fox")] == ["n2", "n1"]
+    await restored.close()
 
 
 async def test_two_engines_cannot_use_one_database(database: Database, database_url: str, tmp_path: Path) -> None:

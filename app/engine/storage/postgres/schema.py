@@ -39,10 +39,13 @@ _GUARDS = (
 )
 
 # jsonb cannot hold the escape of NUL; a backslash before it may be escaped itself.
-_JSON = r"""
+_PARSED = r"""
+    (CASE WHEN position('\u0000' IN body) = 0 THEN body
+    ELSE regexp_replace(body, '(?<!\\)((?:\\\\)*)\\u0000', '\1', 'g') END :: jsonb)
+"""
+_JSON = f"""
 CREATE FUNCTION errand_json(body text) RETURNS jsonb LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-    SELECT CASE WHEN position('\u0000' IN body) = 0 THEN body
-    ELSE regexp_replace(body, '(?<!\\)((?:\\\\)*)\\u0000', '\1', 'g') END :: jsonb
+    SELECT {_PARSED}
 $$
 """
 
@@ -53,15 +56,19 @@ _SEPARATORS = (
     r"\u2000-\u206f\u20a0-\u20cf\u2190-\u245f\u2500-\u2775\u2794-\u2bff\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020"
     r"\ufe10-\ufe1f\ufe30-\ufe6f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\U0001f000-\U0001faff"
 )
+_FOLDED = f"""
+    regexp_replace(lower(normalize(regexp_replace(normalize(words, NFD), '[{_MARKS}]+', '', 'g'), NFC)),
+    '[{_SEPARATORS}]+', ' ', 'g')
+"""
 _FOLD = f"""
 CREATE FUNCTION errand_fold(words text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-    SELECT regexp_replace(lower(normalize(regexp_replace(normalize(words, NFD), '[{_MARKS}]+', '', 'g'), NFC)),
-    '[{_SEPARATORS}]+', ' ', 'g')
+    SELECT {_FOLDED}
 $$
 """
-_VECTOR = """
+# Functions of an index call no others of ours: where it is built (by pg_restore, since 17 always) they are not found.
+_VECTOR = f"""
 CREATE FUNCTION errand_vector(words text) RETURNS tsvector LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-    SELECT to_tsvector('simple'::regconfig, errand_fold(words))
+    SELECT to_tsvector('simple'::regconfig, {_FOLDED})
 $$
 """
 _QUERY = """
@@ -131,9 +138,9 @@ BEGIN
     RETURN NULL;
 END $$
 """
-_NAME = """
+_NAME = f"""
 CREATE FUNCTION errand_name(body text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-    SELECT lower((errand_json(body) ->> 'name') COLLATE "C")
+    SELECT lower(({_PARSED} ->> 'name') COLLATE "C")
 $$
 """
 _SEARCH = (
