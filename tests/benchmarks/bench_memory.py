@@ -16,13 +16,14 @@ import psutil
 from app.engine.core.cancel import CancelSignal
 from app.engine.memory.embedding import DIMENSIONS
 from app.engine.memory.entries import MemoryEntry
-from app.engine.memory.index import WordHits, WordIndex
+from app.engine.memory.index import WordIndex
 from app.engine.memory.index_thread import IndexThread
 from app.engine.memory.passages import VECTORS_OF, point_of
-from app.engine.memory.question import Question, read_question
+from app.engine.memory.question import read_question
 from app.engine.memory.search import NEAREST, ranked
 from app.engine.memory.vector_states import set_states
 from app.engine.memory.vectors.embedded import EmbeddedVectors
+from app.engine.memory.word_hits import word_hits
 from app.engine.storage.records import conversations, nodes
 from app.paths import Paths
 from app.protocol.conversations import Node
@@ -51,7 +52,7 @@ async def _searches(count: int, limits: tuple[float, float]) -> list[Row]:
         await thread.close()
         before, started = _memory(), time.perf_counter()
         thread = IndexThread(Path(folder, "memory.db"))
-        await thread.run(lambda index: index.hits(("kettle",)))
+        await thread.run(partial(word_hits, ("kettle",)))
         opening = time.perf_counter() - started
         queries, taken = Clusters(2), list[float]()
         for text in islice(_questions(), _SEARCHES):
@@ -59,7 +60,7 @@ async def _searches(count: int, limits: tuple[float, float]) -> list[Row]:
             started = time.perf_counter()
             question = read_question(text)
             nearness = {hit.number: hit.score for hit in await store.search(vector, NEAREST)}
-            words = await thread.run(partial(_hits, question))
+            words = await thread.run(partial(word_hits, question.words))
             found = await thread.run(partial(ranked, question, words, nearness, 10, None))
             taken.append(1000 * (time.perf_counter() - started))
             assert len(found) == 10
@@ -146,10 +147,6 @@ async def _fill(thread: IndexThread, store: EmbeddedVectors, count: int) -> None
         batch = list(islice(entries, _BATCH))
         await thread.run(partial(_add, batch))
         await store.upsert([point_of(entry, vectors.vector()) for entry in batch])
-
-
-def _hits(question: Question, index: WordIndex) -> WordHits:
-    return index.hits(question.words)
 
 
 def _add(batch: list[MemoryEntry], index: WordIndex) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +12,6 @@ from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.vectors.base import VectorFilter
 from app.protocol.blocks import MemoryRole
 
-# Of a question, the words that the fewest entries have: common ones only blur the order.
-_RAREST_WORDS = 8
-_MOST_HITS = 300
 # Below it, a turn is often an answer whose words stand in its neighbours.
 SHORT_WORDS = 40
 _LONGEST_NEIGHBOUR = 400
@@ -49,14 +46,10 @@ COMMIT;
 _ENTRY = "number, id, conversation_id, speaker, role, at, text, folder, position, words"
 _INDEXED = f"{_ENTRY}, vector = 'made'"
 _HEAD = "conversation_id, position, number, role, at"
-_BEST = """
-    SELECT rowid, -bm25({table}) AS score FROM {table} WHERE {table} MATCH ?{also} ORDER BY bm25({table}) LIMIT ?
-"""
 _AT = """
     WITH wanted (c, p) AS (VALUES {places}) SELECT {columns} FROM wanted JOIN entries ON conversation_id = c
     AND position = p{also}
 """
-_AMONG = " AND rowid IN (SELECT number FROM entries WHERE {condition})"
 
 V = TypeVar("V")
 
@@ -91,14 +84,6 @@ class EntryHead(NamedTuple):
     number: int
     role: MemoryRole
     at: float
-
-
-@dataclass(frozen=True, slots=True)
-class WordHits:
-    """Scores (BM25) by the number of entries: of their own words, and of short entries with their neighbours."""
-
-    own: Mapping[int, float]
-    window: Mapping[int, float]
 
 
 class WordIndex:
@@ -139,13 +124,6 @@ class WordIndex:
             self.connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.set_state(_LOOSE, "")
-
-    def hits(self, words: Sequence[str], where: VectorFilter | None = None) -> WordHits:
-        """The best for the rarest of these words, among the entries that the filter lets through."""
-        match = " OR ".join(_quoted(word) for word in self._rarest(words))
-        if not match:
-            return WordHits({}, {})
-        return WordHits(*(self._best(table, match, where) for table in ("entry_words", "window_words")))
 
     def entries(
         self, numbers: Iterable[int], condition: str = "", values: Sequence[str | float] = ()
@@ -281,21 +259,6 @@ class WordIndex:
     def _delete(self, table: str, number: int, text: str) -> None:
         self.connection.execute(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", (number, text))
 
-    def _rarest(self, words: Sequence[str]) -> list[str]:
-        counts = {word: self._count(word) for word in dict.fromkeys(words)}
-        found = [word for word, count in counts.items() if count]
-        return sorted(found, key=lambda word: counts[word])[:_RAREST_WORDS]
-
-    def _count(self, word: str) -> int:
-        counted = "SELECT count(*) FROM entry_words WHERE entry_words MATCH ?"
-        return int(self.connection.execute(counted, (_quoted(word),)).fetchone()[0])
-
-    def _best(self, table: str, match: str, where: VectorFilter | None) -> dict[int, float]:
-        condition, values = sql_condition(where)
-        query = _BEST.format(table=table, also=_AMONG.format(condition=condition) if condition else "")
-        rows = self.connection.execute(query, (match, *values, _MOST_HITS))
-        return {int(number): float(score) for number, score in rows}
-
 
 class Transaction:
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -343,10 +306,6 @@ def _indexed(row: tuple[int, str, str, str, MemoryRole, float, str, str, int, in
 
 def _own(entry: MemoryEntry) -> str:
     return f"{entry.speaker}\n{entry.text}"
-
-
-def _quoted(word: str) -> str:
-    return '"' + word.replace('"', " ") + '"'
 
 
 def _marks(values: Collection[object]) -> str:

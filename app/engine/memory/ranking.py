@@ -7,8 +7,9 @@ from math import inf
 from operator import mul
 from typing import NamedTuple
 
-from app.engine.memory.index import EntryHead, IndexedEntry, WordHits
+from app.engine.memory.index import EntryHead, IndexedEntry
 from app.engine.memory.question import Question, count_new_words, has_asked_form, share_of_questions
+from app.engine.memory.word_hits import WordHits
 
 
 class Features(NamedTuple):

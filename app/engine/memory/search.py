@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 
 from app.engine.core.cancel import CancelSignal
 from app.engine.memory.embedding import Embedder
-from app.engine.memory.index import EntryHead, WordHits, WordIndex
+from app.engine.memory.index import EntryHead, WordIndex
 from app.engine.memory.index_thread import IndexThread
 from app.engine.memory.question import Question
 from app.engine.memory.ranking import READ, Candidate, first_scores, rank
@@ -20,6 +20,7 @@ from app.engine.memory.vectors.base import (
     VectorsMismatch,
     VectorStore,
 )
+from app.engine.memory.word_hits import WordHits, word_hits
 from app.engine.tools.base import ToolError
 
 # Cosines by the numbers of the nearest entries.
@@ -91,7 +92,7 @@ class MemorySearch:
     ) -> Found:
         """The best entries. After `patience_s` it does without meanings. Raises `IndexUnavailable`."""
         looking = self._begin(question.text, where, cancel) if by_meaning else None
-        words = await self._index.run(lambda index: index.hits(question.words, where))
+        words = await self._index.run(lambda index: word_hits(question.words, index, where))
         nearest, remark = await self._outcome(looking, patience_s) if looking is not None else ((), "")
         nearness = {hit.number: hit.score for hit in nearest}
         candidates = await self._index.run(partial(ranked, question, words, nearness, limit, where))

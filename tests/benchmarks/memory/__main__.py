@@ -25,6 +25,7 @@ from app.engine.memory.question import read_question
 from app.engine.memory.ranking import READ, WEIGHTS, Candidate, Features, rank
 from app.engine.memory.search import NEAREST, proposed
 from app.engine.memory.vectors.embedded import EmbeddedVectors
+from app.engine.memory.word_hits import word_hits
 from tests.benchmarks.memory.histories import QUESTION_KINDS, SPLITS, History, Split, all_histories
 from tests.benchmarks.memory.long_turns import long_turns
 from tests.support.minilm import minilm
@@ -70,7 +71,7 @@ async def cases_of(history: History, embedder: Embedder) -> list[Case]:
         for one, vector in zip(questions, asked, strict=True):
             nearness = {hit.number: hit.score for hit in await vectors.search(vector, NEAREST)}
             question = read_question(one.text)
-            words = index.hits(question.words)
+            words = word_hits(question.words, index)
             candidates = rank(
                 question, proposed(index, words, nearness), words, nearness, index.entries, max(READ, _FITTED)
             )

@@ -13,6 +13,7 @@ from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index import IndexedEntry, WordIndex
 from app.engine.memory.index_thread import IndexThread, IndexUnavailable
 from app.engine.memory.vectors.base import VectorFilter
+from app.engine.memory.word_hits import word_hits
 from app.protocol.memory import MemoryPruneParams
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -31,13 +32,13 @@ def index(tmp_path: Path) -> WordIndex:
 
 def test_a_short_entry_is_found_by_its_neighbours_until_they_are_removed(index: WordIndex) -> None:
     index.add([entry(1, "Which colour has the fence?"), entry(2, "Dark green."), entry(3, "I like the boat.")])
-    assert set(index.hits(("fence",)).window) == {1, 2}
-    assert set(index.hits(("boat",)).window) == {2, 3}
+    assert set(word_hits(("fence",), index).window) == {1, 2}
+    assert set(word_hits(("boat",), index).window) == {2, 3}
     index.remove([1])
-    assert index.hits(("fence",)).own == index.hits(("fence",)).window == {}
-    assert set(index.hits(("boat",)).window) == {2, 3}
+    assert word_hits(("fence",), index).own == word_hits(("fence",), index).window == {}
+    assert set(word_hits(("boat",), index).window) == {2, 3}
     index.add([entry(4, "And the roof?")])
-    assert set(index.hits(("roof",)).window) == {3, 4}
+    assert set(word_hits(("roof",), index).window) == {3, 4}
 
 
 @given(
@@ -52,12 +53,12 @@ def test_what_is_removed_is_gone_and_nothing_else(
     index.add(entries)
     index.remove(removed)
     for word in WORDS:
-        assert set(index.hits((word,)).own) == {
+        assert set(word_hits((word,), index).own) == {
             one.number for one in entries if one.number not in removed and word in one.text
         }
     index.remove(one.number for one in entries)
     for word in WORDS:
-        assert index.hits((word,)).window == {}
+        assert word_hits((word,), index).window == {}
     index.close()
 
 
@@ -80,7 +81,7 @@ def test_a_filter_lets_through_what_fulfils_all_conditions(index: WordIndex) -> 
     index.add([entry(number, "kettle", f"c{number % 2}", f"/work/{number % 3}") for number in range(12)])
 
     def found(where: VectorFilter) -> set[int]:
-        return set(index.hits(("kettle",), where).own)
+        return set(word_hits(("kettle",), index, where).own)
 
     assert found(VectorFilter(conversations=("c1",), folders=("/work/0",))) == {3, 9}
     assert found(VectorFilter(not_conversations=("c1",), folders=("/work/0", "/work/1"))) == {0, 4, 6, 10}
