@@ -14,17 +14,18 @@ import msgspec
 import psutil
 
 from app.engine.core.cancel import CancelSignal
-from app.engine.memory.embedding import DIMENSIONS
+from app.engine.memory.embedding import DIMENSIONS, Embedder
 from app.engine.memory.entries import MemoryEntry
 from app.engine.memory.index import WordIndex
 from app.engine.memory.index_thread import IndexThread
 from app.engine.memory.passages import VECTORS_OF, point_of
 from app.engine.memory.question import read_question
-from app.engine.memory.search import NEAREST, ranked
+from app.engine.memory.search import MemorySearch, Semantics
 from app.engine.memory.vector_states import set_states
 from app.engine.memory.vectors.embedded import EmbeddedVectors
 from app.engine.memory.word_hits import word_hits
 from app.engine.storage.records import conversations, nodes
+from app.engine.tools.base import Vector
 from app.paths import Paths
 from app.protocol.conversations import Node
 from tests.benchmarks.bench import Row
@@ -39,12 +40,23 @@ _BATCH = 1_000
 _SEARCHES = 60
 
 
+class _Given(Embedder):
+    """Vectors of chance, at once."""
+
+    def __init__(self, vectors: Clusters) -> None:
+        super().__init__(Path)
+        self._vectors = vectors
+
+    async def embed(self, texts: tuple[str, ...], cancel: CancelSignal, background: bool = False) -> tuple[Vector, ...]:
+        return tuple(self._vectors.vector() for _ in texts)
+
+
 async def memory_searches() -> list[Row]:
     return [*await _searches(10_000, (8, 20)), *await _searches(100_000, (60, 150))]
 
 
 async def _searches(count: int, limits: tuple[float, float]) -> list[Row]:
-    """All but the embedding of the question: vectors, words, ranking."""
+    """A whole search with a vector that is there already."""
     with tempfile.TemporaryDirectory() as folder:
         thread, store = IndexThread(Path(folder, "memory.db")), EmbeddedVectors(Path(folder, "v"), DIMENSIONS, "bench")
         await _fill(thread, store, count)
@@ -54,16 +66,12 @@ async def _searches(count: int, limits: tuple[float, float]) -> list[Row]:
         thread = IndexThread(Path(folder, "memory.db"))
         await thread.run(partial(word_hits, ("kettle",)))
         opening = time.perf_counter() - started
-        queries, taken = Clusters(2), list[float]()
+        search, taken = MemorySearch(thread, Semantics(_Given(Clusters(2)), store)), list[float]()
         for text in islice(_questions(), _SEARCHES):
-            vector = queries.vector()
             started = time.perf_counter()
-            question = read_question(text)
-            nearness = {hit.number: hit.score for hit in await store.search(vector, NEAREST)}
-            words = await thread.run(partial(word_hits, question.words))
-            found = await thread.run(partial(ranked, question, words, nearness, 10, None))
+            found = await search.find(read_question(text), 10, CancelSignal())
             taken.append(1000 * (time.perf_counter() - started))
-            assert len(found) == 10
+            assert (len(found.candidates), found.remark) == (10, "")
         grown = _memory() - before
         await thread.close()
         await store.close()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from heapq import nlargest
 from math import inf
 from operator import mul
 from typing import NamedTuple
@@ -78,10 +79,11 @@ def rank(
     """
     in_order = sorted(heads)
     unread = _unread(question, in_order, words, nearness)
-    scores = {head.number: _score(features, weights) for head, features in zip(in_order, unread, strict=True)}
-    features_of = {head.number: features for head, features in zip(in_order, unread, strict=True)}
-    best = sorted(scores, key=lambda number: (-scores[number], -number))[:most]
-    return sorted((_read(question, one, features_of[one.entry.number], weights) for one in read(best)), key=_order)
+    scored = (
+        (_score(features, weights), head.number, features) for head, features in zip(in_order, unread, strict=True)
+    )
+    best = {number: features for _, number, features in nlargest(most, scored)}
+    return sorted((_read(question, one, best[one.entry.number], weights) for one in read(best)), key=_order)
 
 
 def first_scores(words: WordHits, nearness: Mapping[int, float]) -> dict[int, float]:
@@ -102,6 +104,7 @@ def _unread(
     meaning = _spread(nearness) or _shares(words.own)
     base = [meaning.get(head.number, 0.0) + word_share.get(head.number, 0.0) for head in heads]
     sessions = _sessions(heads, base)
+    by_person, names_days = question.is_about_asker, question.names_days
     return [
         Features(
             meaning=meaning.get(head.number, 0.0),
@@ -110,9 +113,9 @@ def _unread(
             session=sessions[head.conversation_id],
             news=0.0,
             telling=0.0,
-            day=float(question.names_days and question.means(datetime.fromtimestamp(head.at, UTC).date())),
+            day=float(names_days and question.means(datetime.fromtimestamp(head.at, UTC).date())),
             form=0.0,
-            speaker=float(question.is_about_asker and head.role == "user"),
+            speaker=float(by_person and head.role == "user"),
         )
         for head, near in zip(heads, _near(heads, base), strict=True)
     ]
