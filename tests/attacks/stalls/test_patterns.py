@@ -21,6 +21,8 @@ _HANGS_S = 1.0
 _NEVER_SEARCHED = (
     "json_documents._TO_BRACKET",
     "argument_check._NUMBER",
+    "claude_code._PERSISTED",
+    "codex._IMAGE_TAG",
     "markdown._ITEM",
     "markdown._UNDECIDED",
     "skills._FIELD",
