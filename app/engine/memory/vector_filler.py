@@ -51,6 +51,7 @@ class VectorFiller:
         self._note = index.file.with_name("vectors.of")
         self._checking = asyncio.Lock()
         self._checked = ""
+        self._checked_in = -1
         self._is_suspect = False
         self._new = 0
 
@@ -140,14 +141,18 @@ class VectorFiller:
         `VectorsError`, and `IndexUnavailable`.
         """
         async with self._checking:
+            generation = self._index.generation
+            if self._checked and self._checked_in == generation:  # the index thread is busy with the same search
+                return
             identity = await self._index.run(WordIndex.identity)
             if identity == self._checked:
+                self._checked_in = generation
                 return
             if await asyncio.to_thread(_read, self._note) != identity:
                 await self._begin(identity)
             else:
                 await self._compare(identity)
-            self._checked = identity
+            self._checked, self._checked_in = identity, generation
 
     async def _compare(self, identity: str) -> None:
         stored = await self._vectors.numbers()
