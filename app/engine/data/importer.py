@@ -15,6 +15,7 @@ import msgspec
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.engine.agent.tasks.locks import AgentLocks
 from app.engine.core.errors import Conflict, EngineError, FolderNotAnswering, InvalidParams, StorageError
 from app.engine.core.fair_share import short_switches
 from app.engine.core.input_limits import LARGEST_RECORD
@@ -39,7 +40,7 @@ from app.engine.tools.file_walk import LONGEST_S, TooLong, walk
 from app.engine.tools.plain_text import clean_name
 from app.paths import Paths
 from app.protocol.blocks import ImageBlock, ToolCallBlock, ToolResultBlock
-from app.protocol.conversations import Conversation, Node
+from app.protocol.conversations import Node
 from app.protocol.data import DataImportResult, LeftOut
 from app.protocol.events import AgentUpdate, ConversationUpdate, TaskMessage
 from app.regular_file import open_regular, read_regular
@@ -232,6 +233,7 @@ class _ImportTotals:
 class Importer:
     log: EventLog
     database: Database
+    locks: AgentLocks
     paths: Paths
 
     async def run(self, path: Path) -> DataImportResult:
@@ -274,9 +276,8 @@ class Importer:
 
     async def _import_one(self, found: FoundConversation, totals: _ImportTotals, sources: Sources) -> None:
         bundle = found.imported.bundle
-        present = await self.database.conversations.get(bundle.conversation.id)
-        if present is not None:
-            await self._extend(present, found, totals, sources)
+        if await self.database.conversations.get(bundle.conversation.id) is not None:
+            await self._extend(found, totals, sources)
             return
         try:
             fitting = await asyncio.to_thread(_normalized, found, self.paths)
@@ -290,9 +291,7 @@ class Importer:
         await self._publish(fitting)
         await asyncio.to_thread(totals.add, fitting)
 
-    async def _extend(
-        self, present: Conversation, found: FoundConversation, totals: _ImportTotals, sources: Sources
-    ) -> None:
+    async def _extend(self, found: FoundConversation, totals: _ImportTotals, sources: Sources) -> None:
         """Add what a session of another program has got since. After a crash the next import adds the rest."""
         if found.program == ERRAND:
             totals.present += 1
@@ -306,24 +305,29 @@ class Importer:
         if not growth.nodes:
             totals.present += 1
             return
-        await self._publish_growth(present, bundle, growth)
+        await self._publish_growth(bundle, growth)
         await asyncio.to_thread(totals.add_nodes, growth.nodes)
         totals.grown += 1
 
-    async def _publish_growth(self, present: Conversation, bundle: Bundle, growth: Growth) -> None:
+    async def _publish_growth(self, bundle: Bundle, growth: Growth) -> None:
         for number, node in enumerate(growth.nodes, 1):
             self.log.publish(TaskMessage(node=node))
             if number % _NODES_AT_ONCE == 0:
                 await self.log.flush()
-        own = {agent.id for agent in bundle.agents}
-        agents = await self.database.agents.list(present.id)
-        for agent in (agent for agent in agents if agent.id in own):
-            if stands_where_imported(agent.head_id, bundle):
-                moved = msgspec.structs.replace(agent, head_id=growth.head_id, version=agent.version + 1)
-                self.log.publish(AgentUpdate(agent=moved))
-        updated_at = max(present.updated_at, bundle.conversation.updated_at)
-        self.log.publish(ConversationUpdate(conversation=msgspec.structs.replace(present, updated_at=updated_at)))
         await self.log.flush()
+        for imported in bundle.agents:
+            async with self.locks.while_idle(imported) as agent:  # none while a task works: it goes on where it is
+                if agent is not None and stands_where_imported(agent.head_id, bundle):
+                    moved = msgspec.structs.replace(agent, head_id=growth.head_id, version=agent.version + 1)
+                    self.log.publish(AgentUpdate(agent=moved))
+                    await self.log.flush()
+        present = await self.database.conversations.get(
+            bundle.conversation.id
+        )  # a person may have changed it meanwhile
+        if present is not None:
+            updated_at = max(present.updated_at, bundle.conversation.updated_at)
+            self.log.publish(ConversationUpdate(conversation=msgspec.structs.replace(present, updated_at=updated_at)))
+            await self.log.flush()
 
     async def _insert(self, bundle: Bundle) -> None:
         """Insert in slices, atomically: a failure is rolled back at once, after a crash by the next start."""

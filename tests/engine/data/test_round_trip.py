@@ -12,6 +12,8 @@ from random import Random
 import msgspec
 import pytest
 
+from app.engine.agent.run.pending_asks import PendingAsks
+from app.engine.agent.tasks.locks import AgentLocks
 from app.engine.core.errors import Conflict, InvalidParams, NotFound
 from app.engine.data.importer import Importer
 from app.engine.data.json_export import export_json
@@ -42,13 +44,14 @@ class Home:
         self.paths = paths
         self.database = database
         self.log = log
+        self.locks = AgentLocks(database, PendingAsks(log, database.asks))
 
     async def export(self, path: Path, *ids: str, overwrite: bool = False) -> DataExportResult:
         params = DataExportParams(path=str(path), conversation_ids=ids or None, overwrite=overwrite)
         return await export_json(self.database, self.paths, Redactor(), params)
 
     async def take(self, path: Path) -> DataImportResult:
-        return await Importer(self.log, self.database, self.paths).run(path)
+        return await Importer(self.log, self.database, self.locks, self.paths).run(path)
 
     def conversation(self) -> Conversation:
         """A conversation with its own folder."""

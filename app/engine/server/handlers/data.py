@@ -44,7 +44,7 @@ async def export(services: Services, session: ClientSession, params: DataExportP
 async def import_file(services: Services, session: ClientSession, params: DataImportParams) -> DataImportResult:
     from app.engine.data.importer import Importer  # it imports the formats of many programs
 
-    return await Importer(services.log, services.database, services.paths).run(Path(params.path))
+    return await Importer(services.log, services.database, services.locks, services.paths).run(Path(params.path))
 
 
 async def orphans(services: Services, session: ClientSession, params: OrphansParams) -> OrphansResult:

@@ -67,6 +67,21 @@ async def test_person_who_went_on_here_keeps_their_place(tmp_path: Path) -> None
         assert len({node.id for node in after}) == len(after)
 
 
+async def test_agent_at_work_is_not_moved_and_the_new_messages_are_a_branch(tmp_path: Path) -> None:
+    session = longest_session(sessions_of("pi", tmp_path))
+    lines = session.read_bytes().splitlines(keepends=True)
+    session.write_bytes(b"".join(lines[:8]))
+    async with home(tmp_path / "home") as one:
+        await one.take(session)
+        ((conversation, _),) = await conversations(one)
+        (agent,) = await one.database.agents.list(conversation.id)
+        await one.locks.acquire(agent)
+        session.write_bytes(b"".join(lines))
+        done = await one.take(session)
+        assert (done.grown, done.nodes > 0) == (1, True)
+        assert await one.database.agents.list(conversation.id) == (agent,)
+
+
 async def test_database_that_got_a_message_brings_only_that(tmp_path: Path) -> None:
     path = sessions_of("opencode", tmp_path) / "opencode.db"
     async with home(tmp_path / "home") as one:
