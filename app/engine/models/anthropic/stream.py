@@ -5,14 +5,12 @@ import msgspec
 from app.engine.core.input_limits import token_count
 from app.engine.core.messages import StopReason, Usage
 from app.engine.models.base import ModelEvent
-from app.engine.models.failures import AttemptFailure, FailureKind, ProviderError, error_text, failure_from_response
 from app.engine.models.reply.builder import ReplyBuilder
+from app.engine.models.reply.faults import decode_event, empty_reply, error_in_stream, withheld
 from app.protocol.base import JsonValue
 
 # The signature of a thought that Anthropic sends encrypted alone: it begins with this.
 REDACTED = "redacted_thinking:"
-# Maximum length of an invalid event that is quoted.
-_MOST_ERROR_BYTES = 65_536
 _STOP_REASONS: dict[str, StopReason] = {
     "tool_use": "tool_use",
     "max_tokens": "length",
@@ -95,9 +93,9 @@ class MessageReader:
         self._counts: dict[str, JsonValue] = {}
 
     def read(self, data: bytes) -> list[ModelEvent]:
-        event = self._decode(data)
+        event = decode_event(data, _decoder, self._title, self._builder.redactor)
         if event.error or event.type == "error":
-            raise ProviderError(self._error(event.error))
+            raise error_in_stream(event.error, _status_of(event.error), self._title, self._builder.redactor)
         match event.type:
             case "message_start":
                 self._count(event.message.usage if event.message is not None else None)
@@ -124,12 +122,10 @@ class MessageReader:
     def end(self) -> list[ModelEvent]:
         reason = self.finish_reason
         if reason == "refusal":
-            text = f"{self._title} held back the reply (refusal). Word the request differently."
-            raise ProviderError(AttemptFailure(text, "content filter", FailureKind.CONTENT_FILTER))
+            raise withheld(self._title, reason)
         stop = _STOP_REASONS.get(reason or "", "stop")
         if self._builder.is_empty and stop != "length":
-            text = f"{self._title} sent an empty reply: no text and no tool call. Try again, or choose another model."
-            raise ProviderError(AttemptFailure(text, "empty reply", FailureKind.UNAVAILABLE))
+            raise empty_reply(self._title)
         return self._builder.end(stop)
 
     def _begin(self, index: int | None, block: _Block) -> list[ModelEvent]:
@@ -165,20 +161,7 @@ class MessageReader:
         total = counts.get("input_tokens", 0) + read + written
         self._builder.usage = Usage(total, counts.get("output_tokens", 0), read, written)
 
-    def _decode(self, data: bytes) -> _Event:
-        try:
-            return _decoder.decode(data)
-        except (ValueError, RecursionError):
-            pass
-        try:  # one broken character must not cost the reply
-            return _decoder.decode(data.decode("utf-8", "replace"))
-        except (ValueError, RecursionError) as error:
-            said = error_text(self._builder.redactor.hide_bytes(data[:_MOST_ERROR_BYTES]))
-            text = f"{self._title} sent something that is not a model reply: {said}"
-            raise ProviderError(AttemptFailure(text, "unreadable reply", FailureKind.UNAVAILABLE)) from error
 
-    def _error(self, error: JsonValue) -> AttemptFailure:
-        kind = error.get("type") if isinstance(error, dict) else None
-        status = _STATUS.get(kind, 500) if isinstance(kind, str) else 500
-        body = self._builder.redactor.hide_bytes(msgspec.json.encode({"error": error})[:_MOST_ERROR_BYTES])
-        return failure_from_response(self._title, status, {}, body)
+def _status_of(error: JsonValue) -> int:
+    kind = error.get("type") if isinstance(error, dict) else None
+    return _STATUS.get(kind, 500) if isinstance(kind, str) else 500

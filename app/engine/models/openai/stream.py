@@ -11,10 +11,9 @@ from app.engine.models.failures import (
     AttemptFailure,
     FailureKind,
     ProviderError,
-    error_text,
-    failure_from_response,
 )
 from app.engine.models.reply.builder import ReplyBuilder
+from app.engine.models.reply.faults import decode_event, empty_reply, error_in_stream, withheld
 from app.protocol.base import JsonObject, JsonValue
 
 _DONE = b"[DONE]"
@@ -96,8 +95,6 @@ class _Chunk(msgspec.Struct):
     error: JsonValue = None
 
 
-# Maximum length of an invalid body that is read, to quote it.
-_MOST_ERROR_BYTES = 65_536
 _decoder = msgspec.json.Decoder(_Chunk)
 
 _STOP_REASONS: dict[str, StopReason] = {
@@ -121,9 +118,9 @@ class ChunkReader:
         if data == _DONE:
             self.is_over = True
             return []
-        chunk = self._decode(data)
+        chunk = decode_event(data, _decoder, self._title, self._assembly.redactor)
         if chunk.error:
-            raise ProviderError(self._error(chunk.error))
+            raise error_in_stream(chunk.error, _status_of(chunk.error), self._title, self._assembly.redactor)
         if chunk.usage is not None:
             self._assembly.usage = chunk.usage.to_usage()
         events: list[ModelEvent] = []
@@ -138,33 +135,13 @@ class ChunkReader:
     def end(self) -> list[ModelEvent]:
         reason = self.finish_reason
         if reason == "content_filter":
-            text = f"{self._title} held back the reply (content filter). Word the request differently."
-            raise ProviderError(AttemptFailure(text, "content filter", FailureKind.CONTENT_FILTER))
+            raise withheld(self._title, "content filter")
         if reason in ("error", "malformed_function_call"):
             text = f"{self._title} could not finish the reply ({reason})."
             raise ProviderError(AttemptFailure(text, "reply failed", FailureKind.UNAVAILABLE))
         if self._assembly.is_empty and reason != "length":
-            text = f"{self._title} sent an empty reply: no text and no tool call. Try again, or choose another model."
-            raise ProviderError(AttemptFailure(text, "empty reply", FailureKind.UNAVAILABLE))
+            raise empty_reply(self._title)
         return self._assembly.end(_STOP_REASONS.get(reason or "stop", "stop"))
-
-    def _decode(self, data: bytes) -> _Chunk:
-        try:
-            return _decoder.decode(data)
-        except (ValueError, RecursionError):
-            pass
-        try:  # one broken character must not cost the reply
-            return _decoder.decode(data.decode("utf-8", "replace"))
-        except (ValueError, RecursionError) as error:
-            said = error_text(self._assembly.redactor.hide_bytes(data[:_MOST_ERROR_BYTES]))
-            text = f"{self._title} sent something that is not a model reply: {said}"
-            raise ProviderError(AttemptFailure(text, "unreadable reply", FailureKind.UNAVAILABLE)) from error
-
-    def _error(self, error: JsonValue) -> AttemptFailure:
-        code = error.get("code") if isinstance(error, dict) else None
-        status = code if isinstance(code, int) and 400 <= code < 600 else 500
-        body = self._assembly.redactor.hide_bytes(msgspec.json.encode({"error": error})[:_MOST_ERROR_BYTES])
-        return failure_from_response(self._title, status, {}, body)
 
     def _delta(self, delta: _Delta) -> list[ModelEvent]:
         events: list[ModelEvent] = []
@@ -195,3 +172,8 @@ class ChunkReader:
                 text = text or "".join(inner.text for inner in part.thinking)
             events += self._assembly.thinking(text) if kind == "thinking" else self._assembly.text(text)
         return events
+
+
+def _status_of(error: JsonValue) -> int:
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and 400 <= code < 600 else 500

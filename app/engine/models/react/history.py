@@ -23,10 +23,9 @@ from app.engine.core.messages import (
     text_of,
 )
 from app.engine.models.base import ToolDefinition
+from app.engine.models.call_ids import NO_RESULT
 from app.engine.models.react.call_parser import CLOSE, INVENTED, OPEN
 from app.engine.models.reply.content import encode
-
-_NO_RESULT = "(no result was recorded)"
 
 
 @functools.cache
@@ -123,7 +122,7 @@ def _call(call: ToolCall) -> str:
 
 
 def _observation(call: ToolCall, result: ToolResultMessage | None) -> list[UserContent]:
-    given = _NO_RESULT if result is None else text_of(result) or "(no output)"
+    given = NO_RESULT if result is None else text_of(result) or "(no output)"
     if call.name == UNREADABLE_CALL:
         given = text("unreadable")
     pictures = [block for block in result.content if isinstance(block, Image)] if result is not None else []
