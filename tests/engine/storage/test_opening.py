@@ -47,6 +47,18 @@ async def test_opening_again_keeps_the_epoch_and_the_records(tmp_path: Path) -> 
     assert (database.epoch, found) == (epoch, conversation("c0"))
 
 
+async def test_closing_puts_all_into_the_file_although_another_program_has_it_open(tmp_path: Path) -> None:
+    file = tmp_path / "errand.db"
+    await filled(file)
+    with closing(sqlite3.connect(file)) as other:
+        other.execute("SELECT name FROM meta").fetchone()
+        await filled(file, 3)
+        assert file.with_name("errand.db-wal").stat().st_size == 0
+        shutil.copy2(file, tmp_path / "copy.db")
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
+        assert copy.execute("SELECT count(*) FROM conversations").fetchone() == (3,)
+
+
 @pytest.mark.parametrize("content", [b"", b"no database at all", b"SQLite format 3\x00" + b"\xff" * 5000])
 async def test_non_database_file_is_refused_and_unchanged(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "errand.db"

@@ -16,6 +16,9 @@ from app.engine.storage.sqlite.statements import Value, Write
 
 _dialect = SQLiteDialect_pysqlite(paramstyle="named")
 
+# For a read that is still under way when the database is closed.
+_LONGEST_CHECKPOINT_WAIT_MS = 500
+
 
 class Writer(Protocol):
     async def write(self, batch: Sequence[Write], *, durable: bool) -> None:
@@ -61,8 +64,18 @@ class SqliteWriter:
             raise save_error(error) from error
 
     async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
+        """Put the log into the file, so that a copy of the file alone is whole, and close the connection.
+
+        SQLite does this itself when the last connection is closed, but not when two are closed at the same time.
+        """
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown()
+
+    def _close(self) -> None:
+        with suppress(sqlite3.Error):
+            self._connection.execute(f"PRAGMA busy_timeout = {_LONGEST_CHECKPOINT_WAIT_MS}")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._connection.close()
 
 
 def synchronous(*, durable: bool) -> str:
